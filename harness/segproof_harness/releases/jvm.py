@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JVM of a child process: its classes by name, and what kind of error an exception is."""
+"""The JVM of a child process: its classes by name, methods of them that are not public, and what
+kind of error an exception is."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,7 +15,19 @@ from segproof_harness.releases.child_messages import LIBRARIES
 from segproof_harness.releases.pinned import Release
 from segproof_harness.structures.outcomes import Outcome, of_error
 
-__all__ = ["Adapter", "Jvm", "byte_array", "kind_of"]
+__all__ = [
+    "Adapter",
+    "Jvm",
+    "byte_array",
+    "camel_case",
+    "caught",
+    "constructor",
+    "invoked",
+    "kind_of",
+    "named_alike",
+    "plain",
+    "reflected",
+]
 
 KINDS = {
     "java.lang.IllegalArgumentException": "invalid-argument",
@@ -140,6 +154,61 @@ def _found_field(owner: Any, name: str) -> Any:
     raise LookupError(f"{owner.getClass().getName()} has no field {name}")
 
 
+@cache
+def reflected(kind: Any, name: str, *types: Any) -> Any:
+    """Return a method of a class that is not public, to be called by `invoked`.
+
+    Raises: LookupError without it.
+    """
+    try:
+        found = kind.class_.getDeclaredMethod(name, *types)
+    except jpype.JException:
+        raise LookupError(f"{kind.class_.getName()} has no method {name}") from None
+    found.setAccessible(True)
+    return found
+
+
+@cache
+def constructor(kind: Any, *types: Any) -> Any:
+    """Return a constructor of a class that is not public; its `newInstance` makes an object."""
+    found = kind.class_.getDeclaredConstructor(*types)
+    found.setAccessible(True)
+    return found
+
+
+def invoked(method: Any, target: Any, *arguments: Any) -> Any:
+    """Call a method that is `reflected`; what it raises is raised here."""
+    try:
+        return method.invoke(target, *arguments)
+    except jpype.JClass("java.lang.reflect.InvocationTargetException") as error:
+        raise error.getCause() from None
+
+
+def caught(jvm: Jvm, kind: Any, name: str, *types: Any) -> Any:
+    """Return a method of a class as a function that returns what the method throws, or None.
+
+    It takes the object first, and arguments that are Java's. Java catches the exception: one that
+    comes through JPype takes three times as long. The method itself returns nothing.
+
+    Raises: LookupError without it.
+    """
+    handles = jvm.java("java.lang.invoke.MethodHandles")
+    thing, thrown = jvm.java("java.lang.Object").class_, jvm.java("java.lang.Throwable").class_
+    method = handles.publicLookup().unreflect(reflected(kind, name, *types))
+    handler = handles.identity(thing).asType(
+        jvm.java("java.lang.invoke.MethodType").methodType(thing, thrown)
+    )
+    returning = method.asType(method.type().changeReturnType(thing))
+    return handles.catchException(returning, thrown, handler).invokeWithArguments
+
+
+def plain(value: Any) -> Any:
+    """Return a number, flag or text of Java as Python's; null is None."""
+    if value is None or isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, int) else str(value)
+
+
 def kind_of(error: jpype.JException, own: Mapping[str, str]) -> str:
     """Return the kind of error of an exception: `own` kinds first, the nearest class first."""
     kind = error.getClass()
@@ -174,6 +243,18 @@ class Adapter:
     """Operations whose arguments the class takes as they are drawn, without the description's call
     for implementations."""
 
+    calls: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """What the real object, `_real`, has under another name: the first of these that it knows. It
+    takes the same arguments and answers null, a flag, a number or a text."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what calls the real object."""
+        if name not in self.calls:
+            raise AttributeError(name)
+        real = self._real
+        call = next(getattr(real, known) for known in self.calls[name] if hasattr(real, known))
+        return lambda **arguments: plain(call(*arguments.values()))
+
     @classmethod
     def outcome_of_error(cls, error: Exception) -> Outcome:
         """Return the outcome of an exception of Java or Python."""
@@ -184,6 +265,20 @@ class Adapter:
                 return of_error(error)
             kind = _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
         return Outcome(None, kind, str(error))
+
+
+def camel_case(name: str) -> str:
+    """Return a name as Java spells it.
+
+    >>> camel_case("size_in_bytes")
+    'sizeInBytes'
+    """
+    return re.sub("_(.)", lambda match: match[1].upper(), name)
+
+
+def named_alike(*names: str) -> dict[str, tuple[str, ...]]:
+    """Return `calls` of what Java names as we do, in camel case."""
+    return {name: (camel_case(name),) for name in names}
 
 
 @cache

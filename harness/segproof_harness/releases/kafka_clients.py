@@ -11,6 +11,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -154,8 +155,9 @@ def create_topics(servers: str, topics: Mapping[str, Mapping[str, str]]) -> dict
     """Create topics of one partition with these options; return their ids."""
     import jpype
 
-    admin = _java(CLIENTS + "admin.Admin").create(_map({"bootstrap.servers": servers}))
-    try:
+    with closing(
+        _java(CLIENTS + "admin.Admin").create(_map({"bootstrap.servers": servers}))
+    ) as admin:
         new = []
         for name, options in topics.items():
             topic = _java(CLIENTS + "admin.NewTopic")(name, jpype.JInt(1), jpype.JShort(1))
@@ -165,8 +167,6 @@ def create_topics(servers: str, topics: Mapping[str, Mapping[str, str]]) -> dict
         # Java's text of an id is url-safe base64, its two halves are what it holds.
         ids = {name: made.topicId(name).get() for name in topics}
         return {name: _uuid(topic_id) for name, topic_id in ids.items()}
-    finally:
-        admin.close()
 
 
 def _uuid(topic_id: Any) -> uuid.UUID:
@@ -215,18 +215,16 @@ def _poll(consumer: Any) -> Any:
 
 def end_offset(servers: str, topic: str, isolation: str = "read_uncommitted") -> int:
     """Return the end of the log; under `read_committed` the last stable offset."""
-    consumer, partition = _consumer(servers, isolation), _partition(topic)
-    try:
+    partition = _partition(topic)
+    with closing(_consumer(servers, isolation)) as consumer:
         return int(consumer.endOffsets(_list(partition)).get(partition))
-    finally:
-        consumer.close()
 
 
 def read_all(servers: str, topic: str, isolation: str = "read_uncommitted") -> list[Seen]:
     """Return every record from the beginning to the end that the isolation level allows."""
-    consumer, partition = _consumer(servers, isolation), _partition(topic)
+    partition = _partition(topic)
     seen: list[Seen] = []
-    try:
+    with closing(_consumer(servers, isolation)) as consumer:
         consumer.assign(_list(partition))
         consumer.seekToBeginning(_list(partition))
         end = int(consumer.endOffsets(_list(partition)).get(partition))
@@ -238,8 +236,6 @@ def read_all(servers: str, topic: str, isolation: str = "read_uncommitted") -> l
                 raise RuntimeError(f"nothing was read for {API_MS} ms, at {seen[-1:]} of {end}")
             seen += records
         return seen
-    finally:
-        consumer.close()
 
 
 def read_first_of_each(
@@ -248,10 +244,9 @@ def read_first_of_each(
     """Return for each offset the first record that is read after seeking it; None at the end."""
     import jpype
 
-    consumer = _consumer(servers, isolation, **{"max.poll.records": "1"})
     partition = _partition(topic)
     found: list[Seen | None] = []
-    try:
+    with closing(_consumer(servers, isolation, **{"max.poll.records": "1"})) as consumer:
         consumer.assign(_list(partition))
         end = int(consumer.endOffsets(_list(partition)).get(partition))
         for offset in offsets:
@@ -265,8 +260,6 @@ def read_first_of_each(
                     raise RuntimeError(f"nothing was read at offset {offset}")
             found.append(records[0] if records else None)
         return found
-    finally:
-        consumer.close()
 
 
 def offsets_for_times(
@@ -275,9 +268,9 @@ def offsets_for_times(
     """Return (timestamp, offset) of the first record at or after each timestamp, or None."""
     import jpype
 
-    consumer, partition = _consumer(servers, isolation), _partition(topic)
+    partition = _partition(topic)
     found: list[tuple[int, int] | None] = []
-    try:
+    with closing(_consumer(servers, isolation)) as consumer:
         for timestamp in timestamps:
             asked = _java("java.util.HashMap")()
             asked.put(partition, _java("java.lang.Long").valueOf(jpype.JLong(timestamp)))
@@ -286,8 +279,6 @@ def offsets_for_times(
                 None if answer is None else (int(answer.timestamp()), int(answer.offset()))
             )
         return found
-    finally:
-        consumer.close()
 
 
 def _producer(servers: str, lot: Lot, block_ms: int = API_MS) -> Any:

@@ -11,8 +11,7 @@ from typing import Any
 
 from jpype import JInt
 
-from segproof_harness.releases.jvm import Jvm
-from segproof_harness.releases.kafka.reflection import invoked, reflected
+from segproof_harness.releases.jvm import invoked, reflected
 
 __all__ = ["Entry", "batches_from", "batches_of", "next_batch"]
 
@@ -21,24 +20,10 @@ class EntryRecord:
     """A message as later releases have a record."""
 
     def __init__(self, real: Any) -> None:
-        self._entry = real
-        self._record = real.record()
-
-    def offset(self) -> Any:
-        """Call offset."""
-        return self._entry.offset()
-
-    def timestamp(self) -> Any:
-        """Call timestamp."""
-        return self._record.timestamp()
-
-    def key(self) -> Any:
-        """Call key."""
-        return self._record.key()
-
-    def value(self) -> Any:
-        """Call value."""
-        return self._record.value()
+        self.offset = real.offset
+        self.timestamp = real.record().timestamp
+        self.key = real.record().key
+        self.value = real.record().value
 
     def headers(self) -> tuple[()]:
         """Return none: there are no headers."""
@@ -47,6 +32,27 @@ class EntryRecord:
     def sequence(self) -> int:
         """Return -1: there are no sequence numbers."""
         return -1
+
+
+OF_ENTRY = {
+    **{name: name for name in ("position", "magic", "sizeInBytes", "nextOffset", "writeTo")},
+    "baseOffset": "firstOffset",
+    "lastOffset": "offset",
+}
+"""What an entry is asked of, by the name that a batch has for it."""
+OF_RECORD = {
+    **{name: name for name in ("checksum", "compressionType", "timestampType")},
+    **{name: name for name in ("isValid", "ensureValid")},
+    "maxTimestamp": "timestamp",
+}
+"""What its record is asked of."""
+UNKNOWN = {
+    "countOrNull": None,
+    **dict.fromkeys(("partitionLeaderEpoch", "producerId", "producerEpoch"), -1),
+    **dict.fromkeys(("baseSequence", "lastSequence"), -1),
+    **dict.fromkeys(("isTransactional", "isControlBatch"), False),
+}
+"""What an entry does not know."""
 
 
 class Entry:
@@ -59,70 +65,15 @@ class Entry:
         """Iterate over the messages of a wrapper; any other entry is its only message."""
         return map(EntryRecord, self._real)
 
-    def position(self) -> Any:
-        """Call position, of an entry in a file."""
-        return self._real.position()
-
-    def magic(self) -> Any:
-        """Call magic."""
-        return self._real.magic()
-
-    def sizeInBytes(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call sizeInBytes."""
-        return self._real.sizeInBytes()
-
-    def baseOffset(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call firstOffset."""
-        return self._real.firstOffset()
-
-    def lastOffset(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call offset."""
-        return self._real.offset()
-
-    def nextOffset(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call nextOffset."""
-        return self._real.nextOffset()
-
-    def checksum(self) -> Any:
-        """Call checksum."""
-        return self._real.record().checksum()
-
-    def compressionType(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call compressionType."""
-        return self._real.record().compressionType()
-
-    def timestampType(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call timestampType."""
-        return self._real.record().timestampType()
-
-    def maxTimestamp(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call timestamp."""
-        return self._real.record().timestamp()
-
-    def isValid(self) -> Any:  # noqa: N802 - Kafka's name
-        """Call isValid."""
-        return self._real.record().isValid()
-
-    def ensureValid(self) -> None:  # noqa: N802 - Kafka's name
-        """Call ensureValid."""
-        self._real.record().ensureValid()
-
-    def writeTo(self, buffer: Any) -> None:  # noqa: N802 - Kafka's name
-        """Call writeTo."""
-        self._real.writeTo(buffer)
-
-    def countOrNull(self) -> None:  # noqa: N802 - Kafka's name
-        """Return nothing: an entry has no count."""
-
-    def _minus_one(self) -> int:
-        return -1
-
-    def _no(self) -> bool:
-        return False
-
-    partitionLeaderEpoch = producerId = producerEpoch = _minus_one  # noqa: N815 - Kafka's names
-    baseSequence = lastSequence = _minus_one  # noqa: N815 - Kafka's names
-    isTransactional = isControlBatch = _no  # noqa: N815 - Kafka's names
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of a batch."""
+        if name in OF_ENTRY:
+            return getattr(self._real, OF_ENTRY[name])
+        if name in OF_RECORD:
+            return lambda: getattr(self._real.record(), OF_RECORD[name])()
+        if name in UNKNOWN:
+            return lambda: UNKNOWN[name]
+        raise AttributeError(name)
 
 
 def batches_of(records: Any) -> Iterator[Any]:
@@ -132,12 +83,11 @@ def batches_of(records: Any) -> Iterator[Any]:
     return map(Entry, records.shallowEntries())
 
 
-def batches_from(jvm: Jvm, kind: Any, records: Any, start: int) -> Iterator[Any]:
+def batches_from(kind: Any, records: Any, start: int) -> Iterator[Any]:
     """Return the batches of a file from a position on; `kind` is its class."""
-    number = jvm.java("java.lang.Integer").TYPE
     if hasattr(records, "batches"):
-        return iter(invoked(reflected(kind, "batchesFrom", number), records, JInt(start)))
-    entries = invoked(reflected(kind, "shallowEntriesFrom", number), records, JInt(start))
+        return iter(invoked(reflected(kind, "batchesFrom", JInt), records, JInt(start)))
+    entries = invoked(reflected(kind, "shallowEntriesFrom", JInt), records, JInt(start))
     return map(Entry, entries)
 
 

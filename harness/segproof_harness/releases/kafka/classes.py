@@ -15,9 +15,9 @@ __all__ = [
     "items",
     "largest_record",
     "optional",
-    "scala_option",
+    "scala_object",
+    "some",
     "storage_class",
-    "txn_fields",
 ]
 
 PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
@@ -50,13 +50,6 @@ def largest_record(jvm: Any) -> tuple[Any, ...]:
     return (JInt(LARGEST_RECORD),) if is_told else ()
 
 
-def txn_fields(found: Any) -> tuple[int, ...]:
-    """Return version and fields of an aborted transaction; since 4.4 it has no version but 0."""
-    names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    version = int(found.version()) if hasattr(found, "version") else 0
-    return version, *(int(getattr(found, name)()) for name in names)
-
-
 def get(owner: Any, name: str) -> Any:
     """Return a component: a field of old Java classes, a method of records and in Scala."""
     found = getattr(owner, name)
@@ -64,31 +57,36 @@ def get(owner: Any, name: str) -> Any:
 
 
 def optional(found: Any) -> Any:
-    """Return what an option holds, or None.
+    """Return what an option holds, or None; what is no option itself.
 
-    `found` is a java.util.Optional, OptionalInt or OptionalLong, or a scala.Option; null is None.
+    An option is a java.util.Optional, OptionalInt or OptionalLong, or a scala.Option.
     """
-    if found is None:
-        return None
-    asks, gets = _option_methods(found.__class__)
+    methods = None if found is None else _option_methods(found.__class__)
+    if methods is None:
+        return found
+    asks, gets = methods
     return getattr(found, gets)() if getattr(found, asks)() else None
 
 
 @cache
-def _option_methods(kind: type) -> tuple[str, str]:
+def _option_methods(kind: type) -> tuple[str, str] | None:
     """Return the names of what asks a class of options, and of what gets its value."""
     if hasattr(kind, "isDefined"):
         return "isDefined", "get"
-    return "isPresent", next(
-        name for name in ("getAsLong", "getAsInt", "get") if hasattr(kind, name)
-    )
+    if hasattr(kind, "isPresent"):
+        gets = ("getAsLong", "getAsInt", "get")
+        return "isPresent", next(name for name in gets if hasattr(kind, name))
+    return None
 
 
-def scala_option(jvm: Any, value: Any) -> Any:
+def scala_object(jvm: Any, name: str) -> Any:
+    """Return a singleton of Scala by the name of its class, without the last `$`."""
+    return getattr(jvm.java(f"{name}$"), "MODULE$")
+
+
+def some(jvm: Any, value: Any) -> Any:
     """Return a value as scala.Option; None is the empty one."""
-    if value is None:
-        return getattr(jvm.java("scala.None$"), "MODULE$")
-    return jvm.java("scala.Some")(value)
+    return scala_object(jvm, "scala.None") if value is None else jvm.java("scala.Some")(value)
 
 
 def items(found: Any) -> Iterator[Any]:

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 from jpype import JBoolean, JInt, JLong
 
-from segproof_harness.releases.jvm import Adapter
-from segproof_harness.releases.kafka.classes import CLOSE_WRITES_UNTIL, get, optional, storage_class
-from segproof_harness.releases.kafka.reflection import caught
+from segproof_harness.releases.jvm import Adapter, caught, named_alike
+from segproof_harness.releases.kafka.classes import get, optional, storage_class
 
 FIRST_WITH: Mapping[str, tuple[int, ...]] = {
     "length": (1, 1),
@@ -32,7 +31,19 @@ class _Index(Adapter):
     """What both indexes have."""
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
+    calls: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **named_alike("entries", "max_entries", "length", "size_in_bytes", "is_full"),
+        **named_alike("last_offset", "can_append_offset", "relative_offset", "resize"),
+        **named_alike("truncate_to", "trim_to_valid_size", "reset", "truncate", "flush"),
+        **named_alike("sanity_check", "close"),
+        "delete_if_exists": ("deleteIfExists", "delete"),
+        "close_handler": ("closeHandler", "close"),
+    }
+    """Up to 1.0 a file is deleted by `delete`, and resizing answers nothing; since 4.4 `close`
+    leaves the file as it is."""
     class_name: ClassVar[str]
+    fields: ClassVar[tuple[str, str]]
+    """What an entry has."""
     append_method: ClassVar[tuple[Any, ...]]
     """The name and the types of the method that appends."""
     others: ClassVar[frozenset[str]] = frozenset()
@@ -52,14 +63,10 @@ class _Index(Adapter):
         cls.unobserved = frozenset(missing & {"length"})
         cls._kind = storage_class(cls.jvm, cls.class_name)
         cls._takes_writable = number >= WRITABLE_SINCE
-        cls._delete = "deleteIfExists" if number >= (1, 1) else "delete"
-        cls._close_handler = "closeHandler" if number < CLOSE_WRITES_UNTIL else "close"
         cls._appending = staticmethod(caught(cls.jvm, cls._kind, *cls.append_method))
 
     _kind: ClassVar[Any]
     _takes_writable: ClassVar[bool]
-    _delete: ClassVar[str]
-    _close_handler: ClassVar[str]
     _appending: ClassVar[Any]
     """The method that appends, which refuses most entries of a history: the index is small."""
 
@@ -69,136 +76,64 @@ class _Index(Adapter):
         arguments = [self.jvm.file(file), JLong(base_offset), JInt(max_index_size_bytes)]
         if self._takes_writable:
             arguments.append(JBoolean(writable))
-        self._index = self._kind(*arguments)
+        self._real = self._kind(*arguments)
 
     def _append(self, *arguments: Any) -> None:
-        thrown = self._appending(self._index, *arguments)
+        thrown = self._appending(self._real, *arguments)
         if thrown is not None:
             raise thrown
 
-    entries = property(lambda self: int(self._index.entries()))
-    max_entries = property(lambda self: int(self._index.maxEntries()))
-    length = property(lambda self: int(self._index.length()))
-    size_in_bytes = property(lambda self: int(self._index.sizeInBytes()))
-    is_full = property(lambda self: bool(self._index.isFull()))
-
-    def can_append_offset(self, offset: int) -> bool:
-        """Call canAppendOffset."""
-        return bool(self._index.canAppendOffset(offset))
-
-    def relative_offset(self, offset: int) -> int:
-        """Call relativeOffset."""
-        return int(self._index.relativeOffset(offset))
-
-    def resize(self, new_size: int) -> bool | None:
-        """Call resize; up to 1.0 it answers nothing."""
-        answer = self._index.resize(new_size)
-        return None if answer is None else bool(answer)
-
     def rename_to(self, file: str) -> None:
         """Call renameTo."""
-        self._index.renameTo(self.jvm.file(file))
+        self._real.renameTo(self.jvm.file(file))
 
-    def delete_if_exists(self) -> bool:
-        """Call deleteIfExists; up to 1.0 its name is delete."""
-        return bool(getattr(self._index, self._delete)())
+    def _shown(self, entry: Any) -> tuple[int, ...]:
+        """Return the fields of an entry."""
+        return tuple(int(get(entry, name)) for name in self.fields)
 
-    def truncate_to(self, offset: int) -> None:
-        """Call truncateTo."""
-        self._index.truncateTo(offset)
+    def entry(self, n: int) -> tuple[int, ...]:
+        """Call entry."""
+        return self._shown(self._real.entry(n))
 
-    def trim_to_valid_size(self) -> None:
-        """Call trimToValidSize."""
-        self._index.trimToValidSize()
+    def lookup(self, **target: int) -> tuple[int, ...]:
+        """Call lookup for an offset or a timestamp."""
+        return self._shown(self._real.lookup(*target.values()))
 
-    def reset(self) -> None:
-        """Call reset."""
-        self._index.reset()
-
-    def truncate(self) -> None:
-        """Call truncate."""
-        self._index.truncate()
-
-    def flush(self) -> None:
-        """Call flush."""
-        self._index.flush()
-
-    def sanity_check(self) -> None:
-        """Call sanityCheck."""
-        self._index.sanityCheck()
-
-    def close(self) -> None:
-        """Call close."""
-        self._index.close()
-
-    def close_handler(self) -> None:
-        """Call closeHandler, since 4.4 close."""
-        getattr(self._index, self._close_handler)()
-
-
-def _columns(answers: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tuple(answer[0] for answer in answers), tuple(answer[1] for answer in answers)
-
-
-def _offset_position(found: Any) -> tuple[int, int]:
-    return int(get(found, "offset")), int(get(found, "position"))
+    def lookup_many(self, **targets: Sequence[int]) -> Any:
+        """Call lookup for each target; for an index that can't be asked, it raises at once."""
+        (asked,) = targets.values()
+        answers = [self._shown(self._real.lookup(target)) for target in (0, *asked)][1:]
+        return tuple(zip(*answers, strict=True)) if answers else ((), ())
 
 
 class OffsetIndex(_Index):
     """The offset index."""
 
     class_name = "OffsetIndex"
+    fields = "offset", "position"
     append_method = "append", JLong, JInt
-    last_offset = property(lambda self: int(self._index.lastOffset()))
 
     def append(self, offset: int, position: int) -> None:
         """Call append."""
         self._append(JLong(offset), JInt(position))
 
-    def lookup(self, target_offset: int) -> tuple[int, int]:
-        """Call lookup."""
-        return _offset_position(self._index.lookup(target_offset))
-
-    def lookup_many(self, target_offsets: Sequence[int]) -> Any:
-        """Call lookup for each target; for an index that can't be asked, it raises at once."""
-        return _columns([self.lookup(target) for target in (0, *target_offsets)][1:])
-
-    def entry(self, n: int) -> tuple[int, int]:
-        """Call entry."""
-        return _offset_position(self._index.entry(n))
-
     def fetch_upper_bound_offset(self, fetch_offset: Any, fetch_size: int) -> Any:
         """Call fetchUpperBoundOffset."""
         kind = storage_class(self.jvm, "OffsetPosition")
         place = kind(fetch_offset.offset, fetch_offset.position)
-        found = optional(self._index.fetchUpperBoundOffset(place, fetch_size))
-        return None if found is None else _offset_position(found)
-
-
-def _timestamp_offset(found: Any) -> tuple[int, int]:
-    return int(get(found, "timestamp")), int(get(found, "offset"))
+        found = optional(self._real.fetchUpperBoundOffset(place, fetch_size))
+        return None if found is None else self._shown(found)
 
 
 class TimeIndex(_Index):
     """The time index."""
 
     class_name = "TimeIndex"
+    fields = "timestamp", "offset"
     append_method = "maybeAppend", JLong, JLong, JBoolean
     others = frozenset({"fetch_upper_bound_offset"})
-    last_entry = property(lambda self: _timestamp_offset(self._index.lastEntry()))
+    last_entry = property(lambda self: self._shown(self._real.lastEntry()))
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> None:
         """Call maybeAppend."""
         self._append(JLong(timestamp), JLong(offset), JBoolean(skip_full_check))
-
-    def lookup(self, target_timestamp: int) -> tuple[int, int]:
-        """Call lookup."""
-        return _timestamp_offset(self._index.lookup(target_timestamp))
-
-    def lookup_many(self, target_timestamps: Sequence[int]) -> Any:
-        """Call lookup for each target; for an index that can't be asked, it raises at once."""
-        return _columns([self.lookup(target) for target in (0, *target_timestamps)][1:])
-
-    def entry(self, n: int) -> tuple[int, int]:
-        """Call entry."""
-        return _timestamp_offset(self._index.entry(n))

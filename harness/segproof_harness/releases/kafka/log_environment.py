@@ -14,7 +14,7 @@ from typing import Any
 from jpype import JBoolean, JInt, JLong, JProxy
 
 from segproof_harness.releases.kafka import log_before_0_11
-from segproof_harness.releases.kafka.classes import storage_class
+from segproof_harness.releases.kafka.classes import scala_object, some, storage_class
 from segproof_model.kafka.broker.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
 from segproof_model.kafka.broker.producer_state import SNAPSHOT_SUFFIX
 from segproof_model.kafka.format.compression import crc32c
@@ -27,22 +27,9 @@ EPOCHS_WRITE = "leader-epoch-cache-flush"
 EXPIRY_CHECK_MS = 600_000
 MODIFIED_NS_MIN = 10**18
 """A file modified from here on was modified by the JVM: no history's clock goes so far."""
+INDEX_BYTES_MIN = 4
+"""What the options ask of an index's size; a segment takes any."""
 NO_TOPIC_OPTIONS = ("producer_id_expiration_ms", "max_transaction_timeout_ms")
-
-
-def scala_object(jvm: Any, name: str) -> Any:
-    """Return a singleton of Scala by the name of its class, without the last `$`."""
-    return getattr(jvm.java(f"{name}$"), "MODULE$")
-
-
-def no_option(jvm: Any) -> Any:
-    """Return Scala's None."""
-    return scala_object(jvm, "scala.None")
-
-
-def some(jvm: Any, value: Any) -> Any:
-    """Return Scala's Some, or None for None."""
-    return no_option(jvm) if value is None else jvm.java("scala.Some")(value)
 
 
 class Scheduler:
@@ -123,12 +110,18 @@ def java_config(jvm: Any, config: Any) -> Any:
         if f"internal.{name}" in names:
             name = f"internal.{name}"
         given.put(name, str(value).lower() if isinstance(value, bool) else str(value))
+    index_bytes = config.segment_index_bytes
+    given.put("segment.index.bytes", str(max(index_bytes, INDEX_BYTES_MIN)))
     if jvm.release.number < (3, 6):  # one limit for both directions
         limit = str(config.message_timestamp_before_max_ms)
         given.put("message.timestamp.difference.max.ms", limit)
-    if _is_java(kind) or jvm.release.number < (1,):
-        return kind(given)
-    return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())
+    more: tuple[Any, ...] = ()
+    if not _is_java(kind) and jvm.release.number >= (1,):  # the names of what is overridden
+        more = (scala_object(jvm, "scala.collection.immutable.Set").empty(),)
+    made = kind(given, *more)
+    if index_bytes < INDEX_BYTES_MIN:
+        jvm.set_field(made, "maxIndexSize", jvm.java("java.lang.Integer")(JInt(index_bytes)))
+    return made
 
 
 def _is_java(kind: Any) -> bool:
@@ -162,13 +155,10 @@ def failure_channel(jvm: Any) -> Any:
     return kind(JInt(8))
 
 
-def producer_config(jvm: Any, config: Any) -> Any:
-    """Return the options of the producer state."""
-    kind = storage_class(jvm, "ProducerStateManagerConfig")
-    expiration = JInt(config.producer_id_expiration_ms)
-    if jvm.release.number < (3, 6):
-        return kind(expiration)
-    return kind(expiration, JBoolean(False))
+def producer_config(jvm: Any, expiration_ms: int) -> Any:
+    """Return the options of the producer state; since 3.6 they say that nothing is verified."""
+    more = () if jvm.release.number < (3, 6) else (JBoolean(False),)
+    return storage_class(jvm, "ProducerStateManagerConfig")(JInt(expiration_ms), *more)
 
 
 def stamp(directory: str, now_ms: int) -> None:
@@ -249,12 +239,18 @@ def new_log(
         where = () if channel is None else (channel,)
         return kind.apply(*first, expiration, check, *where, *told)
     timeout = JInt(config.max_transaction_timeout_ms)
-    second = (timeout, producer_config(jvm, config), check, channel, clean)
+    second = (
+        timeout,
+        producer_config(jvm, config.producer_id_expiration_ms),
+        check,
+        channel,
+        clean,
+    )
     remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()
     if number >= (4, 1):
         kind, none = storage_class(jvm, "UnifiedLog"), jvm.java("java.util.Optional").empty()
         return kind.create(*first, *second, none, remaining, no, _listener(jvm))
-    kind, none = scala_object(jvm, "kafka.log.UnifiedLog"), no_option(jvm)
+    kind, none = scala_object(jvm, "kafka.log.UnifiedLog"), some(jvm, None)
     last: tuple[Any, ...] = ()
     if number >= (3, 5):
         remote = (none,) if number < (3, 6) else ()

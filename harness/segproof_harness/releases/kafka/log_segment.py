@@ -17,21 +17,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jpype import JBoolean, JException, JInt, JLong, JProxy
+from jpype import JBoolean, JException, JInt, JLong
 
-from segproof_harness.releases.jvm import Adapter
+from segproof_harness.releases.jvm import Adapter, invoked, named_alike, reflected
+from segproof_harness.releases.kafka import answers
 from segproof_harness.releases.kafka.classes import (
     close_handlers_name,
     get,
-    items,
     largest_record,
     optional,
-    scala_option,
+    some,
     storage_class,
-    txn_fields,
 )
-from segproof_harness.releases.kafka.leader_epochs import make_epochs, shown_epochs
-from segproof_harness.releases.kafka.producer_state import make_producers, shown_producers
+from segproof_harness.releases.kafka.log_environment import java_config, java_time
 from segproof_harness.releases.kafka.records import (
     KINDS,
     is_of_block,
@@ -40,15 +38,9 @@ from segproof_harness.releases.kafka.records import (
     trips_over_null_record,
     wrapped,
 )
-from segproof_harness.releases.kafka.reflection import invoked, reflected
-from segproof_harness.releases.kafka.segment_parts import (
-    Fetched,
-    Slice,
-    SubjectTime,
-    made_config,
-    opened_by_parts,
-    told_of_append,
-)
+from segproof_harness.releases.kafka.recovery_arguments import make_epochs, make_producers
+from segproof_harness.releases.kafka.segment_arguments import opened_by_parts, told_of_append
+from segproof_harness.structures.kafka.segment_operations import show_producers
 from segproof_harness.structures.outcomes import Outcome
 from segproof_model.kafka.format.log_segment import RollParams
 from segproof_model.kafka.format.segment_names import segment_file_name
@@ -87,15 +79,21 @@ class LogSegment(Adapter):
     record that says to be large, where ours finds too few bytes; in 0.10 for a whole batch."""
 
     own_calls = frozenset({"append_from_file", "recover"})
+    calls: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **named_alike("size", "last_modified", "largest_timestamp", "has_overflow"),
+        **named_alike("flush", "has_suffix"),
+        "read_next_offset": ("readNextOffset", "nextOffset"),
+        "delete_if_exists": ("deleteIfExists", "delete"),
+    }
+    """The later names are those up to 1.0."""
 
     _appended: bytes
     """What is being appended; after an error it is what may be to blame."""
-    _time: ClassVar[SubjectTime]
+    _clock: ClassVar[Callable[[], int]]
+    """That of the segment which is open."""
     _java_time: ClassVar[Any]
     _kind: ClassVar[Any]
     _scratch: ClassVar[str]
-    _fields: ClassVar[dict[str, Any]]
-    _configs: ClassVar[dict[tuple[int, int], Any]]
     _taught_nothing: ClassVar[Any]
     """A cache of epochs that learns nothing, and so stays as it is."""
     _open_one: ClassVar["LogSegment | None"]
@@ -110,12 +108,9 @@ class LogSegment(Adapter):
         cls.left_out = OURS.union(*absent)
         if number < TRANSACTIONS_SINCE:
             cls.kinds = {**cls.kinds, "java.lang.OutOfMemoryError": "out-of-memory"}
-        cls._time = SubjectTime()
-        cls._java_time = JProxy("org.apache.kafka.common.utils.Time", inst=cls._time)
+        cls._java_time = java_time(lambda: cls._clock())
         cls._kind = storage_class(cls.jvm, "LogSegment")
         cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
-        cls._fields = {}
-        cls._configs = {}
         if number >= TRANSACTIONS_SINCE:
             cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
         cls._open_one = None
@@ -125,9 +120,7 @@ class LogSegment(Adapter):
         cls, folder: str, *, config: Any, files: Any, time: Any, write_format: Any, **arguments: Any
     ) -> "LogSegment":
         """Open the segment."""
-        options = "index_interval_bytes", "segment_index_bytes"
-        found = {name: getattr(config, name) for name in options}
-        return cls({**arguments, **found, "directory": folder, "clock": time})
+        return cls({**arguments, "directory": folder, "config": config, "clock": time})
 
     @classmethod
     def outcome_of_error(cls, error: Exception) -> Outcome:
@@ -142,7 +135,7 @@ class LogSegment(Adapter):
             return outcome
         appended, segment._appended = segment._appended, b""
         if outcome.error == "unmapped" and trips_over_null_record(
-            cls.jvm, segment._segment, segment._log_bytes()
+            cls.jvm, segment._real, segment._log_bytes()
         ):
             return replace(outcome, error="null")
         is_possible = may_be_of_block(outcome.error, outcome.detail)
@@ -166,17 +159,17 @@ class LogSegment(Adapter):
         before = type(self)._open_one
         if before is not None:
             before.give_up()
-        self._time.clock = arguments["clock"]
+        type(self)._clock = arguments["clock"]
         name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
         self._path = f"{arguments['directory']}/{name}"
         self._modified_ns = -1
         self._appended = b""
         with suppress(FileNotFoundError):
             self._modified_ns = os.stat(self._path).st_mtime_ns
-        self._segment = self._dated(self._opened, arguments)
+        self._real = self._dated(self._opened, arguments)
         type(self)._open_one = self
         if arguments["roll_jitter_ms"] and self.jvm.release.number >= (1, 1):
-            self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
+            self.jvm.set_field(self._real, "rollJitterMs", JLong(arguments["roll_jitter_ms"]))
 
     def _opened(self, arguments: Mapping[str, Any]) -> Any:
         if self.jvm.release.number < (1, 1):
@@ -184,21 +177,13 @@ class LogSegment(Adapter):
         return self._kind.open(
             self.jvm.file(arguments["directory"]),
             JLong(arguments["base_offset"]),
-            self._config(arguments["index_interval_bytes"], arguments["segment_index_bytes"]),
+            java_config(self.jvm, arguments["config"]),
             self._java_time,
             JBoolean(arguments["file_already_exists"]),
             JInt(arguments["init_file_size"]),
             JBoolean(arguments["preallocate"]),
             arguments["file_suffix"],
         )
-
-    @classmethod
-    def _config(cls, interval: int, index_bytes: int) -> Any:
-        """Return Kafka's options with these two; making them takes long."""
-        key = interval, index_bytes
-        if key not in cls._configs:
-            cls._configs[key] = made_config(cls.jvm, interval, index_bytes)
-        return cls._configs[key]
 
     def give_up(self) -> None:
         """Close what a crash has left open, and change no file.
@@ -211,7 +196,7 @@ class LogSegment(Adapter):
             if closes_only and self.jvm.release.number >= (1, 1):
                 self.close_handlers()
             else:
-                self._segment.log().channel().close()
+                self._real.log().channel().close()
 
     def _dated(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call, and let the log's file be modified when the clock says, if it was modified."""
@@ -223,55 +208,38 @@ class LogSegment(Adapter):
     def _date(self) -> None:
         with suppress(FileNotFoundError):
             if os.stat(self._path).st_mtime_ns != self._modified_ns:
-                self._modified_ns = self._time.clock() * 10**6
+                self._modified_ns = type(self)._clock() * 10**6
                 os.utime(self._path, ns=(self._modified_ns, self._modified_ns))
 
     def _field(self, name: str) -> Any:
-        """Return a private field of the class, by reflection."""
-        if name not in self._fields:
-            found = self._kind.class_.getDeclaredField(name)
-            found.setAccessible(True)
-            self._fields[name] = found
-        return self._fields[name]
+        """Return what a private field holds."""
+        return self.jvm.field(self._real, name)
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str) -> Any:
         """Call a method that is not public in every release."""
-        if hasattr(self._segment, name):
-            return getattr(self._segment, name)(*arguments)
-        if name not in self._fields:
-            self._fields[name] = reflected(self._kind, name)
-        return invoked(self._fields[name], self._segment, *arguments)
-
-    def record_start(self, records: Any) -> int:
-        """Return where a slice begins in the file."""
-        if "start" not in self._fields:
-            self._fields["start"] = record_class(self.jvm, "FileRecords").class_.getDeclaredField(
-                "start"
-            )
-            self._fields["start"].setAccessible(True)
-        return int(self._fields["start"].getInt(records))
+        if hasattr(self._real, name):
+            return getattr(self._real, name)()
+        return invoked(reflected(self._kind, name), self._real)
 
     # --- accessors -----------------------------------------------------------------------------
 
-    size = property(lambda self: int(self._segment.size()))
-    created_ms = property(lambda self: int(self._field("created").getLong(self._segment)))
+    created_ms = property(lambda self: int(self._field("created")))
     bytes_since_last_index_entry = property(
-        lambda self: int(self._field("bytesSinceLastIndexEntry").getInt(self._segment))
+        lambda self: int(self._field("bytesSinceLastIndexEntry"))
     )
-    last_modified = property(lambda self: int(self._segment.lastModified()))
 
     @property
     def rolling_based_timestamp(self) -> int | None:
         """The private field, or None if it is empty."""
-        found = optional(self._field("rollingBasedTimestamp").get(self._segment))
+        found = optional(self._field("rollingBasedTimestamp"))
         return None if found is None else int(found)
 
     @property
     def _maximum(self) -> Any:
         """The largest timestamp with its offset, where it is one object."""
         for name in ("readMaxTimestampAndOffsetSoFar", "maxTimestampAndOffsetSoFar"):
-            if hasattr(self._segment, name):
-                return getattr(self._segment, name)()
+            if hasattr(self._real, name):
+                return getattr(self._real, name)()
         return None
 
     def max_timestamp_so_far(self) -> int:
@@ -287,13 +255,9 @@ class LogSegment(Adapter):
         methods = {str(one.getName()) for one in self._kind.class_.getDeclaredMethods()}
         return int(self._call(next(name for name in names if name in methods)))
 
-    def largest_timestamp(self) -> int:
-        """Call largestTimestamp."""
-        return int(self._segment.largestTimestamp())
-
     def largest_record_timestamp(self) -> int | None:
         """Call largestRecordTimestamp."""
-        found = optional(self._segment.largestRecordTimestamp())
+        found = optional(self._real.largestRecordTimestamp())
         return None if found is None else int(found)
 
     # --- writing -------------------------------------------------------------------------------
@@ -312,7 +276,7 @@ class LogSegment(Adapter):
             known = largest_timestamp, shallow_offset_of_max_timestamp
             arguments = told_of_append(self.jvm, largest_offset, records, *known)
         self._appended = records
-        self._dated(self._segment.append, *arguments, memory)
+        self._dated(self._real.append, *arguments, memory)
         self._appended = b""
 
     @cached_property
@@ -330,7 +294,7 @@ class LogSegment(Adapter):
             self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
         )
         try:
-            count = int(self._dated(self._segment.appendFromFile, source, JInt(start)))
+            count = int(self._dated(self._real.appendFromFile, source, JInt(start)))
         finally:
             source.close()
         self._appended = b""
@@ -339,7 +303,7 @@ class LogSegment(Adapter):
     def truncate_to(self, offset: int) -> int:
         """Call truncateTo."""
         self._load_whole_maximum()
-        return int(self._dated(self._segment.truncateTo, JLong(offset)))
+        return int(self._dated(self._real.truncateTo, JLong(offset)))
 
     def recover(self, with_producers: bool, epochs: tuple[tuple[int, int], ...] | None) -> Any:
         """Call recover, and show what it has taught.
@@ -348,16 +312,16 @@ class LogSegment(Adapter):
         them learns nothing, and is not shown. A release that has neither teaches them nothing.
         """
         if self.jvm.release.number < TRANSACTIONS_SINCE:
-            removed = int(self._dated(self._segment.recover, JInt(INT32_MAX)))
+            removed = int(self._dated(self._real.recover, JInt(INT32_MAX)))
             return removed, NO_PRODUCERS, epochs
         self._load_whole_maximum()
-        producers = make_producers(self.jvm, self._state_folder, self._java_time)
+        taught = make_producers(self.jvm, self._state_folder, self._java_time)
         cache = self._taught_nothing
         if epochs is not None:
             cache = make_epochs(self.jvm, f"{self._scratch}/epochs", epochs)
-        removed = int(self._dated(self._segment.recover, producers, self._as_option(cache)))
-        known = shown_producers(self.jvm, producers)
-        return removed, known, None if epochs is None else shown_epochs(cache)
+        removed = int(self._dated(self._real.recover, taught, self._as_option(cache)))
+        known = show_producers(answers.producers(self.jvm, taught))
+        return removed, known, None if epochs is None else answers.epochs(cache).entries
 
     def _load_whole_maximum(self) -> None:
         """Load the largest timestamp and its offset, where one of them is known.
@@ -367,7 +331,7 @@ class LogSegment(Adapter):
         """
         if (2, 3) <= self.jvm.release.number < (3, 0):
             names = "_maxTimestampSoFar", "_offsetOfMaxTimestampSoFar"
-            known = [self._field(name).get(self._segment).isDefined() for name in names]
+            known = [self._field(name).isDefined() for name in names]
             if any(known):
                 self.max_timestamp_so_far()
                 self.offset_of_max_timestamp_so_far()
@@ -385,7 +349,7 @@ class LogSegment(Adapter):
             return value
         if number >= (3, 7):
             return self.jvm.java("java.util.Optional").ofNullable(value)
-        return scala_option(self.jvm, value)
+        return some(self.jvm, value)
 
     def update_txn_index(self, completed_txn: CompletedTxn, last_stable_offset: int) -> None:
         """Call updateTxnIndex."""
@@ -393,37 +357,28 @@ class LogSegment(Adapter):
         txn = storage_class(self.jvm, "CompletedTxn")(
             JLong(producer_id), JLong(first_offset), JLong(last_offset), JBoolean(is_aborted)
         )
-        self._segment.updateTxnIndex(txn, JLong(last_stable_offset))
+        self._real.updateTxnIndex(txn, JLong(last_stable_offset))
 
     def resize_indexes(self, size: int) -> None:
         """Call resizeIndexes."""
         self._load_whole_maximum()
-        self._segment.resizeIndexes(JInt(size))
+        self._real.resizeIndexes(JInt(size))
 
     def on_become_inactive_segment(self) -> None:
         """Call onBecomeInactiveSegment."""
-        self._dated(self._segment.onBecomeInactiveSegment)
+        self._dated(self._real.onBecomeInactiveSegment)
 
     # --- reading -------------------------------------------------------------------------------
 
     def translate_offset(self, offset: int, starting_file_position: int) -> Any:
         """Call translateOffset."""
-        if "translateOffset" not in self._fields:
-            long, integer = (self.jvm.java(f"java.lang.{one}").TYPE for one in ("Long", "Integer"))
-            self._fields["translateOffset"] = reflected(
-                self._kind, "translateOffset", long, integer
-            )
-        found = invoked(
-            self._fields["translateOffset"],
-            self._segment,
-            JLong(offset),
-            JInt(starting_file_position),
-        )
-        return None if found is None else (int(found.offset), int(found.position), int(found.size))
+        method = reflected(self._kind, "translateOffset", JLong, JInt)
+        given = JLong(offset), JInt(starting_file_position)
+        return answers.found_place(invoked(method, self._real, *given))
 
     def read(
         self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool
-    ) -> Fetched | None:
+    ) -> answers.Fetched | None:
         """Call read. Where the largest position can't be unknown, nothing is asked for instead."""
         number = self.jvm.release.number
         if max_position is None and number < (3, 8):
@@ -432,56 +387,31 @@ class LogSegment(Adapter):
         if number >= (3, 8):
             boxed = None if max_position is None else self.jvm.java("java.lang.Long")(position)
             position = self.jvm.java("java.util.Optional").ofNullable(boxed)
-        before = [scala_option(self.jvm, None)] if number < (2, 4) else []
-        found = self._segment.read(
+        before = [some(self.jvm, None)] if number < (2, 4) else []
+        found = self._real.read(
             JLong(start_offset), *before, JInt(max_size), position, JBoolean(min_one_message)
         )
-        return None if found is None else self._fetched(found)
-
-    def _fetched(self, found: Any) -> Fetched:
-        metadata, records = get(found, "fetchOffsetMetadata"), get(found, "records")
-        names = ("messageOffset", "segmentBaseOffset", "relativePositionInSegment")
-        place = tuple(int(get(metadata, name)) for name in names)
-        of_file = hasattr(records, "channel")
-        return Fetched(
-            (place[0], place[1], place[2]),
-            Slice(self.jvm, self.record_start(records), records) if of_file else None,
-            bool(get(found, "firstEntryIncomplete")),
-        )
+        return None if found is None else answers.fetched(self.jvm, found)
 
     def find_offset_by_timestamp(self, timestamp_ms: int, starting_offset: int) -> Any:
         """Call findOffsetByTimestamp."""
         takes_offset = self.jvm.release.number >= (0, 11)
         more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
-        found = optional(self._segment.findOffsetByTimestamp(JLong(timestamp_ms), *more))
-        if found is None:
-            return None
-        epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None
-        shown = None if epoch is None else int(epoch)
-        return int(get(found, "timestamp")), int(get(found, "offset")), shown
+        found = self._real.findOffsetByTimestamp(JLong(timestamp_ms), *more)
+        return answers.timestamp_and_offset(found)
 
     def fetch_upper_bound_offset(self, start_offset_position: Any, fetch_size: int) -> int | None:
         """Call fetchUpperBoundOffset."""
         place = storage_class(self.jvm, "OffsetPosition")(
             JLong(start_offset_position.offset), JInt(start_offset_position.position)
         )
-        found = optional(self._segment.fetchUpperBoundOffset(place, JInt(fetch_size)))
+        found = optional(self._real.fetchUpperBoundOffset(place, JInt(fetch_size)))
         return None if found is None else int(found)
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
         """Call collectAbortedTxns."""
-        found = self._segment.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
-        transactions = tuple(map(txn_fields, items(get(found, "abortedTransactions"))))
-        return transactions, bool(get(found, "isComplete"))
-
-    def read_next_offset(self) -> int:
-        """Call readNextOffset, called nextOffset before 1.1."""
-        has_new = self.jvm.release.number >= (1, 1)
-        return int(self._segment.readNextOffset() if has_new else self._segment.nextOffset())
-
-    def has_overflow(self) -> bool:
-        """Call hasOverflow."""
-        return bool(self._segment.hasOverflow())
+        bounds = JLong(fetch_offset), JLong(upper_bound_offset)
+        return answers.collected(self._real.collectAbortedTxns(*bounds))
 
     # --- rolling -------------------------------------------------------------------------------
 
@@ -489,10 +419,10 @@ class LogSegment(Adapter):
         """Call shouldRoll; up to 2.0 the segment itself knows the limits."""
         limit_ms, limit_bytes, timestamp, offset, size, now = roll_params
         if self.jvm.release.number < (2, 1):
-            self._field("maxSegmentMs").setLong(self._segment, JLong(limit_ms))
-            self._field("maxSegmentBytes").setInt(self._segment, JInt(limit_bytes))
+            self.jvm.set_field(self._real, "maxSegmentMs", JLong(limit_ms))
+            self.jvm.set_field(self._real, "maxSegmentBytes", JInt(limit_bytes))
             return bool(
-                self._segment.shouldRoll(JInt(size), JLong(timestamp), JLong(offset), JLong(now))
+                self._real.shouldRoll(JInt(size), JLong(timestamp), JLong(offset), JLong(now))
             )
         params = storage_class(self.jvm, "RollParams")(
             JLong(limit_ms),
@@ -502,11 +432,11 @@ class LogSegment(Adapter):
             JInt(size),
             JLong(now),
         )
-        return bool(self._segment.shouldRoll(params))
+        return bool(self._real.shouldRoll(params))
 
     def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
         """Call timeWaitedForRoll."""
-        return int(self._segment.timeWaitedForRoll(JLong(now), JLong(message_timestamp)))
+        return int(self._real.timeWaitedForRoll(JLong(now), JLong(message_timestamp)))
 
     def get_first_batch_timestamp(self) -> int:
         """Call getFirstBatchTimestamp."""
@@ -517,45 +447,28 @@ class LogSegment(Adapter):
     def sanity_check(self, time_index_file_newly_created: bool) -> None:
         """Call sanityCheck."""
         self._load_whole_maximum()
-        self._segment.sanityCheck(JBoolean(time_index_file_newly_created))
-
-    def flush(self) -> None:
-        """Call flush."""
-        self._segment.flush()
+        self._real.sanityCheck(JBoolean(time_index_file_newly_created))
 
     def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
         """Call changeFileSuffixes."""
         try:
-            self._segment.changeFileSuffixes(old_suffix, new_suffix)
+            self._real.changeFileSuffixes(old_suffix, new_suffix)
         finally:
-            self._path = str(self._segment.log().file().getPath())
-
-    def has_suffix(self, suffix: str) -> bool:
-        """Call hasSuffix."""
-        return bool(self._segment.hasSuffix(suffix))
+            self._path = str(self._real.log().file().getPath())
 
     def set_last_modified(self, ms: int) -> None:
         """Call setLastModified."""
-        name = (
-            "setLastModified" if hasattr(self._segment, "setLastModified") else "lastModified_$eq"
-        )
+        name = "setLastModified" if hasattr(self._real, "setLastModified") else "lastModified_$eq"
         try:
-            getattr(self._segment, name)(JLong(ms))
+            getattr(self._real, name)(JLong(ms))
         finally:
             with suppress(FileNotFoundError):
                 self._modified_ns = os.stat(self._path).st_mtime_ns
 
     def close(self) -> None:
         """Call close."""
-        self._dated(self._segment.close)
+        self._dated(self._real.close)
 
     def close_handlers(self) -> None:
         """Call closeHandlers, since 4.4 closeQuietly."""
         self._call(close_handlers_name(self.jvm))
-
-    def delete_if_exists(self) -> None:
-        """Call deleteIfExists, called delete before 1.1."""
-        if self.jvm.release.number >= (1, 1):
-            self._segment.deleteIfExists()
-        else:
-            self._segment.delete()

@@ -15,23 +15,21 @@ import jpype
 from jpype import JBoolean, JInt, JLong, JShort
 
 from segproof.errors import InvalidArgumentError
-from segproof.kafka.transaction_index import AbortedTxn
 from segproof_harness.releases.jvm import Adapter, kind_of
-from segproof_harness.releases.kafka import log_answers as answers
-from segproof_harness.releases.kafka import log_before_0_11
+from segproof_harness.releases.kafka import answers, log_before_0_11
 from segproof_harness.releases.kafka.classes import (
     close_handlers_name,
+    items,
     optional,
+    scala_object,
+    some,
     storage_class,
-    txn_fields,
 )
 from segproof_harness.releases.kafka.log_environment import (
     Scheduler,
     failure_channel,
     java_time,
     new_log,
-    scala_object,
-    some,
     stamp,
 )
 from segproof_harness.releases.kafka.records import (
@@ -199,6 +197,10 @@ class PartitionLog(Adapter):
         finally:
             self._settle()
 
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the log, in the same way."""
+        return self._asked(lambda: getattr(self._log, name)(*arguments))
+
     def _settle(self) -> None:
         stamp(self._directory, self._clock())
         if self._failed is not None:
@@ -212,7 +214,7 @@ class PartitionLog(Adapter):
             return
         for segment in self._segments():
             if segment.rollJitterMs() != self._jitter_ms:
-                self._set_jitter(segment)
+                self.jvm.set_field(segment, "rollJitterMs", JLong(self._jitter_ms))
 
     def _date_parts(self) -> None:
         """Give parts of a split our time: Kafka makes them with the clock of the system."""
@@ -223,14 +225,8 @@ class PartitionLog(Adapter):
                     self.jvm.set_field(segment, "time", java_time(self._clock))
                     self.jvm.set_field(segment, "created", JLong(self._clock()))
 
-    def _set_jitter(self, segment: Any) -> None:
-        assert self._jitter_ms is not None
-        found = segment.getClass().getDeclaredField("rollJitterMs")
-        found.setAccessible(True)
-        found.setLong(segment, JLong(self._jitter_ms))
-
     def _segments(self) -> list[Any]:
-        return list(answers.each(self._log.logSegments()))
+        return list(items(self._log.logSegments()))
 
     def _option(self, value: Any) -> Any:
         """Return an option as this release has it."""
@@ -268,9 +264,7 @@ class PartitionLog(Adapter):
     @property
     def leader_epoch_cache(self) -> answers.Epochs:
         """Return what the cache of leader epochs knows."""
-        cache = self._log.leaderEpochCache()
-        is_option = (2, 1) <= self.jvm.release.number < (4,)
-        return answers.epochs(optional(cache) if is_option else cache)
+        return answers.epochs(optional(self._log.leaderEpochCache()))
 
     # --- appending -----------------------------------------------------------------------------
 
@@ -285,7 +279,7 @@ class PartitionLog(Adapter):
             return self._appended(records, is_leader=True)
         given = (self._records(records), JInt(leader_epoch), self._origin(origin))
         more = self._leader_arguments(transaction_version)
-        info = self._asked(lambda: self._log.appendAsLeader(*given, *more))
+        info = self._call("appendAsLeader", *given, *more)
         return answers.append_info(self.jvm, info)
 
     def _origin(self, origin: str) -> Any:
@@ -325,7 +319,7 @@ class PartitionLog(Adapter):
         knows_epoch = number >= (4, 0, 1) or (3, 9, 2) <= number < (4,)
         more = (JInt(leader_epoch),) if knows_epoch else ()
         given = self._records(records)
-        info = self._asked(lambda: self._log.appendAsFollower(given, *more))
+        info = self._call("appendAsFollower", given, *more)
         return answers.append_info(self.jvm, info)
 
     def _appended(self, records: bytes, is_leader: bool) -> tuple[int, ...]:
@@ -347,7 +341,7 @@ class PartitionLog(Adapter):
         else:
             more = () if self.is_early() else (self._with_aborted(isolation),)
             rest = (self._max_offset(isolation), at_least_one, *more)
-        info = self._asked(lambda: self._log.read(*first, *rest))
+        info = self._call("read", *first, *rest)
         return answers.fetched(self.jvm, info, self._segments())
 
     def _max_offset(self, isolation: str) -> Any:
@@ -399,14 +393,10 @@ class PartitionLog(Adapter):
 
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int
-    ) -> list[tuple[int, ...]]:
+    ) -> tuple[tuple[int, ...], ...]:
         """Call collectAbortedTransactions."""
-        found = self._asked(
-            lambda: self._log.collectAbortedTransactions(
-                JLong(start_offset), JLong(upper_bound_offset)
-            )
-        )
-        return [AbortedTxn(*txn_fields(one)) for one in answers.each(found)]
+        bounds = JLong(start_offset), JLong(upper_bound_offset)
+        return answers.aborted_txns(self._call("collectAbortedTransactions", *bounds))
 
     # --- cutting -------------------------------------------------------------------------------
 
@@ -414,7 +404,7 @@ class PartitionLog(Adapter):
         """Call truncateTo, which before 1.0 does not answer whether anything was cut."""
         answers_it = self.jvm.release.number >= (1,)
         end = 0 if answers_it else int(self._log.logEndOffset())
-        done = self._asked(lambda: self._log.truncateTo(JLong(target_offset)))
+        done = self._call("truncateTo", JLong(target_offset))
         if answers_it:
             return bool(done)
         return target_offset < end or (self.is_early() and target_offset == end)
@@ -424,7 +414,7 @@ class PartitionLog(Adapter):
         knows_start = self.jvm.release.number >= (3, 6)
         start = None if log_start_offset is None else self._long(log_start_offset)
         more = (self._option(start),) if knows_start else ()
-        self._asked(lambda: self._log.truncateFullyAndStartAt(JLong(new_offset), *more))
+        self._call("truncateFullyAndStartAt", JLong(new_offset), *more)
 
     def _long(self, value: int) -> Any:
         return self.jvm.java("java.lang.Long").valueOf(JLong(value))
@@ -433,18 +423,18 @@ class PartitionLog(Adapter):
         """Call roll."""
         if self.jvm.release.number < (2, 1):
             given = JLong(expected_next_offset or 0)
-            return int(self._asked(lambda: self._log.roll(given)).baseOffset())
+            return int(self._call("roll", given).baseOffset())
         expected = None if expected_next_offset is None else self._long(expected_next_offset)
-        return int(self._asked(lambda: self._log.roll(self._option(expected))).baseOffset())
+        return int(self._call("roll", self._option(expected)).baseOffset())
 
     def split_overflowed_segment(self, base_offset: int) -> list[int]:
         """Call splitOverflowedSegment. Raises InvalidArgumentError if there is no such segment."""
         segment = next((one for one in self._segments() if one.baseOffset() == base_offset), None)
         if segment is None:
             raise InvalidArgumentError(f"there is no segment at {base_offset}")
-        parts = self._asked(lambda: self._log.splitOverflowedSegment(segment))
+        parts = self._call("splitOverflowedSegment", segment)
         self._date_parts()
-        return [int(one.baseOffset()) for one in answers.each(parts)]
+        return [int(one.baseOffset()) for one in items(parts)]
 
     # --- bounds --------------------------------------------------------------------------------
 
@@ -454,16 +444,14 @@ class PartitionLog(Adapter):
             self._told_high_watermark = high_watermark
             if self.is_early():
                 return None
-            self._asked(lambda: self._log.onHighWatermarkIncremented(JLong(high_watermark)))
+            self._call("onHighWatermarkIncremented", JLong(high_watermark))
             return None
-        return int(self._asked(lambda: self._log.updateHighWatermark(JLong(high_watermark))))
+        return int(self._call("updateHighWatermark", JLong(high_watermark)))
 
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
         """Call maybeIncrementLogStartOffset."""
         reason, before = self._reason(), int(self._log.logStartOffset())
-        done = self._asked(
-            lambda: self._log.maybeIncrementLogStartOffset(JLong(new_log_start_offset), *reason)
-        )
+        done = self._call("maybeIncrementLogStartOffset", JLong(new_log_start_offset), *reason)
         return int(self._log.logStartOffset()) > before if done is None else bool(done)
 
     def _reason(self) -> tuple[Any, ...]:
@@ -476,7 +464,7 @@ class PartitionLog(Adapter):
 
     def delete_old_segments(self) -> int:
         """Call deleteOldSegments."""
-        return int(self._asked(self._log.deleteOldSegments))
+        return int(self._call("deleteOldSegments"))
 
     def delete_pending_files(self) -> None:
         """Run the tasks that delete files, as far as they are due."""
@@ -493,8 +481,8 @@ class PartitionLog(Adapter):
         """Call flush."""
         knows_force = self.jvm.release.number >= (3,)
         given = (JBoolean(force_flush_active_segment),) if knows_force else ()
-        self._asked(lambda: self._log.flush(*given))
+        self._call("flush", *given)
 
     def close(self) -> None:
         """Call close."""
-        self._asked(self._log.close)
+        self._call("close")

@@ -15,7 +15,7 @@ from typing import Any
 from jpype import JArray, JBoolean, JByte, JInt, JLong, JObject, JShort
 
 from segproof.kafka.record_file import scan_memory
-from segproof_harness.releases.jvm import Adapter, Jvm
+from segproof_harness.releases.jvm import Adapter, Jvm, constructor, invoked, reflected
 from segproof_harness.releases.kafka.batches_before_0_11 import next_batch
 from segproof_harness.releases.kafka.records import (
     Batch,
@@ -25,7 +25,6 @@ from segproof_harness.releases.kafka.records import (
     record_class,
     wrapped,
 )
-from segproof_harness.releases.kafka.reflection import invoked, reflected
 from segproof_harness.structures.kafka.batch_drawing import show_record
 from segproof_model.kafka.format.record import Record, RecordHeader
 from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
@@ -61,11 +60,8 @@ class Functions:
 
     def scan(self, data: bytes, max_message_size_bytes: int) -> Iterator[Batch]:
         """Iterate over the batches of data. Raises RefusedError where the class raises."""
-        number, buffer_class = self._jvm.java("java.lang.Integer"), "java.nio.ByteBuffer"
-        stream = record_class(self._jvm, "ByteBufferLogInputStream").class_.getDeclaredConstructor(
-            self._jvm.java(buffer_class).class_, number.TYPE
-        )
-        stream.setAccessible(True)
+        kind = record_class(self._jvm, "ByteBufferLogInputStream")
+        stream = constructor(kind, self._jvm.java("java.nio.ByteBuffer"), JInt)
         batches = stream.newInstance(wrapped(self._jvm, data), JInt(max_message_size_bytes))
         position = 0
         with java_errors():
@@ -147,9 +143,8 @@ class Functions:
     def _append(self, builder: Any, record: Record, is_control: bool) -> None:
         """Append one record with its offset, as all public appends do in the end."""
         java, buffer = self._jvm.java, self._jvm.java("java.nio.ByteBuffer")
-        long, flag = java("java.lang.Long").TYPE, java("java.lang.Boolean").TYPE
         header = java("org.apache.kafka.common.header.Header")
-        types = (long, flag, long, buffer.class_, buffer.class_, header[:].class_)
+        types = (JLong, JBoolean, JLong, buffer, buffer, header[:])
         header_class = java("org.apache.kafka.common.header.internals.RecordHeader")
         no_bytes = JObject(None, JArray(JByte))  # a plain None fits a ByteBuffer too
         headers = [
@@ -206,8 +201,7 @@ class Functions:
         return self._encoded(self._byte_utils.writeVarlong, JLong(wrap64(value)))
 
     def _sequence(self, name: str, sequence: int, change: int) -> int:
-        number = self._jvm.java("java.lang.Integer").TYPE
-        call = reflected(self._batch_class, name, number, number)
+        call = reflected(self._batch_class, name, JInt, JInt)
         return int(invoked(call, None, JInt(sequence), JInt(change)))
 
     def increment_sequence(self, sequence: int, increment: int) -> int:

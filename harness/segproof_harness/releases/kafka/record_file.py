@@ -10,9 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from jpype import JBoolean, JException, JInt, JLong
 
-from segproof_harness.releases.jvm import Adapter, kind_of
+from segproof_harness.releases.jvm import Adapter, kind_of, named_alike
+from segproof_harness.releases.kafka.answers import found_place, timestamp_and_offset
 from segproof_harness.releases.kafka.batches_before_0_11 import batches_from, batches_of
-from segproof_harness.releases.kafka.classes import largest_record, optional
+from segproof_harness.releases.kafka.classes import largest_record
 from segproof_harness.releases.kafka.records import (
     Batch,
     bytes_of,
@@ -52,6 +53,7 @@ class RecordFile(Adapter):
         "java.nio.channels.NonWritableChannelException": "io-error",
     }
     """A file that is open for reading only refuses a write: an OSError in ours."""
+    calls: ClassVar = named_alike("size_in_bytes", "truncate_to", "trim", "flush", "close")
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -80,10 +82,6 @@ class RecordFile(Adapter):
     end = property(lambda self: wrap32(self.start + self.size_in_bytes()))
     is_open = property(lambda self: bool(self._real.channel().isOpen()))
 
-    def size_in_bytes(self) -> int:
-        """Call sizeInBytes."""
-        return int(self._real.sizeInBytes())
-
     def append(self, records: bytes) -> int:
         """Call append."""
         memory = record_class(self.jvm, "MemoryRecords")
@@ -104,7 +102,7 @@ class RecordFile(Adapter):
                 yield Batch(real, int(real.position()))
 
     def _batches_from(self, start: int) -> Any:
-        return batches_from(self.jvm, record_class(self.jvm, "FileRecords"), self._real, start)
+        return batches_from(record_class(self.jvm, "FileRecords"), self._real, start)
 
     def search_for_offset_with_size(self, target_offset: int, starting_position: int) -> Any:
         """Call searchForOffsetWithSize, or what it is called later.
@@ -114,11 +112,11 @@ class RecordFile(Adapter):
         names = ("searchForOffsetFromPosition", "searchForOffsetWithSize")
         name = next(name for name in names if hasattr(self._real, name))
         try:
-            found = getattr(self._real, name)(JLong(target_offset), JInt(starting_position))
+            call = getattr(self._real, name)
+            return found_place(call(JLong(target_offset), JInt(starting_position)))
         except JException:
             self._read_base_offsets(target_offset, starting_position)
             raise
-        return None if found is None else (int(found.offset), int(found.position), int(found.size))
 
     def _read_base_offsets(self, target_offset: int, starting_position: int) -> None:
         """Read the base offsets that a search reads, for their errors."""
@@ -143,8 +141,10 @@ class RecordFile(Adapter):
         takes_offset = self.jvm.release.number >= (0, 11)
         more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
         try:
-            found = self._real.searchForTimestamp(
-                JLong(target_timestamp), JInt(starting_position), *more
+            return timestamp_and_offset(
+                self._real.searchForTimestamp(
+                    JLong(target_timestamp), JInt(starting_position), *more
+                )
             )
         except JException as error:
             kind = kind_of(error, {})
@@ -156,11 +156,10 @@ class RecordFile(Adapter):
                     if UNKNOWN_CODEC in str(error) and batch.record_count == 0:
                         raise  # alone it is not opened
             raise
-        return None if found is None else _shown_time(found)
 
     def largest_timestamp_after(self, starting_position: int) -> Any:
         """Call largestTimestampAfter."""
-        return _shown_time(self._real.largestTimestampAfter(JInt(starting_position)))
+        return timestamp_and_offset(self._real.largestTimestampAfter(JInt(starting_position)))
 
     def slice(self, position: int, size: int) -> "RecordFile":
         """Call slice, called read up to 1.1."""
@@ -171,25 +170,3 @@ class RecordFile(Adapter):
     def file(self) -> "OwnFile":
         """The file as another process has it."""
         return OwnFile(str(self._real.file().getPath()))
-
-    def truncate_to(self, target_size: int) -> int:
-        """Call truncateTo."""
-        return int(self._real.truncateTo(JInt(target_size)))
-
-    def trim(self) -> None:
-        """Call trim."""
-        self._real.trim()
-
-    def flush(self) -> None:
-        """Call flush."""
-        self._real.flush()
-
-    def close(self) -> None:
-        """Call close."""
-        self._real.close()
-
-
-def _shown_time(found: Any) -> tuple[int, int, int | None]:
-    """Return timestamp, offset and leader epoch; before 2.2 there is no epoch."""
-    epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None
-    return int(found.timestamp), int(found.offset), None if epoch is None else int(epoch)

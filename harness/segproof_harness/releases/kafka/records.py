@@ -12,9 +12,8 @@ from typing import Any
 import jpype
 
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.releases.jvm import Jvm, byte_array, kind_of
+from segproof_harness.releases.jvm import Jvm, byte_array, invoked, kind_of, plain, reflected
 from segproof_harness.releases.kafka.batches_before_0_11 import Entry, batches_of
-from segproof_harness.releases.kafka.reflection import invoked, reflected
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.kafka.codec_differences import MUCH_BYTES
 from segproof_model.kafka.format.memory_records import MemoryRecords
@@ -81,10 +80,6 @@ def bytes_of(buffer: Any) -> bytes | None:
     return bytes(target)
 
 
-def _number(found: Any) -> int | None:
-    return None if found is None else int(found)
-
-
 def _stored_attributes(real: Any) -> int:
     """Return the attributes as they are stored; the class shows of two bytes the low one only."""
     buffer = jpype.JClass("java.nio.ByteBuffer").allocate(real.sizeInBytes())
@@ -103,7 +98,8 @@ def _has_delete_horizon(real: Any) -> bool:
     """Return whether there is one, without reading it; before 3.1 there is none."""
     if real.magic() < 2 or not hasattr(real, "deleteHorizonMs"):
         return False
-    return bool(invoked(reflected(type(real), "hasDeleteHorizonMs"), real))
+    kind: Any = type(real)
+    return bool(invoked(reflected(kind, "hasDeleteHorizonMs"), real))
 
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -123,7 +119,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "producer_epoch": lambda real: int(real.producerEpoch()),
     "base_sequence": lambda real: int(real.baseSequence()),
     "last_sequence": lambda real: int(real.lastSequence()),
-    "record_count": lambda real: _number(real.countOrNull()),
+    "record_count": lambda real: plain(real.countOrNull()),
     "is_transactional": lambda real: bool(real.isTransactional()),
     "is_control": lambda real: bool(real.isControlBatch()),
     "has_delete_horizon": _has_delete_horizon,
@@ -329,30 +325,26 @@ class Batch:
 
     def read_times(self) -> None:
         """Read all records but their keys and values. Raises RefusedError as `records`."""
-        self._refuse_as_zlib()
-        with self._errors():
-            for real in self._real:
-                if real is None:
-                    raise RefusedError("null", "the iterator handed out a null")
+        for _ in self._each(lambda real: None):
+            pass
 
     def records(self) -> Iterator[Record]:
         """Iterate over the records. Raises RefusedError where the class raises."""
+        return self._each(_record_of)
+
+    def _each(self, shown: Callable[[Any], Any]) -> Iterator[Any]:
         self._refuse_as_zlib()
         with self._errors():
             for real in self._real:
                 if real is None:
                     raise RefusedError("null", "the iterator handed out a null")
-                headers = tuple(
-                    RecordHeader(
-                        str(header.key()), None if header.value() is None else bytes(header.value())
-                    )
-                    for header in real.headers()
-                )
-                yield Record(
-                    int(real.offset()),
-                    int(real.timestamp()),
-                    bytes_of(real.key()),
-                    bytes_of(real.value()),
-                    headers,
-                    int(real.sequence()),
-                )
+                yield shown(real)
+
+
+def _record_of(real: Any) -> Record:
+    headers = tuple(
+        RecordHeader(str(one.key()), None if one.value() is None else bytes(one.value()))
+        for one in real.headers()
+    )
+    data = bytes_of(real.key()), bytes_of(real.value())
+    return Record(int(real.offset()), int(real.timestamp()), *data, headers, int(real.sequence()))

@@ -8,9 +8,9 @@ What is not asked: the list of units, which the class has not; the bytes of its 
 import os
 from typing import Any, ClassVar
 
-from jpype import JClass, JInt, JLong
+from jpype import JInt, JLong
 
-from segproof_harness.releases.jvm import Adapter
+from segproof_harness.releases.jvm import Adapter, invoked, reflected
 from segproof_harness.releases.rocketmq.idle_store import STORE, store_of
 from segproof_harness.releases.rocketmq.java_objects import give_back_files, java_text
 
@@ -26,13 +26,6 @@ class ConsumeQueue(Adapter):
     def __init__(self, queue: Any, commit_log: Any) -> None:
         self._queue = queue
         self._log = commit_log
-        method = queue.getClass().getDeclaredMethod(
-            "putMessagePositionInfo", *(JClass(name).class_.getField("TYPE").get(None) for name in (
-                "java.lang.Long", "java.lang.Integer", "java.lang.Long", "java.lang.Long"
-            ))
-        )  # fmt: skip
-        method.setAccessible(True)
-        self._put = method
 
     @classmethod
     def open(
@@ -59,13 +52,10 @@ class ConsumeQueue(Adapter):
         self, offset: int, size: int, tags_code: int, cq_offset: int
     ) -> bool:
         """Call putMessagePositionInfo."""
-        numbers = JLong(offset), JInt(size), JLong(tags_code), JLong(cq_offset)
-        boxes = ("Long", "Integer", "Long", "Long")
-        boxed = [
-            self.jvm.java(f"java.lang.{box}").valueOf(number)
-            for box, number in zip(boxes, numbers, strict=True)
-        ]
-        return bool(self._put.invoke(self._queue, boxed))
+        kind, types = self.jvm.java(f"{STORE}ConsumeQueue"), (JLong, JInt, JLong, JLong)
+        method = reflected(kind, "putMessagePositionInfo", *types)
+        given = JLong(offset), JInt(size), JLong(tags_code), JLong(cq_offset)
+        return bool(invoked(method, self._queue, *given))
 
     def set_modified(self, modified: tuple[int, ...]) -> None:
         """Set when each file was modified, in milliseconds; where nothing is said, at 0."""

@@ -15,7 +15,12 @@ from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.releases.jvm import Adapter
-from segproof_harness.releases.rocketmq.java_objects import java_text, mapped_of, store_class
+from segproof_harness.releases.rocketmq.java_objects import (
+    ClosedAtCrash,
+    java_text,
+    mapped_of,
+    store_class,
+)
 
 SHUTDOWN_SINCE = (5, 0)
 LOCK_ARGUMENT_UNTIL = (4, 9, 3)
@@ -59,17 +64,6 @@ class JavaFile:
         self.mapped.shutdown(JLong(0))
         self.mapped.shutdown(JLong(0))
         self.mapped.getFileChannel().close()
-
-
-class ClosedAtCrash:
-    """An open file of Java among what a crash closes."""
-
-    def __init__(self, file: JavaFile) -> None:
-        self._file = file
-
-    def close(self) -> None:
-        """Give the file back."""
-        self._file.give_back()
 
 
 class IndexFile(Adapter, JavaFile):

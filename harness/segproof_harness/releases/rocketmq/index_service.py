@@ -22,6 +22,7 @@ from segproof_harness.releases.rocketmq.idle_store import store_of
 from segproof_harness.releases.rocketmq.index_file import JavaFile, set_first_shutdown
 from segproof_harness.releases.rocketmq.java_objects import (
     OLD_UNTIL,
+    ClosedAtCrash,
     java_text,
     mapped_of,
     store_class,
@@ -211,17 +212,6 @@ class IndexService(Adapter):
         """Shut service and checkpoint down before opening again."""
         self._service.shutdown()
         self._checkpoint.shutdown()
-
-
-class ClosedAtCrash:
-    """The open files of a service among what a crash closes."""
-
-    def __init__(self, service: IndexService) -> None:
-        self._service = service
-
-    def close(self) -> None:
-        """Give them back."""
-        self._service.give_back()
 
 
 def wait_for_flush() -> None:

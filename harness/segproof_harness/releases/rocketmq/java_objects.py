@@ -6,7 +6,15 @@ from typing import Any
 
 import jpype
 
-__all__ = ["OLD_UNTIL", "give_back_files", "java_text", "mapped_of", "store_class", "unmap"]
+__all__ = [
+    "OLD_UNTIL",
+    "ClosedAtCrash",
+    "give_back_files",
+    "java_text",
+    "mapped_of",
+    "store_class",
+    "unmap",
+]
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -14,6 +22,13 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 OLD_UNTIL = (4,)
 """The first version below org.apache; before, a mapped file is spelled as a maped one, too."""
 PACKAGES = ("org.apache.rocketmq.store.", "com.alibaba.rocketmq.store.")
+
+
+class ClosedAtCrash:
+    """An open object of Java among what a crash closes; it can give its memory and files back."""
+
+    def __init__(self, owner: Any) -> None:
+        self.close = owner.give_back
 
 
 def store_class(jvm: Any, name: str) -> Any:

@@ -8,21 +8,15 @@ die of it, and the adapter answers `unmapped`. Nor a second shutdown, of which i
 
 from typing import Any, ClassVar
 
-from jpype import JLong
-
-from segproof_harness.releases.jvm import Adapter
+from segproof_harness.releases.jvm import Adapter, camel_case, named_alike
 from segproof_harness.releases.rocketmq.index_file import refuse
-from segproof_harness.releases.rocketmq.java_objects import java_text, store_class, unmap
-
-FIELDS = {
-    "physic_msg_timestamp": "physicMsgTimestamp",
-    "logics_msg_timestamp": "logicsMsgTimestamp",
-    "index_msg_timestamp": "indexMsgTimestamp",
-    "master_flushed_offset": "masterFlushedOffset",
-    "confirm_phy_offset": "confirmPhyOffset",
-    "logics_physical_offset": "logicsPhysicalOffset",
-}
-"""The fields of Java's class, in the order of the file; older ones have not all of them."""
+from segproof_harness.releases.rocketmq.java_objects import (
+    ClosedAtCrash,
+    java_text,
+    store_class,
+    unmap,
+)
+from segproof_model.rocketmq.broker.store_checkpoint import FIELDS
 
 
 class JavaCheckpoint:
@@ -46,21 +40,11 @@ class JavaCheckpoint:
             unmap(self._jvm.field(self.java, "mappedByteBuffer"))
 
 
-class ClosedAtCrash:
-    """An open checkpoint of Java among what a crash closes."""
-
-    def __init__(self, checkpoint: JavaCheckpoint) -> None:
-        self._checkpoint = checkpoint
-
-    def close(self) -> None:
-        """Give it back."""
-        self._checkpoint.give_back()
-
-
 class StoreCheckpoint(Adapter, JavaCheckpoint):
     """The store checkpoint."""
 
-    known: ClassVar[tuple[str, ...]] = tuple(FIELDS)
+    calls: ClassVar = named_alike(*(f"set_{name}" for name in FIELDS))
+    known: ClassVar[tuple[str, ...]] = FIELDS
     """The fields that the class of this release declares."""
 
     def __init_subclass__(cls) -> None:
@@ -68,11 +52,12 @@ class StoreCheckpoint(Adapter, JavaCheckpoint):
         if "jvm" in vars(cls):
             declared = store_class(cls.jvm, "StoreCheckpoint").class_.getDeclaredFields()
             names = {str(field.getName()) for field in declared}
-            cls.known = tuple(name for name, java in FIELDS.items() if java in names)
+            cls.known = tuple(name for name in FIELDS if camel_case(name) in names)
             cls.left_out = frozenset(f"set_{name}" for name in FIELDS if name not in cls.known)
 
     def __init__(self, java: Any) -> None:
         JavaCheckpoint.__init__(self, self.jvm, java)
+        self._real = java
         self._is_mapped = True
 
     @classmethod
@@ -85,31 +70,7 @@ class StoreCheckpoint(Adapter, JavaCheckpoint):
     @property
     def values(self) -> tuple[int, ...]:
         """Return every field that the class declares, in the order of the file."""
-        return tuple(int(self.jvm.field(self.java, FIELDS[name])) for name in self.known)
-
-    def set_physic_msg_timestamp(self, value: int) -> None:
-        """Call setPhysicMsgTimestamp."""
-        self.java.setPhysicMsgTimestamp(JLong(value))
-
-    def set_logics_msg_timestamp(self, value: int) -> None:
-        """Call setLogicsMsgTimestamp."""
-        self.java.setLogicsMsgTimestamp(JLong(value))
-
-    def set_index_msg_timestamp(self, value: int) -> None:
-        """Call setIndexMsgTimestamp."""
-        self.java.setIndexMsgTimestamp(JLong(value))
-
-    def set_master_flushed_offset(self, value: int) -> None:
-        """Call setMasterFlushedOffset."""
-        self.java.setMasterFlushedOffset(JLong(value))
-
-    def set_confirm_phy_offset(self, value: int) -> None:
-        """Call setConfirmPhyOffset."""
-        self.java.setConfirmPhyOffset(JLong(value))
-
-    def set_logics_physical_offset(self, value: int) -> None:
-        """Call setLogicsPhysicalOffset."""
-        self.java.setLogicsPhysicalOffset(JLong(value))
+        return tuple(int(self.jvm.field(self.java, camel_case(name))) for name in self.known)
 
     def flush(self) -> None:
         """Call flush."""

@@ -1,90 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the adapter of the segment works with: options, parts, time, and what a read found."""
+"""What Kafka's LogSegment is told by its caller: its files, and what an append holds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from jpype import JBoolean, JInt, JLong
 
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.releases.jvm import Jvm
 from segproof_harness.releases.kafka.classes import storage_class
-from segproof_harness.releases.kafka.records import bytes_of, java_errors, record_class
+from segproof_harness.releases.kafka.records import record_class
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.states import Refused
 from segproof_model.releases import release_named
 
-__all__ = ["Fetched", "Slice", "SubjectTime", "made_config", "opened_by_parts", "told_of_append"]
-
-JAVA_CONFIG_SINCE = (3, 5)
-INDEX_BYTES_MIN = 4
-"""What the options ask of an index's size; the segment itself takes any."""
-
-
-class Fetched(NamedTuple):
-    """What a read found, with the implementation's names."""
-
-    fetch_offset_metadata: tuple[int, int, int]
-    records: "Slice | None"
-    first_entry_incomplete: bool
-    aborted_transactions: None = None
-
-
-class Slice:
-    """A slice of the log."""
-
-    def __init__(self, jvm: Jvm, start: int, real: Any) -> None:
-        self._jvm = jvm
-        self.start = start
-        self._real = real
-
-    def size_in_bytes(self) -> int:
-        """Call sizeInBytes."""
-        return int(self._real.sizeInBytes())
-
-    def read(self) -> bytes | None:
-        """Read all of it by readInto."""
-        with java_errors():
-            buffer = self._jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
-            self._real.readInto(buffer, JInt(0))
-        return bytes_of(buffer)
-
-
-class SubjectTime:
-    """What the real class asks for the time."""
-
-    def __init__(self) -> None:
-        self.clock: Callable[[], int] = int
-
-    def milliseconds(self) -> int:
-        """Return the subject's time."""
-        return self.clock()
-
-    hiResClockMs = milliseconds  # noqa: N815 - Kafka's name
-
-    def nanoseconds(self) -> int:
-        """Return the subject's time in another unit."""
-        return self.clock() * 10**6
-
-
-def made_config(jvm: Jvm, interval: int, index_bytes: int) -> Any:
-    """Return Kafka's options with these two."""
-    options = jvm.java("java.util.HashMap")()
-    options.put("index.interval.bytes", str(interval))
-    options.put("segment.index.bytes", str(max(index_bytes, INDEX_BYTES_MIN)))
-    kind = storage_class(jvm, "LogConfig")
-    more = []
-    if jvm.release.number < JAVA_CONFIG_SINCE:
-        more = [getattr(jvm.java("scala.collection.immutable.Set$"), "MODULE$").empty()]
-    config = kind(options, *more)
-    if index_bytes < INDEX_BYTES_MIN:
-        field = kind.class_.getDeclaredField("maxIndexSize")
-        field.setAccessible(True)
-        field.set(config, jvm.java("java.lang.Integer")(JInt(index_bytes)))
-    return config
+__all__ = ["opened_by_parts", "told_of_append"]
 
 
 def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
@@ -105,7 +38,10 @@ def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
         JBoolean(arguments["preallocate"]),
     )
     has_transactions = jvm.release.number >= (0, 11)
-    size = [JInt(arguments["segment_index_bytes"]), *([JBoolean(True)] if has_transactions else [])]
+    size = [
+        JInt(arguments["config"].segment_index_bytes),
+        *([JBoolean(True)] if has_transactions else []),
+    ]
     parts = [
         storage_class(jvm, "OffsetIndex")(offsets, JLong(base), *size),
         storage_class(jvm, "TimeIndex")(times, JLong(base), *size),
@@ -116,7 +52,7 @@ def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
         records,
         *parts,
         JLong(base),
-        JInt(arguments["index_interval_bytes"]),
+        JInt(arguments["config"].index_interval_bytes),
         JLong(arguments["roll_jitter_ms"]),
         time,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a partition's log of Kafka answers, as the implementation's values.
+"""What Kafka's logs, segments and files answer, as the implementation's values.
 
 Upstream: LogAppendInfo, FetchDataInfo, ProducerStateEntry, AbortedTxn, of every release.
 """
@@ -7,12 +7,16 @@ Upstream: LogAppendInfo, FetchDataInfo, ProducerStateEntry, AbortedTxn, of every
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from jpype import JInt
+
 from segproof.kafka import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.producer_append_info import TxnMetadata
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof.kafka.transaction_index import AbortedTxn
-from segproof_harness.releases.kafka.classes import get, optional, txn_fields
+from segproof_harness.releases.jvm import Jvm
+from segproof_harness.releases.kafka.classes import get, items, optional
+from segproof_harness.releases.kafka.records import bytes_of, java_errors
 
 UNKNOWN = -1
 Timed = tuple[int, int, int | None]
@@ -26,27 +30,31 @@ class Segment(NamedTuple):
     size: int
 
 
-class Records(NamedTuple):
-    """What a read has found."""
+class Slice:
+    """A slice of a log's file, which a read has found."""
 
-    start: int
-    size: int
-    data: bytes
+    def __init__(self, jvm: Jvm, real: Any) -> None:
+        self.start = int(jvm.field(real, "start"))
+        self._jvm = jvm
+        self._real = real
 
     def size_in_bytes(self) -> int:
-        """Return how many bytes there are."""
-        return self.size
+        """Call sizeInBytes."""
+        return int(self._real.sizeInBytes())
 
-    def read(self) -> bytes:
-        """Return the bytes."""
-        return self.data
+    def read(self) -> bytes | None:
+        """Read all of it by readInto."""
+        with java_errors():
+            buffer = self._jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
+            self._real.readInto(buffer, JInt(0))
+        return bytes_of(buffer)
 
 
 class Fetched(NamedTuple):
     """The answer of a read."""
 
     fetch_offset_metadata: LogOffsetMetadata
-    records: Records | None
+    records: Slice | None
     first_entry_incomplete: bool
     aborted_transactions: tuple[AbortedTxn, ...] | None
 
@@ -70,13 +78,6 @@ class Epochs(NamedTuple):
         return self.entries
 
 
-def each(found: Any) -> Iterator[Any]:
-    """Go through a collection of Java or Scala."""
-    iterator = found.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
-
-
 def _long(found: Any) -> int | None:
     """Return what an option of a number holds."""
     value = optional(found)
@@ -89,54 +90,34 @@ def _long(found: Any) -> int | None:
 def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     """Return what became of an append."""
     has_last = jvm.release.number >= (2,)
-    first = get(info, "firstOffset")
-    if not isinstance(first, int):
-        first = optional(first)
-        first = UNKNOWN if first is None else getattr(first, "messageOffset", first)
-        first = first() if callable(first) else first
+    first = optional(get(info, "firstOffset"))
+    if hasattr(first, "messageOffset"):
+        first = get(first, "messageOffset")
+    names = ("lastOffset", "maxTimestamp", "logAppendTime", "logStartOffset", "validBytes")
     return (
-        int(first),
-        *(
-            int(get(info, name)) if hasattr(info, name) else UNKNOWN
-            for name in (
-                "lastOffset",
-                "maxTimestamp",
-                "logAppendTime",
-                "logStartOffset",
-                "validBytes",
-            )
-        ),
+        UNKNOWN if first is None else int(first),
+        *(int(get(info, name)) if hasattr(info, name) else UNKNOWN for name in names),
         int(jvm.field(info, "lastOffsetOfFirstBatch")) if has_last else UNKNOWN,
     )
 
 
-def metadata(found: Any) -> LogOffsetMetadata:
+def _metadata(found: Any) -> LogOffsetMetadata:
     """Return an offset with its place."""
     names = ("messageOffset", "segmentBaseOffset", "relativePositionInSegment")
     return LogOffsetMetadata(*(int(get(found, name)) for name in names))
 
 
-def fetched(jvm: Any, info: Any, segments: Iterable[Any]) -> Fetched:
+def fetched(jvm: Jvm, info: Any, segments: Iterable[Any] = ()) -> Fetched:
     """Return what a read has found; `segments` are all of the log."""
-    place = metadata(get(info, "fetchOffsetMetadata"))
+    place, records = _metadata(get(info, "fetchOffsetMetadata")), get(info, "records")
     knows_aborted = hasattr(info, "abortedTransactions")
     aborted = optional(get(info, "abortedTransactions")) if knows_aborted else None
     return Fetched(
         place,
-        _records(jvm, get(info, "records")),
+        Slice(jvm, records) if hasattr(records, "channel") else None,
         bool(get(info, "firstEntryIncomplete")),
-        None if aborted is None else _whole(each(aborted), place.segment_base_offset, segments),
+        None if aborted is None else _whole(items(aborted), place.segment_base_offset, segments),
     )
-
-
-def _records(jvm: Any, records: Any) -> Records | None:
-    """Return the bytes; None for the empty records that stand for nothing to read."""
-    if str(records.getClass().getSimpleName()) != "FileRecords":
-        return None
-    size = int(records.sizeInBytes())
-    buffer = jvm.java("java.nio.ByteBuffer").allocate(size)
-    records.readInto(buffer, 0)
-    return Records(int(jvm.field(records, "start")), size, bytes(buffer.array())[: buffer.limit()])
 
 
 def _whole(
@@ -149,24 +130,42 @@ def _whole(
     """
     known = iter(
         [
-            AbortedTxn(*fields)
+            found
             for segment in segments
             if segment.baseOffset() >= base_offset
-            for fields in map(txn_fields, each(segment.txnIndex().allAbortedTxns()))
+            for found in aborted_txns(segment.txnIndex().allAbortedTxns())
         ]
     )
     pairs = [(int(get(one, "producerId")), int(get(one, "firstOffset"))) for one in aborted]
-    found = []
-    for pair in pairs:
-        found.append(next(one for one in known if one[1:3] == pair))
-    return tuple(found)
+    return tuple(next(one for one in known if one[1:3] == pair) for pair in pairs)
+
+
+def aborted_txns(found: Any) -> tuple[AbortedTxn, ...]:
+    """Return aborted transactions; since 4.4 they have no version but 0."""
+    names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    return tuple(
+        AbortedTxn(
+            int(one.version()) if hasattr(one, "version") else 0,
+            *(int(getattr(one, name)()) for name in names),
+        )
+        for one in items(found)
+    )
+
+
+def collected(found: Any) -> tuple[tuple[AbortedTxn, ...], bool]:
+    """Return the aborted transactions that an index has found, and whether these are all."""
+    return aborted_txns(get(found, "abortedTransactions")), bool(get(found, "isComplete"))
+
+
+def found_place(found: Any) -> tuple[int, int, int] | None:
+    """Return offset, position and size of the batch that a search by offset has found."""
+    return None if found is None else (int(found.offset), int(found.position), int(found.size))
 
 
 def timestamp_and_offset(found: Any) -> Timed | None:
     """Return what a search by timestamp has found."""
-    if hasattr(found, "timestampAndOffsetOpt"):
-        found = found.timestampAndOffsetOpt()
-    found = optional(found)
+    has_more = hasattr(found, "timestampAndOffsetOpt")
+    found = optional(found.timestampAndOffsetOpt() if has_more else found)
     if found is None:
         return None
     epoch = _long(get(found, "leaderEpoch")) if hasattr(found, "leaderEpoch") else None
@@ -190,33 +189,21 @@ def producers(jvm: Any, manager: Any) -> Producers:
 def _values(found: Any) -> Iterator[tuple[Any, str]]:
     """Go through the entries of a map of Java or Scala, with the name of their value."""
     if hasattr(found, "entrySet"):
-        return ((entry, "getValue") for entry in each(found.entrySet()))
-    return ((entry, "_2") for entry in each(found))
+        return ((entry, "getValue") for entry in items(found.entrySet()))
+    return ((entry, "_2") for entry in items(found))
 
 
 def _entry(found: Any) -> ProducerStateEntry:
-    if not hasattr(found, "batchMetadata"):
-        return _flat_entry(found)
+    """Return an entry; in 0.11 it is one batch, and has no other time than that of the batch."""
+    has_batches = hasattr(found, "batchMetadata")
+    batches = items(get(found, "batchMetadata")) if has_batches else (found,)
     return ProducerStateEntry(
         int(get(found, "producerId")),
         int(get(found, "producerEpoch")),
         int(get(found, "coordinatorEpoch")),
-        int(get(found, "lastTimestamp")),
+        int(get(found, "lastTimestamp" if has_batches else "timestamp")),
         _long(get(found, "currentTxnFirstOffset")),
-        tuple(_batch(one) for one in each(get(found, "batchMetadata"))),
-    )
-
-
-def _flat_entry(found: Any) -> ProducerStateEntry:
-    """Return an entry of a release that remembers one batch of a producer, and no other time."""
-    batch = _batch(found)
-    return ProducerStateEntry(
-        int(get(found, "producerId")),
-        int(get(found, "producerEpoch")),
-        int(get(found, "coordinatorEpoch")),
-        batch.timestamp,
-        _long(get(found, "currentTxnFirstOffset")),
-        (batch,),
+        tuple(map(_batch, batches)),
     )
 
 
@@ -232,7 +219,7 @@ def _txns(found: Any) -> tuple[TxnMetadata, ...]:
             int(get(get(one, "firstOffset"), "messageOffset")),
             _long(get(one, "lastOffset")),
         )
-        for one in each(found.values())
+        for one in items(found.values())
     )
 
 
@@ -241,6 +228,6 @@ def epochs(cache: Any) -> Epochs:
     return Epochs(
         tuple(
             EpochEntry(int(get(one, "epoch")), int(get(one, "startOffset")))
-            for one in each(cache.epochEntries())
+            for one in items(cache.epochEntries())
         )
     )
