@@ -22,8 +22,7 @@ from segproof.rocketmq.message import (
     encode_message,
 )
 from segproof.verification import verify
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 
 LOG_BYTES, QUEUE_BYTES = 2000, 20 * 16
 SLOTS, ENTRIES = 5, 24

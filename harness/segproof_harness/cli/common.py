@@ -162,13 +162,18 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
     write_line(prefix + " ".join(f"{name}: {_shown(value)}" for name, value in row.items()))
 
 
-def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:
-    """Write findings on standard output."""
+def write_finding(finding: "Finding", output_format: Format) -> None:
+    """Write a finding on standard output."""
     from segproof_harness.reports import write_jsonl, write_text
 
     write = write_jsonl if output_format is Format.JSONL else write_text
+    write(finding.to_json(), sys.stdout)
+
+
+def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:
+    """Write findings on standard output."""
     for finding in findings:
-        write(finding.to_json(), sys.stdout)
+        write_finding(finding, output_format)
     sys.stdout.flush()
 
 

@@ -1,41 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `rebuild`: make the index files of a partition new from its logs."""
 
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from segproof_harness.cli.common import (
-    EXIT_FINDINGS,
     Format,
     FormatOption,
     HashSlotsOption,
     JobsOption,
     check_profile_of,
     check_readable,
-    complain,
     cores,
     known_profile,
-    plural,
-    progress,
     refuse,
-    summarise,
-    write_findings,
-    write_row,
 )
+from segproof_harness.cli.rebuild_store import FIELDS as STORE_FIELDS
 from segproof_harness.cli.rebuild_store import (
     IndexNumOption,
     StoreRebuild,
     is_store,
     rebuild_store,
+    write_rebuilt,
 )
 
 if TYPE_CHECKING:
     from segproof.rebuilding.partition_rebuild import Rebuilt
 
 INT32_MAX = 2**31 - 1
+FIELDS = (*STORE_FIELDS, "index_interval_bytes", "interval_from")
+"""What is told of each file."""
 
 OutOption = Annotated[
     Path | None,
@@ -150,17 +147,23 @@ def command(
         return
     if hash_slots is not None or index_num is not None:
         refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
-    _rebuild_partition(
-        directory,
-        out,
+    from segproof.rebuilding.partition_rebuild import rebuild
+
+    asked_for: dict[str, Any] = {
+        "in_place": in_place,
+        "index_interval_bytes": index_interval_bytes,
+        "max_index_bytes": max_index_bytes,
+        "index_key": _index_key(profile),
+        "cut_tail": cut_tail,
+        "copy": copy,
+        "jobs": jobs or cores(),
+    }
+    write_rebuilt(
+        lambda show: rebuild(directory, out, on_progress=show, **asked_for),
+        FIELDS,
+        _left_out,
+        lambda rebuilt: "",
         output_format,
-        in_place=in_place,
-        index_interval_bytes=index_interval_bytes,
-        max_index_bytes=max_index_bytes,
-        index_key=_index_key(profile),
-        cut_tail=cut_tail,
-        copy=copy,
-        jobs=jobs or cores(),
     )
 
 
@@ -170,29 +173,6 @@ def _check_target(out: Path | None, in_place: bool, changes_logs: bool) -> None:
         refuse("give either --out DIR2 or --in-place")
     if in_place and changes_logs:
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
-
-
-def _rebuild_partition(
-    directory: Path, out: Path | None, output_format: Format, **options: Any
-) -> None:
-    """Rebuild, and write what was done; exit code 1 for findings."""
-    started = time.monotonic()
-    rebuilt = _rebuild(directory, out, **options)
-    _write(rebuilt, output_format, time.monotonic() - started)
-    if rebuilt.findings:
-        raise typer.Exit(EXIT_FINDINGS)
-
-
-def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
-    """Rebuild, with progress; refuse what the function refuses."""
-    from segproof.errors import SegproofError
-    from segproof.rebuilding.partition_rebuild import rebuild
-
-    try:
-        with progress("rebuild") as show:
-            return rebuild(directory, out, on_progress=show, **options)
-    except SegproofError as error:
-        refuse(str(error))
 
 
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
@@ -205,27 +185,8 @@ def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
     return "last_offset"
 
 
-def _write(rebuilt: "Rebuilt", output_format: Format, seconds: float) -> None:
-    for file in rebuilt.files:
-        row = {
-            "path": file.path,
-            "entries": file.entries,
-            "old_entries": file.old_entries,
-            "changed": file.changed,
-            "index_interval_bytes": file.index_interval_bytes,
-            "interval_from": file.interval_from,
-        }
-        write_row(row, output_format)
-    write_findings(rebuilt.findings, output_format)
+def _left_out(rebuilt: "Rebuilt") -> Iterator[str]:
     for left_out in rebuilt.left_out:
-        complain(f"left out: {left_out}")
+        yield f"left out: {left_out}"
     if rebuilt.cut_bytes:
-        complain(f"left out: the last {rebuilt.cut_bytes} bytes of the last log")
-    if rebuilt.findings:
-        summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
-        return
-    changed = sum(file.changed for file in rebuilt.files)
-    summarise(
-        f"{plural(len(rebuilt.files), 'index file')} rebuilt, {changed} of them changed, "
-        f"in {seconds:.1f} s"
-    )
+        yield f"left out: the last {rebuilt.cut_bytes} bytes of the last log"

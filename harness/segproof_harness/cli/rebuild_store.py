@@ -3,15 +3,17 @@
 
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
+    Show,
     check_profile_of,
     complain,
     plural,
@@ -39,6 +41,10 @@ IndexNumOption = Annotated[
 ]
 
 
+FIELDS = ("path", "entries", "old_entries", "changed")
+"""What is told of each file."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreRebuild:
     """What is asked for."""
@@ -63,35 +69,59 @@ def is_store(path: Path) -> bool:
 def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
     """Rebuild, and write what was done; exit code 1 for findings."""
     check_profile_of(asked.release, "rocketmq")
-    started = time.monotonic()
-    rebuilt = _rebuild(asked)
-    _write(rebuilt, output_format, time.monotonic() - started)
-    if rebuilt.findings:
-        raise typer.Exit(EXIT_FINDINGS)
-
-
-def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
-    from segproof.errors import SegproofError
     from segproof.rebuilding.store_rebuild import rebuild_index
     from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
     from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
     release = asked.release
+
+    def rebuilt(show: Show) -> "RebuiltIndex":
+        return rebuild_index(
+            asked.store,
+            asked.out,
+            *_geometry(asked),
+            in_place=asked.out is None,
+            index_tags=None if release is None else not release.has(TagsAreNotIndexed),
+            count_puts=None if release is None else release.has(EachPutIsCounted),
+            cut_tail=asked.cut_tail,
+            on_progress=show,
+        )
+
+    write_rebuilt(rebuilt, FIELDS, _left_out, _summary, output_format)
+
+
+def write_rebuilt(
+    rebuild: Callable[[Show], Any],
+    fields: Sequence[str],
+    left_out: Callable[[Any], Iterable[str]],
+    summary: Callable[[Any], str],
+    output_format: Format,
+) -> None:
+    """Rebuild, and write what was done; exit code 1 for findings. Refuses what `rebuild` refuses.
+
+    `fields` are those of a row; `left_out` and `summary` return lines for stderr.
+    """
+    from segproof.errors import SegproofError
+
+    started = time.monotonic()
     try:
-        geometry = _geometry(asked)
         with progress("rebuild") as show:
-            return rebuild_index(
-                asked.store,
-                asked.out,
-                *geometry,
-                in_place=asked.out is None,
-                index_tags=None if release is None else not release.has(TagsAreNotIndexed),
-                count_puts=None if release is None else release.has(EachPutIsCounted),
-                cut_tail=asked.cut_tail,
-                on_progress=show,
-            )
+            rebuilt = rebuild(show)
     except SegproofError as error:
         refuse(str(error))
+    for file in rebuilt.files:
+        write_row({name: getattr(file, name) for name in fields}, output_format)
+    write_findings(rebuilt.findings, output_format)
+    for line in left_out(rebuilt):
+        complain(line)
+    if rebuilt.findings:
+        summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
+        raise typer.Exit(EXIT_FINDINGS)
+    changed = sum(file.changed for file in rebuilt.files)
+    summarise(
+        f"{plural(len(rebuilt.files), 'index file')} rebuilt{summary(rebuilt)}, {changed} of them"
+        f" changed, in {time.monotonic() - started:.1f} s"
+    )
 
 
 def _geometry(asked: StoreRebuild) -> "Geometry":
@@ -129,28 +159,14 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
     return Geometry(slots, old.index_num if asked.index_num is None else asked.index_num)
 
 
-def _write(rebuilt: "RebuiltIndex", output_format: Format, seconds: float) -> None:
-    for file in rebuilt.files:
-        row = {
-            "path": file.path,
-            "entries": file.entries,
-            "old_entries": file.old_entries,
-            "changed": file.changed,
-        }
-        write_row(row, output_format)
-    write_findings(rebuilt.findings, output_format)
+def _left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
     for name in rebuilt.removed:
-        complain(f"removed: {name}")
+        yield f"removed: {name}"
     if rebuilt.left_bytes:
-        complain(f"left out: the last {rebuilt.left_bytes} bytes of the commit log")
-    if rebuilt.findings:
-        summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
-        return
-    changed = sum(file.changed for file in rebuilt.files)
+        yield f"left out: the last {rebuilt.left_bytes} bytes of the commit log"
+
+
+def _summary(rebuilt: "RebuiltIndex") -> str:
     tags = "with" if rebuilt.index_tags else "without"
-    summarise(
-        f"{plural(len(rebuilt.files), 'index file')} rebuilt from"
-        f" {plural(rebuilt.messages, 'message')}, {tags} entries for tags (by the"
-        f" {rebuilt.tags_from if rebuilt.tags_from != 'given' else 'given release'}), {changed} of"
-        f" them changed, in {seconds:.1f} s"
-    )
+    source = rebuilt.tags_from if rebuilt.tags_from != "given" else "given release"
+    return f" from {plural(rebuilt.messages, 'message')}, {tags} entries for tags (by the {source})"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `verify`: hold files against the laws."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_finding,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _told(
         counts[finding.severity.value] += 1
         if no_notes and not finding.is_defect:
             continue
-        _write(finding, output_format)
+        write_finding(finding, output_format)
         written += 1
         if written == limit:
             return counts, f" (ended after {plural(written, 'finding')})"
@@ -200,7 +200,7 @@ def _compare(path: Path, output_format: Format) -> int:
     for directory, compare in works:
         try:
             for finding in compare(directory):
-                _write(finding, output_format)
+                write_finding(finding, output_format)
                 count += 1
         except (ValueError, TooLargeError) as error:
             summarise(f"model: not run: {error}")
@@ -209,10 +209,3 @@ def _compare(path: Path, output_format: Format) -> int:
         else:
             summarise(f"model: {directory}: compared")
     return count
-
-
-def _write(finding: "Finding", output_format: Format) -> None:
-    from segproof_harness.reports import write_jsonl, write_text
-
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    write(finding.to_json(), sys.stdout)

@@ -11,7 +11,7 @@ remedy, never as a pass. Nothing is downloaded.
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -51,12 +51,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name."""
-        return {
-            "what": self.what,
-            "verdict": self.verdict,
-            "figures": self.figures,
-            "seconds": round(self.seconds, 1),
-        }
+        return {**asdict(self), "seconds": round(self.seconds, 1)}
 
 
 def run(say: Say) -> Iterator[Row]:
@@ -133,7 +128,7 @@ def _compare_stores(say: Say) -> tuple[bool, str]:
     for store in stores():
         tally = compare_store(load_scenario(store.parent), None)
         total += tally.total
-        differ += len(tally.mismatches)
+        differ += tally.mismatched
         for line in tally.mismatches:
             say(f"{store.parent.name}: {line}")
     releases = ", ".join(sorted({store.parent.name.rpartition("-")[2] for store in stores()}))

@@ -146,13 +146,13 @@ class Tally:
     mismatched: int = 0
     mismatches: list[str] = field(default_factory=list)
 
-    def compare(self, kind: str, what: str, expected: Any, actual: Any) -> None:
+    def compare(self, kind: str, asked: object, expected: object, found: object) -> None:
         """Count one answer."""
         self.compared[kind] += 1
-        if expected != actual:
+        if expected != found:
             self.mismatched += 1
             if len(self.mismatches) < MISMATCHES_MAX:
-                self.mismatches.append(f"{what}: expected {expected}, got {actual}")
+                self.mismatches.append(f"{kind} {asked}: expected {expected}, found {found}")
 
     def add(self, other: "Tally") -> None:
         """Add another tally."""
@@ -199,19 +199,19 @@ def _compare_segment(tally: Tally, where: str, segment: dict[str, Any], answers:
     indexes_differ = has_tail and not answers.is_release
     for kind, rows in _listed(segment, answers, indexes_differ):
         for number, (wanted, found) in enumerate(rows):
-            tally.compare(kind, f"{where} {kind} {number}", wanted, found)
+            tally.compare(kind, f"{number} of {where}", wanted, found)
     for kind, (width, ask) in _asked(answers, indexes_differ).items():
         for row in segment.get(kind) or ():
             wanted = row[width:]
             if kind == "fetch_upper_bound" and not answers.is_release:
                 wanted = [_exact_upper_bound(segment["index"], *row)]
             found = _outcome(ask, row[:width])
-            tally.compare(kind, f"{where} {kind} {row[:width]}", wanted, found)
+            tally.compare(kind, f"{row[:width]} of {where}", wanted, found)
     if indexes_differ:
         return
     for kind, found in answers.state().items():
         if kind in segment:
-            tally.compare("state", f"{where} {kind}", segment[kind], found)
+            tally.compare("state", f"{kind} of {where}", segment[kind], found)
 
 
 def _listed(

@@ -6,19 +6,18 @@ The store is copied into files in memory first, since opening an index maps it f
 
 import gzip
 import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segproof.files import Files
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import dispatch_request_of
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.conformance.recorded_answers import Tally
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.rocketmq.broker.index_service import IndexService as ModelService
@@ -41,25 +40,6 @@ CHECKPOINT = {
     "minTimestampIndex": "min_timestamp_index",
 }
 ROOT = "/store"
-
-
-@dataclass(slots=True)
-class StoreTally:
-    """How many answers of each kind were compared, and which differ."""
-
-    compared: Counter[str] = field(default_factory=Counter)
-    mismatches: list[str] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        """How many answers were compared."""
-        return self.compared.total()
-
-    def compare(self, kind: str, asked: object, expected: object, found: object) -> None:
-        """Count one answer."""
-        self.compared[kind] += 1
-        if expected != found:
-            self.mismatches.append(f"{kind} {asked}: expected {expected}, found {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +79,9 @@ def load_scenario(folder: Path) -> Scenario:
     return Scenario(folder, json.loads(text))
 
 
-def compare_store(scenario: Scenario, release: Release | None) -> StoreTally:
+def compare_store(scenario: Scenario, release: Release | None) -> Tally:
     """Ask everything that was recorded: of a release's model, of our own code for None."""
-    tally = StoreTally()
+    tally = Tally()
     subject: Any = _Ours(scenario) if release is None else _Model(scenario, release)
     for recorded in scenario.expected["files"]:
         with subject.index_file(f"index/{recorded['name']}") as file:
@@ -125,7 +105,7 @@ def compare_store(scenario: Scenario, release: Release | None) -> StoreTally:
     return tally
 
 
-def _compare_file(tally: StoreTally, file: Any, expected: dict[str, Any]) -> None:
+def _compare_file(tally: Tally, file: Any, expected: dict[str, Any]) -> None:
     name, full = expected["name"], file.is_write_full
     for recorded, attribute in HEADER.items():
         found = getattr(file, attribute)
@@ -204,14 +184,3 @@ def memory_store(contents: dict[str, bytes], root: str = ROOT) -> MemoryFiles:
     for name, data in contents.items():
         write_file(files, f"{root}/{name}", data)
     return files
-
-
-def write_file(files: Files, path: str, data: bytes) -> None:
-    """Let a file hold exactly these bytes."""
-    files.make_directory(path.rpartition("/")[0])
-    file = files.open(path, writable=True, create=True)
-    try:
-        file.truncate(0)
-        file.pwrite(data, 0)
-    finally:
-        file.close()

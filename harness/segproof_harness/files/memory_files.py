@@ -16,9 +16,10 @@ import posixpath
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import lru_cache
 
-from segproof.files import File, FileStatus, Mapping
+from segproof.files import File, Files, FileStatus, Mapping
 
 CAPACITY_BYTES = 1 << 26
 """The largest file; beyond it, the device is full."""
@@ -203,11 +204,11 @@ class MemoryFiles:
         path = self._normal(path)
         with self.lock:
             if path in self._names:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+                raise _failure(errno.EEXIST, path)
             made, above = set(), path
             while above not in self._directories:
                 if above in self._names:
-                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+                    raise _failure(errno.ENOTDIR, path)
                 made.add(above)
                 above = posixpath.dirname(above)
             self._directories |= made
@@ -242,7 +243,7 @@ class MemoryFiles:
         with self.lock:
             if path in self._directories:
                 # Linux refuses to write to a directory; RealFiles refuses to read one.
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+                raise _failure(errno.EISDIR, path)
             inode = self._names.get(path)
             if inode is None:
                 if not create:
@@ -280,10 +281,7 @@ class MemoryFiles:
         """Return the names in a directory, sorted."""
         path = self._normal(path)
         with self.lock:
-            if path in self._names:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            if path not in self._directories:
-                raise _failure(errno.ENOENT, path)
+            self._check_directory(path)
             inside = [name for name in (*self._names, *self._directories) if name != "/"]
             return sorted(
                 posixpath.basename(name) for name in inside if posixpath.dirname(name) == path
@@ -297,7 +295,7 @@ class MemoryFiles:
             if posixpath.dirname(target) not in self._directories:
                 raise _failure(errno.ENOENT, target)
             if target in self._directories:
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+                raise _failure(errno.EISDIR, target)
             if self._names.get(target) is not inode:
                 self._names[target] = inode
                 del self._names[source]
@@ -308,14 +306,14 @@ class MemoryFiles:
         with self.lock:
             inode = self._found(source)
             if target in self._names or target in self._directories:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+                raise _failure(errno.EEXIST, target)
             if posixpath.dirname(target) not in self._directories:
                 raise _failure(errno.ENOENT, target)
             self._names[target] = inode
 
     def _found(self, path: str) -> _Inode:
         if path in self._directories:
-            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+            raise _failure(errno.EPERM, path)
         if path not in self._names:
             raise _failure(errno.ENOENT, path)
         return self._names[path]
@@ -325,7 +323,7 @@ class MemoryFiles:
         path = self._normal(path)
         with self.lock:
             if path in self._directories:
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+                raise _failure(errno.EISDIR, path)
             return self._names.pop(path, None) is not None
 
     def set_modified(self, path: str, modified_ns: int) -> None:
@@ -341,8 +339,11 @@ class MemoryFiles:
     def sync_directory(self, path: str) -> None:
         """Do nothing but refuse what is no directory."""
         path = self._normal(path)
+        self._check_directory(path)
+
+    def _check_directory(self, path: str) -> None:
         if path in self._names:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            raise _failure(errno.ENOTDIR, path)
         if path not in self._directories:
             raise _failure(errno.ENOENT, path)
 
@@ -350,10 +351,6 @@ class MemoryFiles:
         """Remove an empty directory; return False if it is not empty."""
         path = self._normal(path)
         with self.lock:
-            if path in self._names:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            if path not in self._directories:
-                raise _failure(errno.ENOENT, path)
             if self.list_directory(path):
                 return False
             self._directories.discard(path)
@@ -363,3 +360,11 @@ class MemoryFiles:
     @lru_cache(maxsize=4096)
     def _normal(path: str) -> str:
         return posixpath.normpath(posixpath.join("/", path))
+
+
+def write_file(files: Files, path: str, data: bytes) -> None:
+    """Let a file hold exactly these bytes; what folders it needs are made."""
+    files.make_directory(posixpath.dirname(path))
+    with closing(files.open(path, writable=True, create=True)) as file:
+        file.truncate(0)
+        file.pwrite(data, 0)

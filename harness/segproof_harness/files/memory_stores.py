@@ -8,6 +8,7 @@ from dataclasses import replace
 from segproof.files import Files
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import MAGIC_V1, Message, blank_tail, encode_message
+from segproof_harness.files.memory_files import write_file
 
 __all__ = ["log_images", "message_of", "write_log"]
 
@@ -62,11 +63,5 @@ def write_log(
     start: int = 0,
 ) -> None:
     """Write the commit log of a store."""
-    folder = os.path.join(store_path, COMMIT_LOG)
-    files.make_directory(folder)
     for name, data in log_images(messages, mapped_file_size, start).items():
-        file = files.open(os.path.join(folder, name), writable=True, create=True)
-        try:
-            file.pwrite(data, 0)
-        finally:
-            file.close()
+        write_file(files, os.path.join(store_path, COMMIT_LOG, name), data)

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Container, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -204,15 +205,13 @@ def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterat
 
 def _shown_end(file: SegmentFile, files: Files) -> int:
     """Return where the first long hole of an index begins: nothing behind it is shown."""
-    opened, end = files.open(file.path), 0
-    try:
+    end = 0
+    with closing(files.open(file.path)) as opened:
         for begin, behind in opened.data_ranges(0, opened.size()):
             if begin - end > HOLE_BYTES:
                 break
             end = behind
-        return end
-    finally:
-        opened.close()
+    return end
 
 
 def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
@@ -229,15 +228,12 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
             actual=end,
         )
     names = ENTRY_TYPES[file.suffix].names
-    opened = files.open(file.path)
-    try:
+    with closing(files.open(file.path)) as opened:
         for _, block in genuine_entries(opened, file.suffix, end):
             for entry in block.tolist():
                 row = dict(zip(names or (), entry, strict=True))
                 row["offset"] += file.base_offset
                 yield row
-    finally:
-        opened.close()
 
 
 def batch_to_show(batch: RecordBatch, source: File, limit: int | None = None) -> Any:
@@ -378,10 +374,7 @@ def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
     if release is None and file.suffix in ENTRY_TYPES:
-        opened = files.open(file.path)
-        try:
+        with closing(files.open(file.path)) as opened:
             shown = entry_size * count_entries(opened, file.suffix, shown)
-        finally:
-            opened.close()
     used = -(-shown // entry_size) * entry_size
     return f"{size - used} bytes of zeros behind the last entry" if size > used else ""

@@ -10,6 +10,7 @@ import os
 import posixpath
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from struct import Struct
 from typing import Any
 
@@ -129,8 +130,7 @@ def store_rows(
 
 
 def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         header = read_stored_header(file)
         if header is None:
             raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=path)
@@ -143,8 +143,6 @@ def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[
         for first, block in entry_blocks(file, geometry, 1, stop):
             for index, entry in enumerate(block.tolist(), first):
                 yield _entry_row(index, entry, geometry)
-    finally:
-        file.close()
 
 
 def _entry_row(index: int, entry: tuple[int, ...], geometry: Geometry) -> Row:
@@ -257,8 +255,7 @@ def record_row(message: Any, phy_offset: int, with_body: bool) -> Row:
 def _queue_rows(path: str, files: Files) -> Iterator[Row]:
     """Yield the units before the zeros at the end of a queue's file."""
     number = int(os.path.basename(path)) // _UNIT.size
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         position = 0
         while data := file.pread(_PIECE_BYTES, position):
             for offset, size, tags_code in _UNIT.iter_unpack(
@@ -274,16 +271,11 @@ def _queue_rows(path: str, files: Files) -> Iterator[Row]:
                 }
                 number += 1
             position += len(data)
-    finally:
-        file.close()
 
 
 def _checkpoint_row(path: str, release: Release | None, files: Files) -> Row:
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         size, stored = file.size(), StoredCheckpoint.read_from(file)
-    finally:
-        file.close()
     if size < 8 * len(stored):
         raise SegproofError(f"a checkpoint of {size} bytes", law="RMQDISK-20", path=path)
     known = len(stored) if release is None else release.kind(StoreCheckpoint).field_count

@@ -8,7 +8,7 @@ it finds shrinks; a seeded generator draws through it in workloads, the same on 
 import hashlib
 import random
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -16,26 +16,47 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAGIC_NEWEST = 2
 
 
-class Choose(Protocol):
+class Choose:
     """Someone who chooses. The first or smallest choice is the simplest one."""
 
-    magic_max: int
+    magic_max = MAGIC_NEWEST
     """The newest format of Kafka's batches that histories may begin with or append."""
 
     def integer(self, low: int, high: int) -> int:
         """Return an integer from `low` to `high`, both inclusive."""
+        raise NotImplementedError
 
     def one_of(self, items: Sequence[Item]) -> Item:
         """Return one of the items, which must not be empty."""
+        return items[self.integer(0, len(items) - 1)]
 
     def data(self, size: int) -> bytes:
         """Return `size` bytes."""
+        raise NotImplementedError
 
     def boolean(self) -> bool:
         """Return True or False."""
+        raise NotImplementedError
+
+    def one_in(self, count: int) -> bool:
+        """Return True about once in `count` times; False is the simple choice."""
+        return self.integer(0, count - 1) == count - 1
+
+    def weighted(self, weights: Sequence[int]) -> int:
+        """Return a place in `weights`, each as often as its weight says."""
+        drawn = self.integer(0, sum(weights) - 1)
+        for place, weight in enumerate(weights):
+            drawn -= weight
+            if drawn < 0:
+                return place
+        raise AssertionError("weights are not negative")
+
+    def beside(self, value: int) -> int:
+        """Return the value, or one of its two neighbours."""
+        return value + self.one_of((0, -1, 1))
 
 
-class RandomChoose:
+class RandomChoose(Choose):
     """Chooses by a seed, with `getrandbits` only: the same on every platform and release.
 
     >>> [RandomChoose("a", 1).integer(0, 99) for _ in range(3)]
@@ -43,7 +64,6 @@ class RandomChoose:
     """
 
     def __init__(self, purpose: str, seed: int) -> None:
-        self.magic_max = MAGIC_NEWEST
         digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
         self._bits = random.Random(int.from_bytes(digest, "big")).getrandbits
 
@@ -58,10 +78,6 @@ class RandomChoose:
             drawn = self._bits(length)
         return low + drawn
 
-    def one_of(self, items: Sequence[Item]) -> Item:
-        """Return one of the items."""
-        return items[self.integer(0, len(items) - 1)]
-
     def data(self, size: int) -> bytes:
         """Return `size` bytes."""
         return self._bits(8 * size).to_bytes(size, "big") if size else b""
@@ -71,13 +87,12 @@ class RandomChoose:
         return bool(self._bits(1))
 
 
-class HypothesisChoose:
+class HypothesisChoose(Choose):
     """Chooses through Hypothesis' interactive `data()`, so that failures shrink."""
 
     def __init__(self, data: Any) -> None:
         from hypothesis import strategies  # only machines need Hypothesis
 
-        self.magic_max = MAGIC_NEWEST
         self._draw = data.draw
         self._strategies = strategies
 
@@ -97,26 +112,6 @@ class HypothesisChoose:
     def boolean(self) -> bool:
         """Return True or False."""
         return bool(self._draw(self._strategies.booleans()))
-
-
-def one_in(choose: Choose, count: int) -> bool:
-    """Return True about once in `count` times; False is the simple choice."""
-    return choose.integer(0, count - 1) == count - 1
-
-
-def weighted(choose: Choose, weights: Sequence[int]) -> int:
-    """Return a place in `weights`, each as often as its weight says."""
-    drawn = choose.integer(0, sum(weights) - 1)
-    for place, weight in enumerate(weights):
-        drawn -= weight
-        if drawn < 0:
-            return place
-    raise AssertionError("weights are not negative")
-
-
-def beside(choose: Choose, value: int) -> int:
-    """Return the value, or one of its two neighbours."""
-    return value + choose.one_of((0, -1, 1))
 
 
 def within(value: int, low: int, high: int) -> int:

@@ -2,16 +2,10 @@
 """Which states were really reached: a check that never meets a full index checks nothing of it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from segproof_harness.structures.outcomes import NOT_OPEN
 from segproof_harness.structures.structure import Event, Structure
-
-OPENED_AGAIN: Mapping[str, Callable[[Event], bool]] = {
-    "reopened": lambda event: event.does("reopen") and event.after is not None,
-    "crash-reopened": lambda event: event.does("crash_reopen") and event.after is not None,
-}
-"""States of every structure that can be opened again."""
 
 
 class Sometimes:

@@ -7,8 +7,9 @@ added to every layer by writing one.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from segproof_harness.structures.choices import Choose
@@ -25,8 +26,12 @@ class Parameter:
 
     name: str
     kind: Kind
-    draw: Callable[[Choose, "Situation"], Value]
-    """Draw a value, biased by where the model stands."""
+    drawn: Callable[[Choose, "Situation"], Value] | None = None
+    """Draw a value, biased by where the model stands; without it, that of the last opening."""
+
+    def draw(self, choose: Choose, situation: "Situation") -> Value:
+        """Draw a value."""
+        return self.drawn(choose, situation) if self.drawn else situation.opened[self.name]
 
     def refusal(self, value: Value) -> str | None:
         """Return why a value from a trace can't be this argument, or None if it can."""
@@ -103,6 +108,34 @@ class OperationKind:
         return made
 
 
+def operation(
+    name: str,
+    weight: int,
+    laws: str,
+    *parameters: Parameter,
+    errors: Mapping[str, str] = MappingProxyType({}),
+    call: Callable[..., Any] | None = None,
+    reads: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> OperationKind:
+    """Return an operation; `laws` stand in one text.
+
+    `call` is that of model and implementation. `reads` shows what the accessor or the method
+    without arguments of that name answers, as long as its object is there. More: other fields of
+    `OperationKind`.
+    """
+    if reads is not None:
+        call = partial(_read, name, reads)
+    if call is not None:
+        more = {"call_model": call, "call_impl": call, **more}
+    return OperationKind(name, parameters, weight, tuple(laws.split()), errors, **more)
+
+
+def _read(name: str, shown: Callable[[Any], Any], owner: Any) -> Any:
+    found = getattr(owner, name)
+    return shown(found() if callable(found) else found)
+
+
 @cache
 def _is_plain(kind: OperationKind) -> bool:
     return all(is_plain(item.kind) for item in kind.parameters)
@@ -137,9 +170,21 @@ class Event:
         """Return whether it is one of these operations, and no error."""
         return self.operation.name in names and self.outcome.error is None
 
+    def refused(self, kind: str, *names: str) -> bool:
+        """Return whether it is one of these operations, and refused with this kind of error."""
+        return self.operation.name in names and self.outcome.error == kind
+
     def argument(self, name: str) -> Any:
         """Return an argument of the operation."""
         return self.operation.arguments[name]
+
+
+States = Mapping[str, Callable[[Event], bool]]
+"""States that a step can be in, by name."""
+OPENED_AGAIN: States = {
+    "reopened": lambda event: event.does("reopen") and event.after is not None,
+    "crash-reopened": lambda event: event.does("crash_reopen") and event.after is not None,
+}
 
 
 class Clock:
@@ -160,22 +205,22 @@ class Structure:
     structure_id: str
     model: str
     """`module:Class` of the model."""
-    impl: str
-    """`module:Class` of the implementation."""
     opening: tuple[Parameter, ...]
     """Arguments of opening, for the first time and by `reopen` and `crash_reopen`."""
     draw_setup: Callable[[Choose], Setup]
     operations: tuple[OperationKind, ...]
-    observed: tuple[str, ...]
-    """Accessors compared beside every image."""
-    sometimes: Mapping[str, Callable[[Event], bool]]
-    """States that must really be reached, by name."""
-    is_usable: Callable[[Any], bool]
-    """Whether a state is open: other operations than opening can succeed."""
+    sometimes: States
+    """States that must really be reached; those of every structure, `OPENED_AGAIN`, are added."""
     open_model: Callable[..., Any]
     """`f(arguments, files, release)` returns a Step whose `after` is a state, or the Files."""
     open_impl: Callable[..., Any]
     """`f(class, arguments, files)` returns the object; names are paths already."""
+    impl: str = ""
+    """`module:Class` of the implementation, where that is not the model's twin."""
+    observed: tuple[str, ...] = ()
+    """Accessors compared beside every image."""
+    is_usable: Callable[[Any], bool] = lambda state: True
+    """Whether a state is open: other operations than opening can succeed."""
     constructed: Callable[[Mapping[str, Value]], Mapping[str, Any]] = lambda arguments: arguments
     """`f(arguments)` returns what the model is constructed with, by which laws judge an opening."""
     takes_directory: bool = False
@@ -195,6 +240,9 @@ class Structure:
     is_asked: Callable[[Event], bool] = lambda event: event.outcome.error != ErrorKind.ENDLESS
     """Whether histories for a release have such a step: not one that its JVM would never end, nor
     one whose answer is left to chance there."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sometimes", {**OPENED_AGAIN, **self.sometimes})
 
     @property
     def system(self) -> str:
@@ -235,7 +283,8 @@ class Structure:
 
     def impl_class(self) -> Any:
         """Return the implementation's class."""
-        return load(self.impl)
+        name = self.model.rpartition(".")[2]
+        return load(self.impl or f"segproof.{self.system}.{name}")
 
     def __hash__(self) -> int:
         return hash(self.structure_id)

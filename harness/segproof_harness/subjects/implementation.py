@@ -4,15 +4,14 @@
 import contextlib
 import itertools
 import os
-import posixpath
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from segproof.files import REAL_FILES, File, Files, FileStatus
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof.files import REAL_FILES, File, Files, RealFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.structures.kinds import NAME, hints_of
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome, normalise, of_error
@@ -52,11 +51,7 @@ class _MemoryPlace:
         self.files = MemoryFiles(clock_ms=clock)
         self.files.make_directory(self.root)
         for name, data in contents.items():
-            self.files.make_directory(posixpath.dirname(self.path(name)))
-            file = self.files.create_new(self.path(name))
-            assert file is not None
-            file.pwrite(data, 0)
-            file.close()
+            write_file(self.files, self.path(name), data)
 
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -104,7 +99,7 @@ class _TimedFile:
         return getattr(self._file, name)
 
 
-class _WatchedFiles:
+class _WatchedFiles(RealFiles):
     """The real files; remembers what is open, so that a crash can close it without the object."""
 
     def __init__(self, clock: Clock | None) -> None:
@@ -112,12 +107,12 @@ class _WatchedFiles:
         self._clock = clock
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        is_new = create and REAL_FILES.status(path) is None
-        file = REAL_FILES.open(path, writable=writable, create=create)
+        is_new = create and self.status(path) is None
+        file = super().open(path, writable=writable, create=create)
         return self._watched(file, is_new=is_new)
 
     def create_new(self, path: str) -> File | None:
-        file = REAL_FILES.create_new(path)
+        file = super().create_new(path)
         return None if file is None else self._watched(file, is_new=True)
 
     def _watched(self, file: File, *, is_new: bool) -> File:
@@ -126,33 +121,6 @@ class _WatchedFiles:
             return file
         timed: Any = _TimedFile(file, self._clock, is_new=is_new)
         return cast(File, timed)
-
-    def status(self, path: str) -> FileStatus | None:
-        return REAL_FILES.status(path)
-
-    def list_directory(self, path: str) -> list[str]:
-        return REAL_FILES.list_directory(path)
-
-    def rename(self, source: str, target: str) -> None:
-        REAL_FILES.rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        REAL_FILES.link(source, target)
-
-    def remove(self, path: str) -> bool:
-        return REAL_FILES.remove(path)
-
-    def set_modified(self, path: str, modified_ns: int) -> None:
-        REAL_FILES.set_modified(path, modified_ns)
-
-    def sync_directory(self, path: str) -> None:
-        REAL_FILES.sync_directory(path)
-
-    def make_directory(self, path: str) -> None:
-        REAL_FILES.make_directory(path)
-
-    def remove_directory(self, path: str) -> bool:
-        return REAL_FILES.remove_directory(path)
 
 
 def _write(path: str, data: bytes) -> None:
@@ -235,11 +203,7 @@ def _write_changes(place: _Place, before: Mapping[str, bytes], after: Mapping[st
             place.files.remove(place.path(name))
     for name, data in after.items():
         if before.get(name) != data:
-            place.files.make_directory(posixpath.dirname(place.path(name)))
-            file = place.files.open(place.path(name), writable=True, create=True)
-            file.truncate(0)
-            file.pwrite(data, 0)
-            file.close()
+            write_file(place.files, place.path(name), data)
 
 
 class ImplementationSubject:

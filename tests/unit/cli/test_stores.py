@@ -13,8 +13,7 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_model.language.files import Files

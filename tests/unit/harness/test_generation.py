@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.structures.choices import HypothesisChoose, RandomChoose, weighted
+from segproof_harness.structures.choices import HypothesisChoose, RandomChoose
 
 
 @given(seed=st.integers(0, 2**64), low=st.integers(-(2**63), 2**63), width=st.integers(0, 2**64))
@@ -38,7 +38,7 @@ def test_values_are_known() -> None:
 def test_weights_are_kept() -> None:
     """What weighs three times as much is drawn about three times as often."""
     choose = RandomChoose("weights", 0)
-    counts = Counter(weighted(choose, (3, 1, 0)) for _ in range(4000))
+    counts = Counter(choose.weighted((3, 1, 0)) for _ in range(4000))
     assert set(counts) == {0, 1}
     assert 2700 < counts[0] < 3300
 

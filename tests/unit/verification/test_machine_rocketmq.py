@@ -30,8 +30,8 @@ from segproof.rocketmq.message import (
 )
 from segproof.verification import verify
 from segproof.verifying.rocketmq.store_checks import is_time_name
-from segproof_harness.conformance.recorded_store_answers import memory_store, write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.conformance.recorded_store_answers import memory_store
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.judged_store import StoreJudge
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
 from segproof_model.laws.rocketmq.format.index_file_on_disk import (

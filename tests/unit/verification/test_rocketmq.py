@@ -16,8 +16,7 @@ from segproof.rocketmq.geometry import find_geometry, infer_geometries
 from segproof.rocketmq.index_table import Geometry
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.cli import run
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.broken_files import damaged_copy
 from segproof_harness.laws.broken_stores import STORE_EXAMPLES, entry

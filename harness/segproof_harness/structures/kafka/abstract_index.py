@@ -9,21 +9,19 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
     within,
 )
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, SIZE, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
     Event,
     OperationKind,
     Parameter,
     Setup,
     Situation,
+    States,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -51,13 +49,13 @@ def some_offset(choose: Choose, situation: Situation) -> int:
     """Draw an offset to look for or to cut at: an existing one or beside it, or a border."""
     base = base_of(situation)
     keys = offsets_of(situation)
-    kind = weighted(choose, (12, 3, 2, 1))
+    kind = choose.weighted((12, 3, 2, 1))
     if kind == 0 and keys:
-        return clamp64(beside(choose, choose.one_of(keys)))
+        return clamp64(choose.beside(choose.one_of(keys)))
     if kind <= 1:
-        return clamp64(beside(choose, base))
+        return clamp64(choose.beside(base))
     if kind == 2:
-        return clamp64(base + beside(choose, choose.one_of(BORDERS)))
+        return clamp64(base + choose.beside(choose.one_of(BORDERS)))
     return clamp64(base + choose.integer(-10, 2000))
 
 
@@ -74,13 +72,13 @@ def offsets_of(situation: Situation) -> list[int]:
 
 def next_offset(choose: Choose, situation: Situation, last: int, is_empty: bool) -> int:
     """Draw an offset to append: mostly the next ones, sometimes one that must be refused."""
-    kind = weighted(choose, (30, 3, 1, 2, 3, 1))
+    kind = choose.weighted((30, 3, 1, 2, 3, 1))
     if kind == 0:
         return clamp64(last + choose.integer(0 if is_empty else 1, 6))
     if kind == 1:
-        return clamp64(beside(choose, last))
+        return clamp64(choose.beside(last))
     if kind == 2:
-        return clamp64(base_of(situation) + beside(choose, choose.one_of(BORDERS)))
+        return clamp64(base_of(situation) + choose.beside(choose.one_of(BORDERS)))
     if kind == 3:
         return clamp64(last + choose.integer(1, 100_000))
     if kind == 4:
@@ -93,7 +91,7 @@ def some_size(entry_size: int) -> Callable[[Choose, Situation], int]:
 
     def draw(choose: Choose, situation: Situation) -> int:
         used = 0 if situation.state is None else situation.state.size_in_bytes
-        kind = weighted(choose, (6, 4, 3, 1, 1))
+        kind = choose.weighted((6, 4, 3, 1, 1))
         if kind == 0:
             return int(used + entry_size * choose.integer(0, 12))
         if kind == 1:
@@ -104,14 +102,14 @@ def some_size(entry_size: int) -> Callable[[Choose, Situation], int]:
             return choose.integer(-2 * entry_size - 1, entry_size)
         maximum = situation.opened["max_index_size_bytes"]
         assert isinstance(maximum, int)
-        return beside(choose, maximum)
+        return choose.beside(maximum)
 
     return draw
 
 
 def some_max_size(choose: Choose, entry_size: int) -> int:
     """Draw a maximum index size: mostly some tens of entries, also too small ones and -1."""
-    kind = weighted(choose, (40, 6, 3, 2, 1))
+    kind = choose.weighted((40, 6, 3, 2, 1))
     if kind == 0:
         return entry_size * choose.integer(1, 30) + choose.integer(0, entry_size - 1)
     if kind == 1:
@@ -139,7 +137,7 @@ def present_name(suffix: str) -> Callable[[Choose, Situation], str]:
     known = names(suffix)
 
     def draw(choose: Choose, situation: Situation) -> str:
-        if one_in(choose, 12):
+        if choose.one_in(12):
             return choose.one_of(known)
         if situation.state is not None:
             return str(situation.state.name)
@@ -158,11 +156,11 @@ def opening(suffix: str, entry_size: int) -> tuple[Parameter, ...]:
             SIZE,
             lambda choose, situation: (
                 some_max_size(choose, entry_size)
-                if one_in(choose, 4)
+                if choose.one_in(4)
                 else situation.opened["max_index_size_bytes"]
             ),
         ),
-        Parameter("writable", FLAG, lambda choose, situation: not one_in(choose, 6)),
+        Parameter("writable", FLAG, lambda choose, situation: not choose.one_in(6)),
     )
 
 
@@ -176,9 +174,9 @@ def setup_drawer(
             "file": names(suffix)[0],
             "base_offset": choose.one_of(BASE_OFFSETS),
             "max_index_size_bytes": some_max_size(choose, entry_size),
-            "writable": not one_in(choose, 12),
+            "writable": not choose.one_in(12),
         }
-        kind = weighted(choose, (60, 14, 14, 6, 6, 1))
+        kind = choose.weighted((60, 14, 14, 6, 6, 1))
         if kind == 0:
             return Setup(arguments)
         if kind == 5:
@@ -209,7 +207,7 @@ def _long_image(choose: Choose, entry_size: int) -> bytes:
 
 def _slot_number(choose: Choose, situation: Situation) -> int:
     entries = situation.state.entries if situation.state is not None else 0
-    if one_in(choose, 4):
+    if choose.one_in(4):
         return choose.one_of((-1, entries, entries + 1, -entries - 1))
     return choose.integer(0, max(entries - 1, 0))
 
@@ -262,15 +260,15 @@ def entries_of(index: Any) -> list[Any]:
     return [index.stored(number) for number in range(len(index.stored_numbers()))]
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
+SOMETIMES: States = {
     "empty": lambda event: event.after is not None and event.after.entries == 0,
     "full": lambda event: (
         event.after is not None
         and event.after.entries > 0
         and event.after.entries == event.after.max_entries
     ),
-    "append-refused-full": lambda event: (
-        event.does("append", "maybe_append") and event.outcome.error == "invalid-argument"
+    "append-refused-full": lambda event: event.refused(
+        "invalid-argument", "append", "maybe_append"
     ),
     "offset-refused": lambda event: event.outcome.error == "invalid-offset",
     "2^31-border": lambda event: (
@@ -278,7 +276,6 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         and event.argument("offset") == event.after.base_offset + 2**31 - 1
     ),
     "beyond-2^31": lambda event: event.outcome.error == "index-offset-overflow",
-    **OPENED_AGAIN,
     "zero-tail": lambda event: (
         event.does("open", "crash_reopen")
         and event.after is not None
@@ -288,9 +285,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         event.done("truncate_to") and 0 < event.after.entries < event.before.entries
     ),
     "resized": lambda event: event.does("resize") and event.outcome.value is True,
-    "resize-refused": lambda event: (
-        event.does("resize") and event.outcome.error == "invalid-argument"
-    ),
+    "resize-refused": lambda event: event.refused("invalid-argument", "resize"),
     "ragged": lambda event: (
         event.after is not None and event.after.length % event.after.entry_size != 0
     ),
@@ -302,9 +297,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         and event.argument("file") in event.before.files
         and event.argument("file") != event.before.name
     ),
-    "renamed-after-delete": lambda event: (
-        event.does("rename_to") and event.outcome.error == "file-not-found"
-    ),
+    "renamed-after-delete": lambda event: event.refused("file-not-found", "rename_to"),
     "corrupt-found": lambda event: event.outcome.error == "corrupt-index",
     "duplicate-key": lambda event: (
         event.does("open")
@@ -337,7 +330,7 @@ class Differences:
     draw_target: Callable[[Choose, Situation], int]
     last: str
     """The accessor of the last entry."""
-    laws: Mapping[str, tuple[str, ...]]
+    laws: Mapping[str, str]
     """Laws of `lookup`, `truncate_to`, `list_entries` and `sanity_check`, the chief one first."""
     more_operations: tuple[OperationKind, ...] = ()
     sometimes: Mapping[str, Callable[[Event], bool]] = field(default_factory=dict)
@@ -355,25 +348,20 @@ def describe(differs: Differences) -> Structure:
     return Structure(
         structure_id=differs.structure_id,
         model=f"segproof_model.kafka.format.{differs.class_name}",
-        impl=f"segproof.kafka.{differs.class_name}",
         opening=opening(suffix, entry_size),
         draw_setup=setup_drawer(suffix, entry_size, differs.write_entry),
         operations=(
             differs.append,
             *_lookups(differs),
             *differs.more_operations,
-            OperationKind(
+            operation(
                 "truncate_to",
-                (Parameter("offset", INT64, some_offset),),
                 6,
-                (*laws["truncate_to"], "ABSIDX-20"),
+                f"{laws['truncate_to']} ABSIDX-20",
+                Parameter("offset", INT64, some_offset),
             ),
-            OperationKind(
-                "list_entries",
-                weight=2,
-                laws=laws["list_entries"],
-                call_model=list_entries,
-                call_impl=list,
+            operation(
+                "list_entries", 2, laws["list_entries"], call_model=list_entries, call_impl=list
             ),
             *_shared_operations(suffix, entry_size, laws["sanity_check"]),
         ),
@@ -390,57 +378,41 @@ def _lookups(differs: Differences) -> tuple[OperationKind, ...]:
     """Return the search for one target, and for many."""
     target, draw, laws = differs.target, differs.draw_target, differs.laws["lookup"]
     return (
-        OperationKind(
-            "lookup",
-            (Parameter(target, INT64, draw),),
-            14,
-            (*laws, "ABSIDX-22", "ABSIDX-26"),
-        ),
-        OperationKind(
+        operation("lookup", 14, f"{laws} ABSIDX-22 ABSIDX-26", Parameter(target, INT64, draw)),
+        operation(
             "lookup_many",
-            (Parameter(f"{target}s", Row(INT64, ROW_MAX), some_rows(draw)),),
             4,
-            (laws[0], "ABSIDX-22"),
+            f"{laws.split()[0]} ABSIDX-22",
+            Parameter(f"{target}s", Row(INT64, ROW_MAX), some_rows(draw)),
             call_model=lookup_many,
         ),
     )
 
 
-def _shared_operations(
-    suffix: str, entry_size: int, sanity_laws: tuple[str, ...]
-) -> tuple[OperationKind, ...]:
+def _shared_operations(suffix: str, entry_size: int, sanity_laws: str) -> tuple[OperationKind, ...]:
     """Return the operations that both indexes have with the same arguments."""
     return (
-        OperationKind(
-            "entry",
-            (Parameter("n", INT32, _slot_number),),
-            laws=("OFFIDX-13", "OFFIDX-14"),
-        ),
-        OperationKind(
-            "can_append_offset", (Parameter("offset", INT64, some_offset),), 1, ("ABSIDX-21",)
-        ),
-        OperationKind(
-            "relative_offset", (Parameter("offset", INT64, some_offset),), 1, ("ABSIDX-21",)
-        ),
-        OperationKind(
+        operation("entry", 4, "OFFIDX-13 OFFIDX-14", Parameter("n", INT32, _slot_number)),
+        operation("can_append_offset", 1, "ABSIDX-21", Parameter("offset", INT64, some_offset)),
+        operation("relative_offset", 1, "ABSIDX-21", Parameter("offset", INT64, some_offset)),
+        operation(
             "resize",
-            (Parameter("new_size", SIZE, some_size(entry_size)),),
             5,
-            ("ABSIDX-8", "ABSIDX-7"),
-            {"invalid-argument": "ABSIDX-9", "io-error": "ABSIDX-10", "read-only": "ABSIDX-11"},
+            "ABSIDX-8 ABSIDX-7",
+            Parameter("new_size", SIZE, some_size(entry_size)),
+            errors={
+                "invalid-argument": "ABSIDX-9",
+                "io-error": "ABSIDX-10",
+                "read-only": "ABSIDX-11",
+            },
         ),
-        OperationKind("trim_to_valid_size", weight=2, laws=("ABSIDX-12",)),
-        OperationKind("reset", weight=2, laws=("ABSIDX-13",)),
-        OperationKind("truncate", weight=1, laws=("ABSIDX-20",)),
-        OperationKind("flush", weight=2, laws=("ABSIDX-5",)),
-        OperationKind("sanity_check", weight=3, laws=sanity_laws),
-        OperationKind(
-            "rename_to",
-            (Parameter("file", NAME, some_name(suffix)),),
-            2,
-            ("ABSIDX-19",),
-        ),
-        OperationKind("close", weight=2, laws=("ABSIDX-14", "ABSIDX-15"), ends=True),
-        OperationKind("close_handler", weight=1, laws=("ABSIDX-16",), ends=True),
-        OperationKind("delete_if_exists", weight=1, laws=("ABSIDX-18",), ends=True),
+        operation("trim_to_valid_size", 2, "ABSIDX-12"),
+        operation("reset", 2, "ABSIDX-13"),
+        operation("truncate", 1, "ABSIDX-20"),
+        operation("flush", 2, "ABSIDX-5"),
+        operation("sanity_check", 3, sanity_laws),
+        operation("rename_to", 2, "ABSIDX-19", Parameter("file", NAME, some_name(suffix))),
+        operation("close", 2, "ABSIDX-14 ABSIDX-15", ends=True),
+        operation("close_handler", 1, "ABSIDX-16", ends=True),
+        operation("delete_if_exists", 1, "ABSIDX-18", ends=True),
     )

@@ -9,8 +9,6 @@ from segproof_harness.structures.choices import (
     INT32_MAX,
     MAGIC_NEWEST,
     Choose,
-    one_in,
-    weighted,
     within,
 )
 from segproof_harness.structures.kafka.batch_drawing import draw_damaged, whole_batches
@@ -51,12 +49,12 @@ def _records(
     """Draw records around the time, seldom large or far from it; `is_sparse`: with gaps."""
     records = []
     for _ in range(count):
-        kind = weighted(choose, (30, 3, 1, 1))
+        kind = choose.weighted((30, 3, 1, 1))
         timestamp = now_ms - choose.integer(0, 200)
         if kind:
             timestamp = (timestamp, -1, now_ms + 50, now_ms + 4_000_000)[kind]
-        size = choose.integer(0, 12) if not one_in(choose, 30) else choose.one_of((150, 900))
-        key = None if one_in(choose, 8) else b"k"
+        size = choose.integer(0, 12) if not choose.one_in(30) else choose.one_of((150, 900))
+        key = None if choose.one_in(8) else b"k"
         records.append(Record(offset, max(-1, timestamp), key, bytes([65 + size % 26]) * size))
         offset += 1 + (choose.integer(0, 3) if is_sparse else 0)
     return records
@@ -84,9 +82,9 @@ def _plain(
     codecs: Callable[[Choose], str] = _codec,
     **more: Any,
 ) -> bytes:
-    is_stamped = magic > 0 and one_in(choose, 12)
+    is_stamped = magic > 0 and choose.one_in(12)
     codec = codecs(choose)
-    is_sparse = "partition_leader_epoch" in more and one_in(choose, 5)
+    is_sparse = "partition_leader_epoch" in more and choose.one_in(5)
     return _written(
         write_batch(
             _records(choose, offset, now_ms, choose.one_of((1, 2, 1, 3)), is_sparse),
@@ -108,7 +106,7 @@ def _next_of(choose: Choose, entry: Any) -> tuple[int, int, int]:
         return choose.one_of((0, 0, 1)), choose.one_of((0, 0, 0, INT32_MAX - 1)), count
     epoch = max(0, entry.producer_epoch)
     sequence = 0 if entry.last_seq < 0 else (entry.last_seq + 1) % 2**31
-    kind = weighted(choose, (24, 4, 2, 2, 2))
+    kind = choose.weighted((24, 4, 2, 2, 2))
     if kind == 1 and entry.batch_metadata:
         known = choose.one_of(entry.batch_metadata)
         # What sequence numbers alone say of a batch can be no number of records.
@@ -135,7 +133,7 @@ def _of_producer(
     entry = producers.get(producer_id)
     epoch, sequence, count = _next_of(choose, entry)
     is_open = entry is not None and entry.current_txn_first_offset is not None
-    is_transactional = one_in(choose, 10) != is_open if is_open else choose.boolean()
+    is_transactional = choose.one_in(10) != is_open if is_open else choose.boolean()
     return _written(
         write_batch(
             _records(choose, offset, now_ms, count),
@@ -158,7 +156,7 @@ def _marker(
     is_open = [one for one in PRODUCERS if _first_offset(producers.get(one)) is not None]
     known = [one for one in PRODUCERS if one in producers]
     candidates = is_open or known or list(PRODUCERS)
-    producer_id = choose.one_of(candidates if not one_in(choose, 8) else PRODUCERS)
+    producer_id = choose.one_of(candidates if not choose.one_in(8) else PRODUCERS)
     entry = producers.get(producer_id)
     epoch = 0 if entry is None else max(0, entry.producer_epoch)
     return _written(
@@ -194,7 +192,7 @@ def _latest_epoch(situation: Situation) -> int:
 
 def _is_large(choose: Choose, situation: Situation) -> bool:
     state = situation.state
-    return state is not None and state.size > SIZE_BYTES_MAX and not one_in(choose, 4)
+    return state is not None and state.size > SIZE_BYTES_MAX and not choose.one_in(4)
 
 
 def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
@@ -206,14 +204,14 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     now, producers = state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
         return _messages(choose, now, state.config.compression_type), epoch, "client", -1
-    kind = weighted(choose, (8, 12, 8, 2, 1, 1, 1))
+    kind = choose.weighted((8, 12, 8, 2, 1, 1, 1))
     if kind == 0:
         return _plain(choose, 0, now, 2), epoch, "client", -1
     if kind == 1:
         return _of_producer(choose, 0, now, producers), epoch, "client", -1
     if kind == 2:
-        version = choose.one_of((0, 1, 2, 1, -1)) if one_in(choose, 3) else choose.integer(0, 2)
-        origin = "coordinator" if not one_in(choose, 20) else "client"
+        version = choose.one_of((0, 1, 2, 1, -1)) if choose.one_in(3) else choose.integer(0, 2)
+        origin = "coordinator" if not choose.one_in(20) else "client"
         return _marker(choose, 0, now, producers), epoch, origin, version
     if kind == 3:
         is_kept = state.config.compression_type == "producer"
@@ -232,7 +230,7 @@ def _messages(choose: Choose, now_ms: int, compression_type: str) -> bytes:
     What it would compress anew is left out, as its codecs make other bytes.
     """
     codecs = _no_codec if compression_type == "producer" else _codec
-    kind = weighted(choose, (14, 6, 3, 2, 1, 1))
+    kind = choose.weighted((14, 6, 3, 2, 1, 1))
     if kind == 1:
         return _legacy(choose, now_ms, _no_codec)
     if kind == 2:
@@ -249,7 +247,7 @@ def _legacy(choose: Choose, now_ms: int, codecs: Callable[[Choose], str]) -> byt
     """Draw some messages of magic 0 or 1, seldom of both."""
     magic, messages, offset = choose.integer(0, 1), b"", 0
     for _ in range(choose.one_of((1, 1, 2))):
-        magic = magic if not one_in(choose, 12) else 1 - magic
+        magic = magic if not choose.one_in(12) else 1 - magic
         messages += _plain(choose, offset, now_ms, magic, codecs)
         offset = end_of(messages, offset)
     return messages
@@ -261,12 +259,12 @@ def draw_follower_call(choose: Choose, situation: Situation) -> tuple[Value, ...
     epoch = _latest_epoch(situation)
     if state is None or _is_large(choose, situation):
         return b"", epoch
-    if one_in(choose, 6):
+    if choose.one_in(6):
         epoch = min(epoch + 1, INT32_MAX)
     offset = state.log_end_offset + choose.one_of((0, 0, 0, 0, 1, 7))
-    if one_in(choose, 20):
+    if choose.one_in(20):
         offset = max(0, offset - choose.integer(1, 9))
-    elif one_in(choose, 30):
+    elif choose.one_in(30):
         active = state.log_segments.active_segment.base_offset
         offset = max(offset, active + INT32_MAX + choose.integer(-3, 2))
     records = b""
@@ -274,19 +272,19 @@ def draw_follower_call(choose: Choose, situation: Situation) -> tuple[Value, ...
         offset = min(offset, OFFSET_MAX)
         records += _replicated(choose, offset, situation, epoch)
         offset = end_of(records, offset) + choose.one_of((0, 0, 0, 2))
-        offset -= 1 if one_in(choose, 40) else 0
-    if one_in(choose, 30):
+        offset -= 1 if choose.one_in(40) else 0
+    if choose.one_in(30):
         records = records[: choose.integer(0, len(records))]
-    return records, epoch - (1 if one_in(choose, 30) else 0)
+    return records, epoch - (1 if choose.one_in(30) else 0)
 
 
 def _replicated(choose: Choose, offset: int, situation: Situation, leader_epoch: int) -> bytes:
     now, producers = situation.state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
-        batch = _plain(choose, offset, now, 0 if one_in(choose, 6) else 1)
-        return draw_damaged(choose, batch) if one_in(choose, 20) else batch
-    epoch = leader_epoch + (1 if one_in(choose, 20) else 0)
-    kind = weighted(choose, (8, 8, 6, 2, 1, 1))
+        batch = _plain(choose, offset, now, 0 if choose.one_in(6) else 1)
+        return draw_damaged(choose, batch) if choose.one_in(20) else batch
+    epoch = leader_epoch + (1 if choose.one_in(20) else 0)
+    kind = choose.weighted((8, 8, 6, 2, 1, 1))
     if kind == 0:
         return _plain(choose, offset, now, 2, partition_leader_epoch=epoch)
     if kind == 1:
@@ -313,8 +311,8 @@ def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:
     log = b""
     for _ in range(count):
         if choose.magic_max < MAGIC_NEWEST:
-            log += _plain(choose, offset, now_ms, 0 if one_in(choose, 6) else 1)
-        elif one_in(choose, 3):
+            log += _plain(choose, offset, now_ms, 0 if choose.one_in(6) else 1)
+        elif choose.one_in(3):
             log += _of_producer(choose, offset, now_ms, {}, 0, may_begin=False)
         else:
             log += _plain(choose, offset, now_ms, 2, partition_leader_epoch=0)

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.choices import MAGIC_NEWEST, Choose, one_in, weighted, within
+from segproof_harness.structures.choices import MAGIC_NEWEST, Choose, within
 from segproof_harness.structures.outcomes import kind_of, normalise
 from segproof_model.kafka.format.batch_writing import (
     write_batch,
@@ -53,7 +53,7 @@ FIELDS = (
 
 def draw_bytes(choose: Choose) -> bytes | None:
     """Draw a key or a value: null, empty, or a few bytes."""
-    kind = weighted(choose, (1, 1, 6))
+    kind = choose.weighted((1, 1, 6))
     if kind == 0:
         return None
     return b"" if kind == 1 else choose.data(choose.integer(1, 12))
@@ -65,7 +65,7 @@ def draw_records(choose: Choose, base_offset: int, with_headers: bool) -> list[R
     records = []
     for _ in range(choose.integer(1, 4)):
         headers: tuple[RecordHeader, ...] = ()
-        if with_headers and one_in(choose, 3):
+        if with_headers and choose.one_in(3):
             count = choose.integer(1, 2)
             headers = tuple(
                 RecordHeader(f"h{number}", draw_bytes(choose)) for number in range(count)
@@ -78,7 +78,7 @@ def draw_records(choose: Choose, base_offset: int, with_headers: bool) -> list[R
 
 def draw_batch(choose: Choose, base_offset: int) -> bytes:
     """Draw a batch that is right: any magic, codec, kind."""
-    kind = weighted(choose, (10, 4, 1, 1)) if choose.magic_max == MAGIC_NEWEST else 1
+    kind = choose.weighted((10, 4, 1, 1)) if choose.magic_max == MAGIC_NEWEST else 1
     if kind == 2:
         return write_empty_batch(base_offset, base_offset + choose.integer(0, 9), 1_000)
     if kind == 3:
@@ -95,16 +95,16 @@ def draw_batch(choose: Choose, base_offset: int) -> bytes:
 
 def _draw_data_batch(choose: Choose, base_offset: int, magic: int) -> bytes:
     codec = choose.one_of((0, 0, 0, 1, 2, 3, 4))
-    timestamp_type = "CreateTime" if magic == 0 or not one_in(choose, 4) else "LogAppendTime"
+    timestamp_type = "CreateTime" if magic == 0 or not choose.one_in(4) else "LogAppendTime"
     more: dict[str, Any] = {}
-    if magic == 2 and one_in(choose, 3):
+    if magic == 2 and choose.one_in(3):
         more = {
             "producer_id": choose.integer(0, 9),
             "producer_epoch": choose.integer(0, 3),
             "base_sequence": choose.one_of((0, 5, 2**31 - 2)),
             "is_transactional": choose.boolean(),
         }
-    if magic == 2 and one_in(choose, 4):
+    if magic == 2 and choose.one_in(4):
         more["partition_leader_epoch"] = choose.integer(0, 9)
     return write_batch(
         draw_records(choose, base_offset, magic == 2),
@@ -122,7 +122,7 @@ def draw_damage(choose: Choose, batch: bytes) -> tuple[int, bytes]:
     """Draw (position, bytes) to write over a batch: a field at its borders, a byte, a checksum."""
     magic = batch[16]
     checksum = (17, 21) if magic == 2 else (12, 16)
-    kind = weighted(choose, (4, 4, 3))
+    kind = choose.weighted((4, 4, 3))
     if kind == 0:
         position = choose.integer(0, len(batch) - 1)
         return position, bytes([batch[position] ^ 1 << choose.integer(0, 7)])

@@ -10,9 +10,6 @@ from segproof_harness.structures.choices import (
     INT64_MIN,
     MAGIC_NEWEST,
     Choose,
-    beside,
-    one_in,
-    weighted,
     within,
 )
 from segproof_harness.structures.kafka.abstract_index import clamp64
@@ -95,7 +92,7 @@ def changed_options(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     if situation.state is None:
         roomy = "segment_index_bytes", ROOMY_BYTES
         return tuple(roomy if known[0] == roomy[0] else known for known in options)
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         return tuple(options)
     changed = choose.one_of(tuple(CHOICES))
     value = choose.one_of(CHOICES[changed])
@@ -141,12 +138,12 @@ def draw_setup(choose: Choose) -> Setup:
         "last_shutdown_clean": choose.boolean(),
         "draw": choose.integer(0, 5000),
     }
-    kind = weighted(choose, (6, 3, 1))
+    kind = choose.weighted((6, 3, 1))
     if kind == 0:
         return Setup(arguments)
     if kind == 2:
         arguments["log_start_offset"] = 0
-        arguments["last_shutdown_clean"] = not one_in(choose, 3)
+        arguments["last_shutdown_clean"] = not choose.one_in(3)
         return Setup(arguments, _overflowing(choose))
     start: Any = arguments["log_start_offset"]
     return Setup(arguments, _segments(choose, start))
@@ -159,11 +156,11 @@ def _segments(choose: Choose, offset: int) -> dict[str, bytes]:
         stem = segment_file_name(offset, "")
         files[f"{stem}.log"] = draw_stored(choose, offset, START_MS, choose.integer(1, 3))
         for kind in (".index", ".timeindex"):
-            if one_in(choose, 3):
-                is_foreign = one_in(choose, 4)
+            if choose.one_in(3):
+                is_foreign = choose.one_in(4)
                 files[stem + kind] = draw_index(choose, offset, kind) if is_foreign else b""
         offset = end_of(files[f"{stem}.log"], offset) + choose.one_of((0, 0, 5))
-    if one_in(choose, 3):
+    if choose.one_in(3):
         files[EPOCHS] = choose.one_of((b"0\n1\n0 0\n", b"0\n2\n0 0\n1 9\n"))
     return files
 
@@ -175,7 +172,7 @@ def _overflowing(choose: Choose) -> dict[str, bytes]:
     log += draw_stored(choose, far, START_MS, choose.integer(1, 2))
     stem = segment_file_name(0, "")
     files = {f"{stem}.log": log, f"{stem}.index": b"", f"{stem}.timeindex": b""}
-    return {f"{stem}.log": log} if one_in(choose, 4) else files
+    return {f"{stem}.log": log} if choose.one_in(4) else files
 
 
 # --- where the log stands ------------------------------------------------------------------------
@@ -197,9 +194,9 @@ def _borders(situation: Situation) -> list[int]:
 def some_offset(choose: Choose, situation: Situation) -> int:
     """Draw an offset: at, below or beyond a border, inside, or far outside."""
     state, borders = situation.state, _borders(situation)
-    kind = weighted(choose, (10, 6, 1))
+    kind = choose.weighted((10, 6, 1))
     if kind == 0 or state is None:
-        return clamp64(beside(choose, choose.one_of(borders)))
+        return clamp64(choose.beside(choose.one_of(borders)))
     if kind == 1:
         base = choose.one_of(state.log_segments.base_offsets())
         near = min(base + 30, state.log_end_offset)
@@ -210,7 +207,7 @@ def some_offset(choose: Choose, situation: Situation) -> int:
 def some_cut(choose: Choose, situation: Situation) -> int:
     """Draw where to cut: mostly near the end."""
     state = situation.state
-    if state is None or one_in(choose, 4):
+    if state is None or choose.one_in(4):
         return within(some_offset(choose, situation), -1, OFFSET_MAX)
     return max(0, int(state.log_end_offset) - choose.integer(0, 6))
 
@@ -218,7 +215,7 @@ def some_cut(choose: Choose, situation: Situation) -> int:
 def some_high_watermark(choose: Choose, situation: Situation) -> int:
     """Draw a high watermark: mostly near the end."""
     state = situation.state
-    if state is None or one_in(choose, 8):
+    if state is None or choose.one_in(8):
         return some_offset(choose, situation)
     return int(state.log_end_offset) - choose.one_of((0, 0, 0, 1, 3, 9))
 
@@ -226,7 +223,7 @@ def some_high_watermark(choose: Choose, situation: Situation) -> int:
 def some_start(choose: Choose, situation: Situation) -> int:
     """Draw a log start: between the present one and the high watermark, mostly."""
     state = situation.state
-    if state is None or one_in(choose, 4):
+    if state is None or choose.one_in(4):
         return some_offset(choose, situation)
     low, high = int(state.log_start_offset), int(state.high_watermark)
     return choose.integer(low, min(high, low + 20)) if high > low else high
@@ -239,7 +236,7 @@ def some_new_offset(choose: Choose, situation: Situation) -> int:
 
 def some_expected(choose: Choose, situation: Situation) -> int | None:
     """Draw which base is expected of a new segment."""
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         return None
     return within(some_offset(choose, situation), 0, OFFSET_MAX)
 
@@ -247,7 +244,7 @@ def some_expected(choose: Choose, situation: Situation) -> int | None:
 def some_base(choose: Choose, situation: Situation) -> int:
     """Draw a base offset: of a segment that may overflow, or of another, mostly."""
     state = situation.state
-    if state is None or one_in(choose, 6):
+    if state is None or choose.one_in(6):
         return some_offset(choose, situation)
     bases = state.log_segments.base_offsets()
     ends = (*bases[1:], state.log_end_offset)
@@ -262,7 +259,7 @@ def some_length(choose: Choose, situation: Situation) -> int:
 
 def some_timestamp(choose: Choose, situation: Situation) -> int:
     """Draw a timestamp, or a number that stands for an offset."""
-    kind = weighted(choose, (8, 4, 1))
+    kind = choose.weighted((8, 4, 1))
     if kind == 0:
         return situation.now_ms - choose.integer(-2, 300)
     if kind == 1:
@@ -286,9 +283,9 @@ def checkpointed_start(choose: Choose, situation: Situation) -> int:
         former: Any = situation.opened["log_start_offset"]
         return choose.one_of((0, int(former)))
     known = int(state.log_start_offset)
-    if not one_in(choose, 6):
+    if not choose.one_in(6):
         return known
-    return within(beside(choose, choose.one_of(_borders(situation))), 0, OFFSET_MAX)
+    return within(choose.beside(choose.one_of(_borders(situation))), 0, OFFSET_MAX)
 
 
 def checkpointed_recovery_point(choose: Choose, situation: Situation) -> int:
@@ -296,7 +293,7 @@ def checkpointed_recovery_point(choose: Choose, situation: Situation) -> int:
     state = situation.state
     if state is None:
         return choose.one_of((0, 20))
-    if one_in(choose, 4):
+    if choose.one_in(4):
         return within(some_offset(choose, situation), 0, OFFSET_MAX)
     return int(state.recovery_point)
 
@@ -307,9 +304,9 @@ def draw_damage(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     if situation.state is None:  # what stood in the way goes, or no opening might ever succeed
         bad = [name for name in names if _may_stop_loading(name)]
         return tuple((name, "removed", 0, b"") for name in bad[-8:])
-    if not names or not one_in(choose, 3):
+    if not names or not choose.one_in(3):
         return ()
-    kind = weighted(choose, (12, 3, 1))
+    kind = choose.weighted((12, 3, 1))
     if kind == 1:
         return _swap_state(choose, situation)
     if kind == 2:
@@ -322,7 +319,7 @@ def _may_stop_loading(name: str) -> bool:
 
 
 def _one_damage(choose: Choose, names: tuple[str, ...]) -> Damage:
-    kind = weighted(choose, (6, 4, 3, 2))
+    kind = choose.weighted((6, 4, 3, 2))
     logs = [name for name in names if name.endswith(".log")] or list(names)
     if kind == 0:
         return _broken(choose, choose.one_of((logs[-1], logs[-1], logs[0])), LOG_DAMAGES)
@@ -368,7 +365,7 @@ def _swap_state(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     is_gone, found = choose.boolean(), list[Damage]()
     for kind in KINDS:
         data = situation.files.image(stem + kind)
-        if stem + kind not in situation.files or (kind != ".log" and one_in(choose, 3)):
+        if stem + kind not in situation.files or (kind != ".log" and choose.one_in(3)):
             continue
         found.append((stem + kind + suffix, "replaced", 0, data))
         if is_gone:

@@ -15,8 +15,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     MAGIC_NEWEST,
     Choose,
-    one_in,
-    weighted,
     within,
 )
 from segproof_harness.structures.kafka import codec_differences, segment_operations
@@ -42,11 +40,11 @@ from segproof_harness.structures.kinds import (
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
     Structure,
+    operation,
 )
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_segment import LogSegment
@@ -72,18 +70,18 @@ def _draw_setup(choose: Choose) -> Setup:
         "base_offset": base_offset,
         "index_interval_bytes": choose.one_of((0, 1, 100, 4096)),
         "segment_index_bytes": choose.one_of((240, 1200, 120, 1200, 60, 240, 24, 12, 0, 8)),
-        "index_key": INDEX_KEYS[weighted(choose, (3, 1))],
-        "entries": ENTRIES[weighted(choose, (3, 1))],
+        "index_key": INDEX_KEYS[choose.weighted((3, 1))],
+        "entries": ENTRIES[choose.weighted((3, 1))],
         "file_already_exists": False,
         "init_file_size": choose.one_of((0, 1000)),
-        "preallocate": one_in(choose, 6),
+        "preallocate": choose.one_in(6),
         "file_suffix": "",
         "roll_jitter_ms": choose.one_of((0, 0, 7)),
         "now_ms": 1_000_000,
         "modified_ms": 5_000,
         "damage": (),
     }
-    if not one_in(choose, 3):
+    if not choose.one_in(3):
         return Setup(arguments)
     arguments["file_already_exists"] = True
     stem, log = segment_file_name(base_offset, ""), b""
@@ -93,18 +91,14 @@ def _draw_setup(choose: Choose) -> Setup:
     files = {f"{stem}.log": log}
     kinds = (".index", ".timeindex", ".txnindex")
     for kind in kinds if choose.magic_max == MAGIC_NEWEST else kinds[:2]:
-        if one_in(choose, 3):
+        if choose.one_in(3):
             files[stem + kind] = draw.draw_index(choose, base_offset, kind)
     return Setup(arguments, files)
 
 
-def _again(name: str) -> Any:
-    return lambda choose, situation: situation.opened[name]
-
-
 def _again_or(name: str, values: tuple[Value, ...]) -> Any:
     def drawn(choose: Choose, situation: Situation) -> Value:
-        return choose.one_of(values) if one_in(choose, 6) else situation.opened[name]
+        return choose.one_of(values) if choose.one_in(6) else situation.opened[name]
 
     return drawn
 
@@ -113,7 +107,7 @@ def _suffix_now(choose: Choose, situation: Situation) -> Value:
     """Draw the suffix that the log has now, mostly."""
     stem = segment_file_name(base_of(situation), ".log")
     found = [suffix for suffix in draw.SUFFIXES if stem + suffix in situation.files]
-    if found and not one_in(choose, 12):
+    if found and not choose.one_in(12):
         return found[0]
     return choose.one_of(draw.SUFFIXES)
 
@@ -125,7 +119,7 @@ def _some_now(choose: Choose, situation: Situation) -> int:
 
 SUFFIX = OneOf(draw.SUFFIXES)
 OPENING = (
-    Parameter("base_offset", INT64, _again("base_offset")),
+    Parameter("base_offset", INT64),
     Parameter(
         "index_interval_bytes",
         Integer(0, SIZE_MAX),
@@ -136,13 +130,13 @@ OPENING = (
         Integer(0, SIZE_MAX),
         _again_or("segment_index_bytes", (1200, 240, 120, 60, 12)),
     ),
-    Parameter("index_key", OneOf(INDEX_KEYS), _again("index_key")),
-    Parameter("entries", OneOf(ENTRIES), _again("entries")),
-    Parameter("file_already_exists", FLAG, lambda choose, situation: not one_in(choose, 12)),
+    Parameter("index_key", OneOf(INDEX_KEYS)),
+    Parameter("entries", OneOf(ENTRIES)),
+    Parameter("file_already_exists", FLAG, lambda choose, situation: not choose.one_in(12)),
     Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((0, 1000, -1))),
-    Parameter("preallocate", FLAG, lambda choose, situation: one_in(choose, 6)),
+    Parameter("preallocate", FLAG, lambda choose, situation: choose.one_in(6)),
     Parameter("file_suffix", SUFFIX, _suffix_now),
-    Parameter("roll_jitter_ms", INT64, _again("roll_jitter_ms")),
+    Parameter("roll_jitter_ms", INT64),
     Parameter("now_ms", TIME_MS, _some_now),
     Parameter("modified_ms", TIME_MS, lambda choose, _: choose.one_of((5_000, 0))),
     Parameter("damage", draw.damages(OneOf(draw.KINDS)), draw.draw_damage_to_files),
@@ -216,238 +210,196 @@ def _some_suffix(choose: Choose, situation: Situation) -> str:
 
 
 WRITING = (
-    OperationKind(
+    operation(
         "append",
-        (
-            Parameter(
-                "call",
-                Together(
-                    largest_offset=INT64,
-                    records=RECORDS,
-                    largest_timestamp=Optional(INT64),
-                    shallow_offset_of_max_timestamp=Optional(INT64),
-                ),
-                draw.draw_append,
-            ),
-        ),
         40,
-        ("SEG-4", "SEG-3", "SEG-8", "SEG-9", "SEG-10"),
-        {"segment-overflow": "SEG-2"},
+        "SEG-4 SEG-3 SEG-8 SEG-9 SEG-10",
+        Parameter(
+            "call",
+            Together(
+                largest_offset=INT64,
+                records=RECORDS,
+                largest_timestamp=Optional(INT64),
+                shallow_offset_of_max_timestamp=Optional(INT64),
+            ),
+            draw.draw_append,
+        ),
+        errors={"segment-overflow": "SEG-2"},
         call_model=segment_operations.append,
     ),
-    OperationKind(
+    operation(
         "append_many",
-        (Parameter("records", RECORDS, draw.draw_appended),),
         10,
-        ("SEG-26", "SEG-25"),
-        {"segment-overflow": "SEG-2"},
+        "SEG-26 SEG-25",
+        Parameter("records", RECORDS, draw.draw_appended),
+        errors={"segment-overflow": "SEG-2"},
         call_model=segment_operations.append_many,
     ),
-    OperationKind(
+    operation(
         "append_from_file",
-        (
-            Parameter("records", RECORDS, draw.draw_source),
-            Parameter("start", INT32, lambda choose, _: choose.one_of((0, 0, 0, 61))),
-        ),
         4,
-        ("SEG-42",),
-        {"segment-overflow": "SEG-2"},
+        "SEG-42",
+        Parameter("records", RECORDS, draw.draw_source),
+        Parameter("start", INT32, lambda choose, _: choose.one_of((0, 0, 0, 61))),
+        errors={"segment-overflow": "SEG-2"},
         call_model=segment_operations.append_from_file,
         call_impl=segment_operations.append_from_file_of_impl,
     ),
-    OperationKind("truncate_to", (OFFSET,), 8, ("SEG-31", "SEG-32", "SEG-33", "SEG-34")),
-    OperationKind(
+    operation("truncate_to", 8, "SEG-31 SEG-32 SEG-33 SEG-34", OFFSET),
+    operation(
         "recover",
-        (
-            Parameter("with_producers", FLAG, lambda choose, _: choose.boolean()),
-            Parameter(
-                "epochs",
-                Optional(EPOCHS),
-                draw.some_epochs,
-            ),
-        ),
         8,
-        ("SEG-20", "SEG-22", "SEG-23", "SEG-24", "SEG-28", "SEG-30"),
-        {"segment-overflow": "SEG-27"},
+        "SEG-20 SEG-22 SEG-23 SEG-24 SEG-28 SEG-30",
+        Parameter("with_producers", FLAG, lambda choose, _: choose.boolean()),
+        Parameter(
+            "epochs",
+            Optional(EPOCHS),
+            draw.some_epochs,
+        ),
+        errors={"segment-overflow": "SEG-27"},
         call_model=segment_operations.recover,
         call_impl=segment_operations.recover_of_impl,
     ),
-    OperationKind(
+    operation(
         "update_txn_index",
-        (
-            Parameter(
-                "completed_txn",
-                Record(producer_id=INT64, first_offset=INT64, last_offset=INT64, is_aborted=FLAG),
-                draw.some_txn,
-            ),
-            Parameter("last_stable_offset", INT64, draw.some_offset),
-        ),
         4,
-        ("FILE-3", "TXNIDX-5"),
+        "FILE-3 TXNIDX-5",
+        Parameter(
+            "completed_txn",
+            Record(producer_id=INT64, first_offset=INT64, last_offset=INT64, is_aborted=FLAG),
+            draw.some_txn,
+        ),
+        Parameter("last_stable_offset", INT64, draw.some_offset),
     ),
-    OperationKind(
+    operation(
         "resize_indexes",
-        (Parameter("size", SIZE, lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),),
         2,
-        ("ABSIDX-8", "ABSIDX-9"),
+        "ABSIDX-8 ABSIDX-9",
+        Parameter("size", SIZE, lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),
     ),
-    OperationKind("on_become_inactive_segment", weight=3, laws=("SEG-38",)),
+    operation("on_become_inactive_segment", 3, "SEG-38"),
 )
 
 READING = (
-    OperationKind(
+    operation(
         "translate_offset",
-        (
-            OFFSET,
-            Parameter(
-                "starting_file_position",
-                INT32,
-                lambda choose, situation: (
-                    draw.some_place(choose, situation) if one_in(choose, 3) else 0
-                ),
-            ),
-        ),
         6,
-        ("SEG-12",),
-        {"corrupt-index": "SEG-7"},
-    ),
-    OperationKind(
-        "read",
-        (
-            Parameter("start_offset", INT64, draw.some_offset),
-            Parameter("max_size", INT32, draw.some_max_size),
-            Parameter("max_position", Optional(INT64), draw.some_max_position),
-            Parameter("min_one_message", FLAG, lambda choose, _: choose.boolean()),
+        "SEG-12",
+        OFFSET,
+        Parameter(
+            "starting_file_position",
+            INT32,
+            lambda choose, situation: draw.some_place(choose, situation) if choose.one_in(3) else 0,
         ),
+        errors={"corrupt-index": "SEG-7"},
+    ),
+    operation(
+        "read",
         12,
-        ("SEG-15", "SEG-14", "SEG-16", "SEG-17", "SEG-18", "SEG-13"),
-        {"corrupt-index": "SEG-7"},
+        "SEG-15 SEG-14 SEG-16 SEG-17 SEG-18 SEG-13",
+        Parameter("start_offset", INT64, draw.some_offset),
+        Parameter("max_size", INT32, draw.some_max_size),
+        Parameter("max_position", Optional(INT64), draw.some_max_position),
+        Parameter("min_one_message", FLAG, lambda choose, _: choose.boolean()),
+        errors={"corrupt-index": "SEG-7"},
         show=segment_operations.show_fetched,
     ),
-    OperationKind(
+    operation(
         "read_many",
-        (Parameter("start_offsets", OFFSETS, draw.several(draw.some_offset)),),
         5,
-        ("SEG-12",),
-        {"corrupt-index": "SEG-7"},
+        "SEG-12",
+        Parameter("start_offsets", OFFSETS, draw.several(draw.some_offset)),
+        errors={"corrupt-index": "SEG-7"},
         call_model=segment_operations.read_many,
     ),
-    OperationKind(
+    operation(
         "find_offset_by_timestamp",
-        (
-            Parameter("timestamp_ms", INT64, draw.some_timestamp),
-            Parameter("starting_offset", INT64, draw.some_offset),
-        ),
         6,
-        ("SEG-39",),
-        {"corrupt-index": "SEG-7"},
+        "SEG-39",
+        Parameter("timestamp_ms", INT64, draw.some_timestamp),
+        Parameter("starting_offset", INT64, draw.some_offset),
+        errors={"corrupt-index": "SEG-7"},
     ),
-    OperationKind(
+    operation(
         "find_offset_by_timestamp_many",
-        (
-            Parameter("timestamps", OFFSETS, draw.several(draw.some_timestamp)),
-            Parameter("starting_offset", INT64, draw.some_offset),
-        ),
         4,
-        ("SEG-39",),
-        {"corrupt-index": "SEG-7"},
+        "SEG-39",
+        Parameter("timestamps", OFFSETS, draw.several(draw.some_timestamp)),
+        Parameter("starting_offset", INT64, draw.some_offset),
+        errors={"corrupt-index": "SEG-7"},
         call_model=segment_operations.find_many,
     ),
-    OperationKind(
+    operation(
         "fetch_upper_bound_offset",
-        (
-            Parameter(
-                "start_offset_position", Record(offset=INT64, position=INT32), draw.some_fetch
-            ),
-            Parameter("fetch_size", INT32, draw.some_max_size),
-        ),
         4,
-        ("SEG-19",),
+        "SEG-19",
+        Parameter("start_offset_position", Record(offset=INT64, position=INT32), draw.some_fetch),
+        Parameter("fetch_size", INT32, draw.some_max_size),
     ),
-    OperationKind(
+    operation(
         "collect_aborted_txns",
-        (
-            Parameter("fetch_offset", INT64, draw.some_offset),
-            Parameter("upper_bound_offset", INT64, draw.some_offset),
-        ),
         4,
-        ("TXNIDX-10", "TXNIDX-11"),
+        "TXNIDX-10 TXNIDX-11",
+        Parameter("fetch_offset", INT64, draw.some_offset),
+        Parameter("upper_bound_offset", INT64, draw.some_offset),
     ),
-    OperationKind(
-        "read_next_offset", weight=4, laws=("SEG-35",), errors={"corrupt-index": "SEG-7"}
-    ),
-    OperationKind("has_overflow", weight=2, laws=("SEG-41",), errors={"corrupt-index": "SEG-7"}),
-    OperationKind("max_timestamp_so_far", weight=3, laws=("SEG-49", "SEG-8")),
-    OperationKind("offset_of_max_timestamp_so_far", weight=3, laws=("SEG-8",)),
-    OperationKind("largest_timestamp", weight=2, laws=("SEG-40",)),
-    OperationKind("largest_record_timestamp", weight=1, laws=("SEG-40",)),
+    operation("read_next_offset", 4, "SEG-35", errors={"corrupt-index": "SEG-7"}),
+    operation("has_overflow", 2, "SEG-41", errors={"corrupt-index": "SEG-7"}),
+    operation("max_timestamp_so_far", 3, "SEG-49 SEG-8"),
+    operation("offset_of_max_timestamp_so_far", 3, "SEG-8"),
+    operation("largest_timestamp", 2, "SEG-40"),
+    operation("largest_record_timestamp", 1, "SEG-40"),
 )
 
 ROLLING = (
-    OperationKind(
+    operation(
         "should_roll",
-        (
-            Parameter(
-                "roll_params",
-                Record(
-                    max_segment_ms=INT64,
-                    max_segment_bytes=INT64,
-                    max_timestamp_in_messages=INT64,
-                    max_offset_in_messages=INT64,
-                    messages_size=INT64,
-                    now=INT64,
-                ),
-                draw.some_roll,
-            ),
-        ),
         6,
-        ("SEG-37",),
-    ),
-    OperationKind(
-        "time_waited_for_roll",
-        (
-            Parameter("now", INT64, _some_now),
-            Parameter("message_timestamp", INT64, draw.some_timestamp),
+        "SEG-37",
+        Parameter(
+            "roll_params",
+            Record(
+                max_segment_ms=INT64,
+                max_segment_bytes=INT64,
+                max_timestamp_in_messages=INT64,
+                max_offset_in_messages=INT64,
+                messages_size=INT64,
+                now=INT64,
+            ),
+            draw.some_roll,
         ),
-        3,
-        ("SEG-36",),
     ),
-    OperationKind("get_first_batch_timestamp", weight=2, laws=("SEG-36",)),
-    OperationKind("now", (Parameter("now_ms", TIME_MS, _some_now),), 4, sets_clock=True),
+    operation(
+        "time_waited_for_roll",
+        3,
+        "SEG-36",
+        Parameter("now", INT64, _some_now),
+        Parameter("message_timestamp", INT64, draw.some_timestamp),
+    ),
+    operation("get_first_batch_timestamp", 2, "SEG-36"),
+    operation("now", 4, "", Parameter("now_ms", TIME_MS, _some_now), sets_clock=True),
 )
 
 FILES = (
-    OperationKind(
+    operation(
         "sanity_check",
-        (Parameter("time_index_file_newly_created", FLAG, lambda choose, _: one_in(choose, 4)),),
         2,
-        ("SEG-43",),
+        "SEG-43",
+        Parameter("time_index_file_newly_created", FLAG, lambda choose, _: choose.one_in(4)),
     ),
-    OperationKind("flush", weight=1, laws=("SEG-48",)),
-    OperationKind(
+    operation("flush", 1, "SEG-48"),
+    operation(
         "change_file_suffixes",
-        (
-            Parameter("old_suffix", SUFFIX, _some_suffix),
-            Parameter("new_suffix", SUFFIX, _some_suffix),
-        ),
         3,
-        ("SEG-46",),
+        "SEG-46",
+        Parameter("old_suffix", SUFFIX, _some_suffix),
+        Parameter("new_suffix", SUFFIX, _some_suffix),
     ),
-    OperationKind(
-        "has_suffix",
-        (Parameter("suffix", SUFFIX, _some_suffix),),
-        1,
-        ("SEG-46",),
-    ),
-    OperationKind(
-        "set_last_modified",
-        (Parameter("ms", TIME_MS, _some_now),),
-        2,
-        ("SEG-40",),
-    ),
-    OperationKind("close", weight=2, laws=("SEG-44",), ends=True),
-    OperationKind("close_handlers", weight=1, laws=("SEG-45",), ends=True),
-    OperationKind("delete_if_exists", weight=1, laws=("SEG-47",), ends=True),
+    operation("has_suffix", 1, "SEG-46", Parameter("suffix", SUFFIX, _some_suffix)),
+    operation("set_last_modified", 2, "SEG-40", Parameter("ms", TIME_MS, _some_now)),
+    operation("close", 2, "SEG-44", ends=True),
+    operation("close_handlers", 1, "SEG-45", ends=True),
+    operation("delete_if_exists", 1, "SEG-47", ends=True),
 )
 
 
@@ -471,7 +423,6 @@ def _is_asked(event: Event) -> bool:
 LOG_SEGMENT = Structure(
     structure_id="log-segment",
     model="segproof_model.kafka.format.log_segment:LogSegment",
-    impl="segproof.kafka.log_segment:LogSegment",
     opening=OPENING,
     draw_setup=_draw_setup,
     operations=(*WRITING, *READING, *ROLLING, *FILES),

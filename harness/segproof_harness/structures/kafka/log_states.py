@@ -4,7 +4,6 @@
 from typing import Any
 
 from segproof_harness.structures.choices import INT32_MAX
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import Event
 from segproof_model.kafka.format.segment_names import offset_of_name
 from segproof_model.language.states import outcome_of
@@ -211,5 +210,4 @@ SOMETIMES = {
     "index-without-a-log-removed-at-load": _loses_an_index_without_a_log,
     "odd-name-refused": _is_refused_for_a_name,
     "asked-when-closed": _asks_a_closed_log,
-    **OPENED_AGAIN,
 }

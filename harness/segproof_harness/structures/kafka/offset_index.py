@@ -8,8 +8,6 @@ from segproof_harness.structures.choices import (
     INT32_MAX,
     INT32_MIN,
     Choose,
-    beside,
-    weighted,
     within,
 )
 from segproof_harness.structures.kafka.abstract_index import (
@@ -20,7 +18,7 @@ from segproof_harness.structures.kafka.abstract_index import (
 )
 from segproof_harness.structures.kinds import INT32, INT64, Record
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import OperationKind, Parameter, Situation
+from segproof_harness.structures.structure import Parameter, Situation, operation
 from segproof_model.kafka.format.offset_index import OffsetIndex
 
 
@@ -31,13 +29,13 @@ def _new_offset(choose: Choose, situation: Situation) -> int:
 
 def _new_position(choose: Choose, situation: Situation) -> int:
     state = situation.state
-    kind = weighted(choose, (20, 2, 1))
+    kind = choose.weighted((20, 2, 1))
     last = state.values()[-1:] if state.image else []
     if kind == 0:
         step = choose.integer(0, 5000)
         return within((last[0] if last else 0) + step, INT32_MIN, INT32_MAX)
     if kind == 1:
-        return within(beside(choose, last[0] if last else 0), INT32_MIN, INT32_MAX)
+        return within(choose.beside(last[0] if last else 0), INT32_MIN, INT32_MAX)
     return choose.one_of((INT32_MAX, INT32_MIN, -1, INT32_MAX - 1))
 
 
@@ -45,7 +43,7 @@ def _some_position(choose: Choose, situation: Situation) -> Value:
     state = situation.state
     values = state.values() if state.image else []
     position = choose.one_of(values) if values and choose.boolean() else choose.integer(0, 30_000)
-    return (0, within(beside(choose, position), INT32_MIN, INT32_MAX))
+    return (0, within(choose.beside(position), INT32_MIN, INT32_MAX))
 
 
 def _fetch_size(choose: Choose, situation: Situation) -> int:
@@ -64,15 +62,13 @@ OFFSET_INDEX = describe(
         suffix=".index",
         entry_size=8,
         write_entry=_write_entry,
-        append=OperationKind(
+        append=operation(
             "append",
-            (
-                Parameter("offset", INT64, _new_offset),
-                Parameter("position", INT32, _new_position),
-            ),
             44,
-            ("OFFIDX-8", "OFFIDX-2", "OFFIDX-9"),
-            {
+            "OFFIDX-8 OFFIDX-2 OFFIDX-9",
+            Parameter("offset", INT64, _new_offset),
+            Parameter("position", INT32, _new_position),
+            errors={
                 "invalid-argument": "OFFIDX-4",
                 "invalid-offset": "OFFIDX-5",
                 "index-offset-overflow": "OFFIDX-6",
@@ -84,20 +80,18 @@ OFFSET_INDEX = describe(
         draw_target=some_offset,
         last="last_offset",
         laws={
-            "lookup": ("OFFIDX-11", "OFFIDX-12"),
-            "truncate_to": ("OFFIDX-17", "OFFIDX-18"),
-            "list_entries": ("OFFIDX-1",),
-            "sanity_check": ("OFFIDX-20",),
+            "lookup": "OFFIDX-11 OFFIDX-12",
+            "truncate_to": "OFFIDX-17 OFFIDX-18",
+            "list_entries": "OFFIDX-1",
+            "sanity_check": "OFFIDX-20",
         },
         more_operations=(
-            OperationKind(
+            operation(
                 "fetch_upper_bound_offset",
-                (
-                    Parameter("fetch_offset", Record(offset=INT64, position=INT32), _some_position),
-                    Parameter("fetch_size", INT32, _fetch_size),
-                ),
                 5,
-                ("OFFIDX-15", "OFFIDX-16", "ABSIDX-24"),
+                "OFFIDX-15 OFFIDX-16 ABSIDX-24",
+                Parameter("fetch_offset", Record(offset=INT64, position=INT32), _some_position),
+                Parameter("fetch_size", INT32, _fetch_size),
             ),
         ),
     )

@@ -17,7 +17,7 @@ from segproof_harness.structures.kafka.log_states import SOMETIMES
 from segproof_harness.structures.kafka.segment_drawing import damages
 from segproof_harness.structures.kafka.segment_operations import show_fetched, show_producers
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, TIME_MS, OneOf, Optional
-from segproof_harness.structures.structure import OperationKind, Parameter, Structure
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.language.behaviours import Release
@@ -87,17 +87,11 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 def _show_segments(segments: Any) -> Any:
-    return tuple(
-        (one.base_offset, one.size) if hasattr(one, "base_offset") else one for one in segments
-    )
+    return tuple((one.base_offset, one.size) for one in segments)
 
 
 def _show_epochs(cache: Any) -> Any:
-    return tuple(cache.epoch_entries()) if hasattr(cache, "epoch_entries") else cache
-
-
-def _show_producers(manager: Any) -> Any:
-    return show_producers(manager) if hasattr(manager, "active_producers") else manager
+    return tuple(cache.epoch_entries())
 
 
 def _show_parts(parts: Any) -> Any:
@@ -120,148 +114,113 @@ def _truncate_fully(log: Any, new_offset: int, begins_earlier_by: int | None) ->
 
 
 APPENDING = (
-    OperationKind(
+    operation(
         "append_as_leader",
-        (Parameter("call", records.LEADER_CALL, records.draw_leader_call),),
         36,
-        ("LOG-9", "LOG-10", "LOG-11"),
-        {
+        "LOG-9 LOG-10 LOG-11",
+        Parameter("call", records.LEADER_CALL, records.draw_leader_call),
+        errors={
             "invalid-producer-epoch": "PROD-8",
             "out-of-order-sequence": "PROD-8",
             "invalid-transaction-state": "PROD-9",
             "record-batch-too-large": "LOG-10",
         },
     ),
-    OperationKind(
+    operation(
         "append_as_follower",
-        (Parameter("call", records.FOLLOWER_CALL, records.draw_follower_call),),
         22,
-        ("LOG-9", "LOG-21", "LOG-11"),
-        {"offset-order": "LOG-21"},
+        "LOG-9 LOG-21 LOG-11",
+        Parameter("call", records.FOLLOWER_CALL, records.draw_follower_call),
+        errors={"offset-order": "LOG-21"},
     ),
 )
 
 READING = (
-    OperationKind(
+    operation(
         "read",
-        (
-            Parameter("start_offset", INT64, draw.some_offset),
-            Parameter("max_length", INT32, draw.some_length),
-            Parameter(
-                "isolation",
-                OneOf(ISOLATIONS),
-                lambda choose, _: choose.one_of((*ISOLATIONS, ISOLATIONS[-1])),
-            ),
-            Parameter("min_one_message", FLAG, _in_two),
-        ),
         24,
-        ("LOG-6", "LOG-5", "LOG-7", "LOG-8"),
-        {"out-of-range": "LOG-5"},
+        "LOG-6 LOG-5 LOG-7 LOG-8",
+        Parameter("start_offset", INT64, draw.some_offset),
+        Parameter("max_length", INT32, draw.some_length),
+        Parameter(
+            "isolation",
+            OneOf(ISOLATIONS),
+            lambda choose, _: choose.one_of((*ISOLATIONS, ISOLATIONS[-1])),
+        ),
+        Parameter("min_one_message", FLAG, _in_two),
+        errors={"out-of-range": "LOG-5"},
         show=show_fetched,
     ),
-    OperationKind(
+    operation(
         "fetch_offset_by_timestamp",
-        (Parameter("target_timestamp", INT64, draw.some_timestamp),),
         8,
-        ("LOG-15", "LOG-16"),
+        "LOG-15 LOG-16",
+        Parameter("target_timestamp", INT64, draw.some_timestamp),
     ),
-    OperationKind(
+    operation(
         "collect_aborted_transactions",
-        (
-            Parameter("start_offset", INT64, draw.some_offset),
-            Parameter("upper_bound_offset", INT64, draw.some_offset),
-        ),
         3,
-        ("LOG-8",),
+        "LOG-8",
+        Parameter("start_offset", INT64, draw.some_offset),
+        Parameter("upper_bound_offset", INT64, draw.some_offset),
     ),
-    OperationKind(
-        "log_segments",
-        weight=3,
-        laws=("LOG-1", "LOG-4"),
-        call_model=lambda log: _show_segments(list(log.log_segments)),
-        show=_show_segments,
-    ),
-    OperationKind(
-        "producer_state_manager",
-        weight=3,
-        laws=("PROD-14", "PROD-10"),
-        call_model=lambda log: _show_producers(log.producer_state_manager),
-        show=_show_producers,
-    ),
-    OperationKind(
-        "leader_epoch_cache",
-        weight=2,
-        laws=("LOAD-15",),
-        call_model=lambda log: _show_epochs(log.leader_epoch_cache),
-        show=_show_epochs,
-    ),
+    operation("log_segments", 3, "LOG-1 LOG-4", reads=_show_segments),
+    operation("producer_state_manager", 3, "PROD-14 PROD-10", reads=show_producers),
+    operation("leader_epoch_cache", 2, "LOAD-15", reads=_show_epochs),
 )
 
 CUTTING = (
-    OperationKind(
-        "truncate_to",
-        (Parameter("target_offset", INT64, draw.some_cut),),
-        6,
-        ("LOG-13", "LOG-14"),
-    ),
-    OperationKind(
+    operation("truncate_to", 6, "LOG-13 LOG-14", Parameter("target_offset", INT64, draw.some_cut)),
+    operation(
         "truncate_fully_and_start_at",
-        (
-            Parameter("new_offset", records.OFFSET, draw.some_new_offset),
-            Parameter(
-                "begins_earlier_by",
-                Optional(records.OFFSET),
-                lambda choose, _: choose.one_of((None, None, None, 0, 1, 30)),
-            ),
-        ),
         1,
-        ("LOG-14",),
-        call_model=_truncate_fully,
-        call_impl=_truncate_fully,
+        "LOG-14",
+        Parameter("new_offset", records.OFFSET, draw.some_new_offset),
+        Parameter(
+            "begins_earlier_by",
+            Optional(records.OFFSET),
+            lambda choose, _: choose.one_of((None, None, None, 0, 1, 30)),
+        ),
+        call=_truncate_fully,
     ),
-    OperationKind(
+    operation(
         "roll",
-        (Parameter("expected_next_offset", Optional(records.OFFSET), draw.some_expected),),
         5,
-        ("LOG-11", "LOG-12"),
-        {"kafka-error": "LOG-12"},
+        "LOG-11 LOG-12",
+        Parameter("expected_next_offset", Optional(records.OFFSET), draw.some_expected),
+        errors={"kafka-error": "LOG-12"},
     ),
-    OperationKind(
+    operation(
         "split_overflowed_segment",
-        (Parameter("base_offset", INT64, draw.some_base),),
         4,
-        ("LOG-19", "LOG-20"),
-        {"invalid-argument": "LOG-20"},
+        "LOG-19 LOG-20",
+        Parameter("base_offset", INT64, draw.some_base),
+        errors={"invalid-argument": "LOG-20"},
         show=_show_parts,
     ),
 )
 
 BOUNDS = (
-    OperationKind(
+    operation(
         "update_high_watermark",
-        (Parameter("high_watermark", INT64, draw.some_high_watermark),),
         14,
-        ("PROD-10", "LOG-6"),
+        "PROD-10 LOG-6",
+        Parameter("high_watermark", INT64, draw.some_high_watermark),
     ),
-    OperationKind(
+    operation(
         "maybe_increment_log_start_offset",
-        (Parameter("new_log_start_offset", INT64, draw.some_start),),
         4,
-        ("LOG-5",),
-        {"out-of-range": "LOG-5"},
+        "LOG-5",
+        Parameter("new_log_start_offset", INT64, draw.some_start),
+        errors={"out-of-range": "LOG-5"},
     ),
-    OperationKind("delete_old_segments", weight=6, laws=("LOG-17", "LOG-18")),
-    OperationKind("delete_pending_files", weight=3, laws=("LOAD-1",), show=lambda answer: None),
-    OperationKind("remove_expired_producers", weight=2, laws=("PROD-12",)),
-    OperationKind(
-        "flush",
-        (Parameter("force_flush_active_segment", FLAG, _in_two),),
-        3,
-        ("LOAD-13",),
-    ),
-    OperationKind("now", (Parameter("now_ms", TIME_MS, draw.some_now),), 8, sets_clock=True),
-    OperationKind("close", weight=3, laws=("LOAD-16",), ends=True),
-    OperationKind("close_handlers", weight=1, laws=("LOAD-16",), ends=True),
+    operation("delete_old_segments", 6, "LOG-17 LOG-18"),
+    operation("delete_pending_files", 3, "LOAD-1", show=lambda answer: None),
+    operation("remove_expired_producers", 2, "PROD-12"),
+    operation("flush", 3, "LOAD-13", Parameter("force_flush_active_segment", FLAG, _in_two)),
+    operation("now", 8, "", Parameter("now_ms", TIME_MS, draw.some_now), sets_clock=True),
+    operation("close", 3, "LOAD-16", ends=True),
+    operation("close_handlers", 1, "LOAD-16", ends=True),
 )
 
 
@@ -281,7 +240,6 @@ def _parts(state: PartitionLog) -> Iterable[Any]:
 PARTITION_LOG = Structure(
     structure_id="partition-log",
     model="segproof_model.kafka.broker.partition_log:PartitionLog",
-    impl="segproof.kafka.partition_log:PartitionLog",
     opening=OPENING,
     draw_setup=draw.draw_setup,
     operations=(*APPENDING, *READING, *CUTTING, *BOUNDS),

@@ -17,9 +17,6 @@ from segproof_harness.structures.choices import (
     INT32_MAX,
     MAGIC_NEWEST,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kafka.batch_drawing import (
     BASE_OFFSETS,
@@ -63,6 +60,7 @@ from segproof_harness.structures.structure import (
     Setup,
     Situation,
     Structure,
+    operation,
 )
 from segproof_model.kafka.format import record, varint
 from segproof_model.kafka.format.batch_writing import BatchWriter
@@ -170,7 +168,7 @@ def _damage(choose: Choose, situation: Situation) -> tuple[int, bytes]:
 
 def _draw_setup(choose: Choose) -> Setup:
     data = draw_batch(choose, choose.one_of(BASE_OFFSETS))
-    kind = weighted(choose, (12, 2, 1))
+    kind = choose.weighted((12, 2, 1))
     if kind == 1:
         data += choose.data(choose.integer(0, 20))
     elif kind == 2:
@@ -184,7 +182,7 @@ def _new_batch(choose: Choose, situation: Situation) -> Value:
     is_old = choose.magic_max < MAGIC_NEWEST
     magic = choose.one_of((1, 0) if is_old else (2, 2, 1, 0))
     base_offset = choose.one_of(BASE_OFFSETS)
-    with_headers = magic == 2 or (not is_old and one_in(choose, 6))
+    with_headers = magic == 2 or (not is_old and choose.one_in(6))
     records = draw_records(choose, base_offset, with_headers)
     plain = tuple(
         (
@@ -202,7 +200,7 @@ def _new_batch(choose: Choose, situation: Situation) -> Value:
     producer = (-1, -1, -1)
     if magic == 2 and choose.boolean():
         producer = (choose.integer(0, 9), choose.integer(-1, 3), choose.one_of((0, INT32_MAX, -1)))
-    flags = (False, False) if is_old else (one_in(choose, 4), one_in(choose, 8))
+    flags = (False, False) if is_old else (choose.one_in(4), choose.one_in(8))
     return (magic, base_offset, codec, timestamp_type, appended, producer, flags, plain)
 
 
@@ -270,7 +268,7 @@ def _memory(choose: Choose, situation: Situation) -> bytes:
     for _ in range(choose.integer(0, 3)):
         data += draw_batch(choose, offset)
         offset += 50
-    if data and one_in(choose, 3):
+    if data and choose.one_in(3):
         data = written_over(data, *draw_damage(choose, data))
     return data[: len(data) - choose.one_of((0, 0, 0, 1, 5, 13, 20))] if data else data
 
@@ -285,16 +283,16 @@ def _scan_of_impl(holder: Holder, data: bytes, max_message_size_bytes: int) -> A
     return until_error(found, show_place)
 
 
-def _of_batch(name: str, weight: int, laws: tuple[str, ...], ask: Any) -> OperationKind:
+def _of_batch(name: str, weight: int, laws: str, ask: Any) -> OperationKind:
     """Return an operation that asks a batch, be it the model's or the implementation's."""
 
     def call(keeper: Any) -> Any:
         return ask(keeper.batch)
 
-    return OperationKind(name, (), weight, laws, call_model=call, call_impl=call, is_query=True)
+    return operation(name, weight, laws, call=call, is_query=True)
 
 
-def _pure(module: Any, name: str, parameters: tuple[Parameter, ...], law: str) -> OperationKind:
+def _pure(module: Any, name: str, law: str, *parameters: Parameter) -> OperationKind:
     """Return an operation that calls one pure function of a module of the model."""
 
     def call_model(kept: Kept, **arguments: Value) -> Any:
@@ -303,8 +301,8 @@ def _pure(module: Any, name: str, parameters: tuple[Parameter, ...], law: str) -
     def call_impl(holder: Holder, **arguments: Value) -> Any:
         return getattr(holder.functions, name)(*arguments.values())
 
-    return OperationKind(
-        name, parameters, 2, (law,), call_model=call_model, call_impl=call_impl, is_query=True
+    return operation(
+        name, 2, law, *parameters, call_model=call_model, call_impl=call_impl, is_query=True
     )
 
 
@@ -316,7 +314,7 @@ def _varint_bytes(choose: Choose, situation: Situation) -> bytes:
 
 def _number(choose: Choose, situation: Situation) -> int:
     border = choose.one_of((0, 64, 2**31 - 1, -(2**31), 2**31, 2**62, -(2**63) + 1, *TIMES))
-    return beside(choose, border)
+    return choose.beside(border)
 
 
 def _sequence(choose: Choose, situation: Situation) -> int:
@@ -324,7 +322,7 @@ def _sequence(choose: Choose, situation: Situation) -> int:
 
 
 def _key(choose: Choose, situation: Situation) -> bytes | None:
-    kind = weighted(choose, (4, 1))
+    kind = choose.weighted((4, 1))
     return bytes([0, 0, 0, choose.integer(0, 9)]) if kind == 0 else draw_bytes(choose)
 
 
@@ -365,74 +363,63 @@ RECORD_BATCH = Structure(
     opening=(Parameter("file", NAME, lambda choose, situation: FILE),),
     draw_setup=_draw_setup,
     operations=(
-        OperationKind(
-            "overwrite",
-            (Parameter("damage", DAMAGE, _damage),),
-            24,
-            ("BATCH-1",),
-        ),
-        _of_batch("fields", 10, ("BATCH-4", "BATCH-12", "BATCH-15"), show_fields),
+        operation("overwrite", 24, "BATCH-1", Parameter("damage", DAMAGE, _damage)),
+        _of_batch("fields", 10, "BATCH-4 BATCH-12 BATCH-15", show_fields),
         _of_batch(
             "records",
             16,
-            ("BATCH-16", "BATCH-6", "BATCH-8", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-17"),
+            "BATCH-16 BATCH-6 BATCH-8 BATCH-9 BATCH-10 BATCH-11 BATCH-17",
             show_records,
         ),
-        OperationKind(
+        operation(
             "record_columns",
-            (),
             6,
-            ("BATCH-16", "BATCH-18"),
+            "BATCH-16 BATCH-18",
             call_model=_columns_of_model,
             call_impl=_columns_of_impl,
             is_query=True,
         ),
-        _of_batch(
-            "is_valid", 4, ("BATCH-14", "BATCH-2", "BATCH-3"), lambda batch: batch.is_valid()
-        ),
-        _of_batch("ensure_valid", 4, ("BATCH-14",), lambda batch: batch.ensure_valid()),
-        OperationKind(
+        _of_batch("is_valid", 4, "BATCH-14 BATCH-2 BATCH-3", lambda batch: batch.is_valid()),
+        _of_batch("ensure_valid", 4, "BATCH-14", lambda batch: batch.ensure_valid()),
+        operation(
             "write_batch",
-            (Parameter("batch", NEW_BATCH, _new_batch),),
             8,
-            ("BATCH-13", "BATCH-6", "BATCH-20"),
+            "BATCH-13 BATCH-6 BATCH-20",
+            Parameter("batch", NEW_BATCH, _new_batch),
             call_model=_write_of_model,
             call_impl=_write_of_impl,
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "scan_memory",
-            (
-                Parameter("data", BYTES, _memory),
-                Parameter(
-                    "max_message_size_bytes",
-                    INT32,
-                    lambda choose, _: choose.one_of((INT32_MAX, 70, 100)),
-                ),
-            ),
             4,
-            ("SCAN-9",),
+            "SCAN-9",
+            Parameter("data", BYTES, _memory),
+            Parameter(
+                "max_message_size_bytes",
+                INT32,
+                lambda choose, _: choose.one_of((INT32_MAX, 70, 100)),
+            ),
             call_model=_scan_of_model,
             call_impl=_scan_of_impl,
             is_query=True,
         ),
-        _pure(varint, "decode_varint", VARINT, "BATCH-7"),
-        _pure(varint, "decode_varlong", VARINT, "BATCH-7"),
-        _pure(varint, "encode_varint", (Parameter("value", INT64, _number),), "BATCH-7"),
-        _pure(varint, "encode_varlong", (Parameter("value", INT64, _number),), "BATCH-7"),
-        _pure(record, "increment_sequence", SEQUENCES, "BATCH-5"),
-        _pure(record, "decrement_sequence", SEQUENCES, "BATCH-5"),
-        OperationKind(
+        _pure(varint, "decode_varint", "BATCH-7", *VARINT),
+        _pure(varint, "decode_varlong", "BATCH-7", *VARINT),
+        _pure(varint, "encode_varint", "BATCH-7", Parameter("value", INT64, _number)),
+        _pure(varint, "encode_varlong", "BATCH-7", Parameter("value", INT64, _number)),
+        _pure(record, "increment_sequence", "BATCH-5", *SEQUENCES),
+        _pure(record, "decrement_sequence", "BATCH-5", *SEQUENCES),
+        operation(
             "control_record_type",
-            (Parameter("key", Optional(BYTES), _key),),
             2,
-            ("BATCH-19",),
+            "BATCH-19",
+            Parameter("key", Optional(BYTES), _key),
             call_model=lambda kept, key: kept.kind(record.ControlRecordTypes)().of_key(key),
             call_impl=lambda holder, key: holder.functions.control_record_type(key),
             is_query=True,
         ),
     ),
-    observed=(),
     sometimes={
         "magic-0": lambda event: event.after is not event.before and _tells(event, "magic", 0),
         "magic-1": lambda event: event.after is not event.before and _tells(event, "magic", 1),
@@ -449,23 +436,17 @@ RECORD_BATCH = Structure(
         "unknown-codec": lambda event: _records_error(event) == "invalid-argument",
         "checksum-wrong": lambda event: event.does("is_valid") and event.outcome.value is False,
         "checksum-right": lambda event: event.does("is_valid") and event.outcome.value is True,
-        "overwrite-refused": lambda event: (
-            event.does("overwrite") and event.outcome.error == "corrupt-record"
+        "overwrite-refused": lambda event: event.refused("corrupt-record", "overwrite"),
+        "varint-refused": lambda event: event.refused(
+            "invalid-argument", "decode_varint", "decode_varlong"
         ),
-        "varint-refused": lambda event: (
-            event.does("decode_varint", "decode_varlong")
-            and event.outcome.error == "invalid-argument"
-        ),
-        "write-refused": lambda event: (
-            event.does("write_batch") and event.outcome.error == "invalid-argument"
-        ),
+        "write-refused": lambda event: event.refused("invalid-argument", "write_batch"),
         "scan-refused": lambda event: (
             event.does("scan_memory") and event.outcome.value[1] == "corrupt-record"
         ),
         "open-refused": lambda event: event.after is None,
         "reopened": lambda event: event.does("reopen") and event.after is not None,
     },
-    is_usable=lambda state: True,
     is_asked=_is_asked,
     open_model=_open_model,
     open_impl=lambda impl_class, arguments, files: Holder(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.choices import INT32_MAX, Choose, beside, one_in, weighted
+from segproof_harness.structures.choices import INT32_MAX, Choose
 from segproof_harness.structures.kafka.batch_drawing import (
     BASE_OFFSETS,
     TIMES,
@@ -33,14 +33,13 @@ from segproof_harness.structures.kinds import (
     Optional,
 )
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
     Structure,
+    operation,
 )
 from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.behaviours import Release
@@ -67,11 +66,11 @@ def _size(situation: Situation) -> int:
 
 
 def _position(choose: Choose, situation: Situation) -> int:
-    kind = weighted(choose, (6, 3, 1))
+    kind = choose.weighted((6, 3, 1))
     if kind == 0:
         return choose.one_of(_places(situation))
     if kind == 1:
-        return beside(choose, choose.one_of(_places(situation)))
+        return choose.beside(choose.one_of(_places(situation)))
     return choose.one_of((0, -1, 17, INT32_MAX, _size(situation) + 20))
 
 
@@ -85,7 +84,7 @@ def _cut_size(choose: Choose, situation: Situation) -> int:
 
 def _size_argument(choose: Choose, situation: Situation) -> int:
     places = _places(situation)
-    kind = weighted(choose, (6, 3, 1))
+    kind = choose.weighted((6, 3, 1))
     if kind == 0:
         return abs(choose.one_of(places) - choose.one_of(places))
     if kind == 1:
@@ -97,7 +96,7 @@ def _records(choose: Choose, situation: Situation) -> bytes:
     batches = whole_batches(_image(situation))
     last = number_of(batches[-1], "last_offset") if batches else choose.one_of(BASE_OFFSETS)
     after = last + 1 if last is not None and last >= 0 else 0
-    kind = weighted(choose, (14, 3, 1, 1, 1))
+    kind = choose.weighted((14, 3, 1, 1, 1))
     if kind == 2:
         return bytes(choose.integer(0, 40))
     if kind == 3:
@@ -112,27 +111,27 @@ def _records(choose: Choose, situation: Situation) -> bytes:
 
 def _offset(choose: Choose, situation: Situation) -> int:
     batches = whole_batches(_image(situation))
-    if batches and not one_in(choose, 6):
+    if batches and not choose.one_in(6):
         last = number_of(choose.one_of(batches), "last_offset")
         if last is not None and abs(last) < 2**62:
             return last + choose.one_of((0, -1, 1, -3))
-    return beside(choose, choose.one_of(BASE_OFFSETS))
+    return choose.beside(choose.one_of(BASE_OFFSETS))
 
 
 def _timestamp(choose: Choose, situation: Situation) -> int:
     batches = whole_batches(_image(situation))
-    if batches and not one_in(choose, 6):
+    if batches and not choose.one_in(6):
         time = number_of(choose.one_of(batches), "max_timestamp")
         if time is not None and abs(time) < 2**62:
-            return beside(choose, time)
+            return choose.beside(time)
     return choose.one_of((*TIMES, 5_000))
 
 
 def _draw_setup(choose: Choose) -> Setup:
-    preallocate = one_in(choose, 4)
+    preallocate = choose.one_in(4)
     arguments: dict[str, Value] = {
         "file": FILE,
-        "mutable": not one_in(choose, 12),
+        "mutable": not choose.one_in(12),
         "file_already_exists": choose.boolean(),
         "init_file_size": choose.one_of((0, 1000, 100, -1)) if preallocate else 0,
         "preallocate": preallocate,
@@ -144,7 +143,7 @@ def _draw_setup(choose: Choose) -> Setup:
         batch = draw_batch(choose, offset)
         offset = whole_batches(batch)[-1].last_offset + 1
         image += batch
-    kind = weighted(choose, (6, 2, 1, 1))
+    kind = choose.weighted((6, 2, 1, 1))
     if kind == 1:
         image += bytes(choose.one_of((1, 17, 18, 40)))
     elif kind == 2:
@@ -202,102 +201,82 @@ def _has_error(event: Event, kind: str) -> bool:
 RECORD_FILE = Structure(
     structure_id="record-file",
     model="segproof_model.kafka.format.record_file:RecordFile",
-    impl="segproof.kafka.record_file:RecordFile",
     opening=(
         Parameter("file", NAME, lambda choose, situation: FILE),
-        Parameter("mutable", FLAG, lambda choose, situation: not one_in(choose, 6)),
-        Parameter("file_already_exists", FLAG, lambda choose, _: not one_in(choose, 6)),
+        Parameter("mutable", FLAG, lambda choose, situation: not choose.one_in(6)),
+        Parameter("file_already_exists", FLAG, lambda choose, _: not choose.one_in(6)),
         Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((0, 1000, 100, 17, -1))),
-        Parameter("preallocate", FLAG, lambda choose, situation: one_in(choose, 4)),
+        Parameter("preallocate", FLAG, lambda choose, situation: choose.one_in(4)),
     ),
     draw_setup=_draw_setup,
     operations=(
-        OperationKind(
-            "append",
-            (Parameter("records", Bytes(SMALL_MAX), _records),),
-            24,
-            ("SCAN-11",),
-        ),
-        OperationKind(
+        operation("append", 24, "SCAN-11", Parameter("records", Bytes(SMALL_MAX), _records)),
+        operation(
             "batches",
-            (Parameter("start", Optional(INT32), lambda choose, situation: None),),
             8,
-            ("SCAN-5", "SCAN-1", "SCAN-2", "SCAN-3", "SCAN-4", "SCAN-7"),
-            call_model=_batches,
-            call_impl=_batches,
+            "SCAN-5 SCAN-1 SCAN-2 SCAN-3 SCAN-4 SCAN-7",
+            Parameter("start", Optional(INT32), lambda choose, situation: None),
+            call=_batches,
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "search_for_offset_with_size",
-            (
-                Parameter("target_offset", INT64, _offset),
-                Parameter("starting_position", INT32, _position),
-            ),
             10,
-            ("SCAN-17",),
+            "SCAN-17",
+            Parameter("target_offset", INT64, _offset),
+            Parameter("starting_position", INT32, _position),
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "search_for_timestamp",
-            (
-                Parameter("target_timestamp", INT64, _timestamp),
-                Parameter("starting_position", INT32, _position),
-                Parameter("starting_offset", INT64, _offset),
-            ),
             8,
-            ("SCAN-18",),
+            "SCAN-18",
+            Parameter("target_timestamp", INT64, _timestamp),
+            Parameter("starting_position", INT32, _position),
+            Parameter("starting_offset", INT64, _offset),
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "largest_timestamp_after",
-            (Parameter("starting_position", INT32, _position),),
             4,
-            ("SCAN-19",),
+            "SCAN-19",
+            Parameter("starting_position", INT32, _position),
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "slice",
-            (
-                Parameter("position", INT32, _position),
-                Parameter("size", INT32, _size_argument),
-            ),
             6,
-            ("SCAN-14", "SCAN-8", "SCAN-20"),
+            "SCAN-14 SCAN-8 SCAN-20",
+            Parameter("position", INT32, _position),
+            Parameter("size", INT32, _size_argument),
             show=_show_slice,
             is_query=True,
         ),
-        OperationKind(
+        operation(
             "slice_of_slice",
-            (
-                Parameter("position", INT32, _position),
-                Parameter("size", INT32, _size_argument),
-                Parameter("inner", INT32, _position),
-                Parameter("inner_size", INT32, _size_argument),
-            ),
             5,
-            ("SCAN-16", "SCAN-14", "SCAN-8"),
-            call_model=_slice_of_slice,
-            call_impl=_slice_of_slice,
+            "SCAN-16 SCAN-14 SCAN-8",
+            Parameter("position", INT32, _position),
+            Parameter("size", INT32, _size_argument),
+            Parameter("inner", INT32, _position),
+            Parameter("inner_size", INT32, _size_argument),
+            call=_slice_of_slice,
             show=_show_slice,
             is_query=True,
         ),
-        OperationKind(
-            "read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read, is_query=True
-        ),
-        OperationKind(
-            "truncate_to", (Parameter("target_size", INT32, _position),), 5, ("SCAN-12",)
-        ),
-        OperationKind(
+        operation("read", 2, "SCAN-20", call=_read, is_query=True),
+        operation("truncate_to", 5, "SCAN-12", Parameter("target_size", INT32, _position)),
+        operation(
             "cut_by_another",
-            (Parameter("size", Integer(0, SIZE_MAX), _cut_size),),
             0,
-            ("SCAN-7",),
+            "SCAN-7",
+            Parameter("size", Integer(0, SIZE_MAX), _cut_size),
             call_model=_cut_of_model,
             call_impl=_cut_of_impl,
         ),
-        OperationKind("trim", weight=2, laws=("SCAN-13",)),
-        OperationKind("flush", weight=1, laws=("SCAN-13",)),
-        OperationKind("close", weight=2, laws=("SCAN-13",), ends=True),
+        operation("trim", 2, "SCAN-13"),
+        operation("flush", 1, "SCAN-13"),
+        operation("close", 2, "SCAN-13", ends=True),
     ),
     observed=("size_in_bytes", "end", "is_open"),
     sometimes={
@@ -321,20 +300,13 @@ RECORD_FILE = Structure(
             and event.outcome.value[0] > 0
             and event.outcome.value[1] > 0
         ),
-        "slice-refused": lambda event: (
-            event.does("slice", "slice_of_slice") and event.outcome.error == "invalid-argument"
-        ),
+        "slice-refused": lambda event: event.refused("invalid-argument", "slice", "slice_of_slice"),
         "truncated": lambda event: (
             event.done("truncate_to") and event.after.size < event.before.size
         ),
-        "truncate-refused": lambda event: (
-            event.does("truncate_to") and event.outcome.error == "kafka-error"
-        ),
-        "read-only-refused": lambda event: (
-            event.does("append") and event.outcome.error == "io-error"
-        ),
+        "truncate-refused": lambda event: event.refused("kafka-error", "truncate_to"),
+        "read-only-refused": lambda event: event.refused("io-error", "append"),
         "open-refused": lambda event: event.after is None,
-        **OPENED_AGAIN,
     },
     is_usable=lambda state: state.is_open,
     open_model=_open_model,

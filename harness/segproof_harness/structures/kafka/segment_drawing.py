@@ -11,9 +11,6 @@ from segproof_harness.structures.choices import (
     INT64_MIN,
     MAGIC_NEWEST,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kafka.abstract_index import base_of, clamp64
 from segproof_harness.structures.kafka.batch_drawing import (
@@ -77,7 +74,7 @@ def places_of(situation: Situation) -> list[int]:
 def draw_transactional(choose: Choose, base_offset: int) -> bytes:
     """Draw a batch of one of three producers: records of a transaction, or its end."""
     producer_id = choose.integer(1, 3)
-    if one_in(choose, 3):
+    if choose.one_in(3):
         return write_end_transaction_marker(
             choose.one_of(("ABORT", "ABORT", "COMMIT")),
             offset=base_offset,
@@ -94,7 +91,7 @@ def draw_transactional(choose: Choose, base_offset: int) -> bytes:
         producer_epoch=0,
         base_sequence=choose.integer(0, 20),
         partition_leader_epoch=choose.one_of((-1, 0, 1, 5)),
-        is_transactional=not one_in(choose, 4),
+        is_transactional=not choose.one_in(4),
         codecs=CODECS,
     )
 
@@ -104,7 +101,7 @@ def draw_batches(choose: Choose, offset: int) -> bytes:
     drawn = []
     for _ in range(choose.one_of((1, 1, 1, 2, 4))):
         is_new = choose.magic_max == MAGIC_NEWEST
-        draw = draw_transactional if is_new and one_in(choose, 3) else draw_batch
+        draw = draw_transactional if is_new and choose.one_in(3) else draw_batch
         batch = draw(choose, offset)
         drawn.append(batch)
         offset = next_offset(whole_batches(batch), offset) + choose.one_of((0, 0, 0, 0, 1, 9))
@@ -124,7 +121,7 @@ def draw_appended(choose: Choose, situation: Situation) -> bytes:
     """Draw what is appended: mostly batches that continue the log."""
     base = base_of(situation)
     offset = next_offset(batches_of(situation), base)
-    kind = weighted(choose, (24, 3, 2, 1, 1, 1))
+    kind = choose.weighted((24, 3, 2, 1, 1, 1))
     if kind == 1:
         offset = base + INT32_MAX - choose.integer(-2, 12)
     elif kind == 2:
@@ -144,24 +141,24 @@ def _draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     batches = whole_batches(records)
     last = number_of(batches[-1], "last_offset") if batches else None
     largest = base_of(situation) if last is None else last
-    if one_in(choose, 12):
+    if choose.one_in(12):
         largest = clamp64(choose.one_of((largest + 3, base_of(situation) + 2**31, largest - 1)))
     timestamp = offset = None
-    if one_in(choose, 4):
+    if choose.one_in(4):
         timestamp, offset = choose.one_of(TIMES), largest
     return largest, records, timestamp, offset
 
 
 def draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw one append; a log that is large already mostly gets none."""
-    if len(log_of(situation)) > LOG_BYTES_MAX and not one_in(choose, 3):
+    if len(log_of(situation)) > LOG_BYTES_MAX and not choose.one_in(3):
         return base_of(situation), b"", None, None
     return _draw_append(choose, situation)
 
 
 def draw_source(choose: Choose, situation: Situation) -> bytes:
     """Draw the bytes of a log to copy from."""
-    return b"" if one_in(choose, 12) else draw_appended(choose, situation)
+    return b"" if choose.one_in(12) else draw_appended(choose, situation)
 
 
 def some_epochs(choose: Choose, situation: Situation) -> Value:
@@ -178,21 +175,21 @@ def some_epochs(choose: Choose, situation: Situation) -> Value:
 def some_offset(choose: Choose, situation: Situation) -> int:
     """Draw an offset: of a batch or beside it, the end, or a border."""
     base, batches = base_of(situation), batches_of(situation)
-    kind = weighted(choose, (12, 3, 1))
+    kind = choose.weighted((12, 3, 1))
     if kind == 0 and batches:
         batch = choose.one_of(batches)
         offset = number_of(batch, choose.one_of(("base_offset", "last_offset")))
-        return clamp64(beside(choose, base if offset is None else offset))
+        return clamp64(choose.beside(base if offset is None else offset))
     if kind <= 1:
-        return clamp64(beside(choose, choose.one_of((next_offset(batches, base), base))))
+        return clamp64(choose.beside(choose.one_of((next_offset(batches, base), base))))
     return clamp64(choose.one_of((INT64_MIN, base + INT32_MAX, INT64_MAX, -1)))
 
 
 def some_timestamp(choose: Choose, situation: Situation) -> int:
     """Draw a timestamp: of a batch or beside it, or another."""
     batches = batches_of(situation)
-    if batches and not one_in(choose, 6):
-        return clamp64(beside(choose, number_of(choose.one_of(batches), "max_timestamp") or 0))
+    if batches and not choose.one_in(6):
+        return clamp64(choose.beside(number_of(choose.one_of(batches), "max_timestamp") or 0))
     return choose.one_of((*TIMES, 5_000, INT64_MIN, INT64_MAX))
 
 
@@ -209,17 +206,17 @@ def several(
 
 def some_place(choose: Choose, situation: Situation) -> int:
     """Draw a position: mostly where a batch begins or ends."""
-    kind = weighted(choose, (6, 2, 1))
+    kind = choose.weighted((6, 2, 1))
     if kind == 2:
         return choose.one_of((0, INT32_MAX, len(log_of(situation)) + 20))
     place = choose.one_of(places_of(situation))
-    return place if kind == 0 else max(0, beside(choose, place))
+    return place if kind == 0 else max(0, choose.beside(place))
 
 
 def some_max_size(choose: Choose, situation: Situation) -> int:
     """Draw how much to read: around the sizes of batches."""
     places = places_of(situation)
-    kind = weighted(choose, (6, 3, 1))
+    kind = choose.weighted((6, 3, 1))
     if kind == 0:
         return abs(choose.one_of(places) - choose.one_of(places))
     return choose.integer(0, 300) if kind == 1 else choose.one_of((0, -1, INT32_MAX))
@@ -227,7 +224,7 @@ def some_max_size(choose: Choose, situation: Situation) -> int:
 
 def some_max_position(choose: Choose, situation: Situation) -> int | None:
     """Draw up to where to read; None where that is not known."""
-    kind = weighted(choose, (5, 5, 1))
+    kind = choose.weighted((5, 5, 1))
     if kind == 0:
         return INT32_MAX
     return some_place(choose, situation) if kind == 1 else choose.one_of((None, -1))
@@ -248,15 +245,15 @@ def some_roll(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     timestamp = some_timestamp(choose, situation)
     coming = choose.integer(0, 200)
     offset = choose.one_of((0, 0, 2**31 - 2, 2**31 - 1, 2**31))
-    largest_offset = clamp64(base_of(situation) + beside(choose, offset))
+    largest_offset = clamp64(base_of(situation) + choose.beside(offset))
     limit_ms = INT64_MAX
-    if one_in(choose, 3):
+    if choose.one_in(3):
         first = situation.state.rolling_based_timestamp if situation.state is not None else None
         began = first if first is not None and first >= 0 else 0
-        limit_ms = clamp64(beside(choose, timestamp - began))
+        limit_ms = clamp64(choose.beside(timestamp - began))
     limit_bytes = INT32_MAX
-    if one_in(choose, 3):
-        limit_bytes = beside(choose, len(log_of(situation)) + coming)
+    if choose.one_in(3):
+        limit_bytes = choose.beside(len(log_of(situation)) + coming)
     return limit_ms, limit_bytes, timestamp, largest_offset, coming, now
 
 
@@ -264,7 +261,7 @@ def some_txn(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw a completed transaction: (producer id, first offset, last offset, whether aborted)."""
     last = some_offset(choose, situation)
     first = clamp64(last - choose.integer(-1, 30))
-    return choose.integer(0, 9), first, last, not one_in(choose, 3)
+    return choose.integer(0, 9), first, last, not choose.one_in(3)
 
 
 # --- what breaks between two openings ------------------------------------------------------------
@@ -287,7 +284,7 @@ def draw_index(choose: Choose, base_offset: int, suffix: str) -> bytes:
 
 def draw_damage_to_files(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw what happens to files while nothing is open; mostly nothing."""
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         return ()
     return tuple(_draw_one(choose, situation) for _ in range(choose.one_of((1, 1, 2))))
 

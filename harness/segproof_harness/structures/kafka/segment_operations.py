@@ -9,7 +9,7 @@ from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache as ImplEpochs
 from segproof.kafka.producer_state import ProducerStateManager as ImplProducers
 from segproof.kafka.record_file import RecordFile as ImplRecordFile
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.structures.kafka.batch_drawing import attempt
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
@@ -96,17 +96,10 @@ def append_from_file(segment: LogSegment, records: bytes, start: int) -> int:
     return segment.append_from_file(copied, start)
 
 
-def _memory_of(image: bytes) -> MemoryFiles:
-    files = MemoryFiles()
-    file = files.open(f"/{SOURCE}", writable=True, create=True)
-    file.pwrite(image, 0)
-    file.close()
-    return files
-
-
 def append_from_file_of_impl(segment: Any, records: bytes, start: int) -> Any:
     """Let the implementation copy from a file that lies elsewhere."""
-    files = _memory_of(records)
+    files = MemoryFiles()
+    write_file(files, f"/{SOURCE}", records)
     with ImplRecordFile.open(f"/{SOURCE}", False, True, files=files) as copied:
         return segment.append_from_file(copied, start)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from segproof_harness.structures.kafka.abstract_index import entries_of
 from segproof_harness.structures.kafka.batch_drawing import number_of, whole_batches
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import Event
 
 
@@ -89,9 +88,7 @@ SOMETIMES = {
         and event.outcome.value[1][1] > event.argument("max_size")
     ),
     "index-full": _is_index_full,
-    "full-index-refuses": lambda event: (
-        event.does("append") and event.outcome.error == "invalid-argument"
-    ),
+    "full-index-refuses": lambda event: event.refused("invalid-argument", "append"),
     "cut-into-a-batch": _cuts_into_a_batch,
     "nothing-cut": lambda event: (
         event.done("truncate_to") and event.after.size == event.before.size > 0
@@ -99,9 +96,7 @@ SOMETIMES = {
     "all-cut": lambda event: (
         event.done("truncate_to") and event.after.size == 0 < event.before.size
     ),
-    "offset-overflow-refused": lambda event: (
-        event.does("append") and event.outcome.error == "segment-overflow"
-    ),
+    "offset-overflow-refused": lambda event: event.refused("segment-overflow", "append"),
     "time-out-of-order": _meets_time_out_of_order,
     "entry-inside-an-append": _enters_the_middle,
     "many-appended": lambda event: (
@@ -114,9 +109,7 @@ SOMETIMES = {
     "recovery-finds-aborted": lambda event: (
         event.done("recover") and len(event.after.txn_index.entries_list()) > 0
     ),
-    "recovery-refused": lambda event: (
-        event.does("recover") and event.outcome.error == "segment-overflow"
-    ),
+    "recovery-refused": lambda event: event.refused("segment-overflow", "recover"),
     "reopened-without-index": _is_without_index,
     "index-loaded-late": lambda event: (
         event.before is not None
@@ -124,9 +117,7 @@ SOMETIMES = {
         and _index(event.after) is not None
         and event.before.names[1] in event.before.files
     ),
-    "index-outside-of-the-log": lambda event: (
-        event.does("translate_offset") and event.outcome.error == "corrupt-index"
-    ),
+    "index-outside-of-the-log": lambda event: event.refused("corrupt-index", "translate_offset"),
     "empty-with-full-index": lambda event: _is_index_full(event) and event.after.size == 0,
     "rolls": lambda event: event.done("should_roll") and event.outcome.value is True,
     "does-not-roll": lambda event: event.done("should_roll") and event.outcome.value is False,
@@ -143,5 +134,4 @@ SOMETIMES = {
     "preallocated": lambda event: (
         event.after is not None and len(event.after.log.image) > event.after.size
     ),
-    **OPENED_AGAIN,
 }

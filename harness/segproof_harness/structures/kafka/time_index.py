@@ -8,9 +8,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kafka.abstract_index import (
     Differences,
@@ -20,7 +17,7 @@ from segproof_harness.structures.kafka.abstract_index import (
     next_offset,
 )
 from segproof_harness.structures.kinds import FLAG, INT64
-from segproof_harness.structures.structure import Event, OperationKind, Parameter, Situation
+from segproof_harness.structures.structure import Event, Parameter, Situation, operation
 from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
 from segproof_model.language.states import outcome_of
 
@@ -35,11 +32,11 @@ def _last_entry(situation: Situation) -> TimestampOffset:
 
 def _new_timestamp(choose: Choose, situation: Situation) -> int:
     last = _last_entry(situation).timestamp
-    kind = weighted(choose, (25, 6, 1, 1))
+    kind = choose.weighted((25, 6, 1, 1))
     if kind == 0:
         return clamp64(last + choose.integer(1, 1000))
     if kind == 1:
-        return clamp64(beside(choose, last))
+        return clamp64(choose.beside(last))
     if kind == 2:
         return choose.one_of(TIMESTAMPS)
     return clamp64(choose.one_of((1_600_000_000_000, 1_750_000_000_000)) + choose.integer(0, 9999))
@@ -47,7 +44,7 @@ def _new_timestamp(choose: Choose, situation: Situation) -> int:
 
 def _new_offset(choose: Choose, situation: Situation) -> int:
     state, last = situation.state, _last_entry(situation)
-    if one_in(choose, 5):
+    if choose.one_in(5):
         return last.offset
     return next_offset(choose, situation, last.offset, not state.entries)
 
@@ -55,8 +52,8 @@ def _new_offset(choose: Choose, situation: Situation) -> int:
 def _some_timestamp(choose: Choose, situation: Situation) -> int:
     state = situation.state
     keys = state.keys() if state.image else []
-    if keys and not one_in(choose, 6):
-        return clamp64(beside(choose, choose.one_of(keys)))
+    if keys and not choose.one_in(6):
+        return clamp64(choose.beside(choose.one_of(keys)))
     return choose.one_of(TIMESTAMPS)
 
 
@@ -79,16 +76,14 @@ TIME_INDEX = describe(
         suffix=".timeindex",
         entry_size=12,
         write_entry=_write_entry,
-        append=OperationKind(
+        append=operation(
             "maybe_append",
-            (
-                Parameter("timestamp", INT64, _new_timestamp),
-                Parameter("offset", INT64, _new_offset),
-                Parameter("skip_full_check", FLAG, lambda choose, _: one_in(choose, 4)),
-            ),
             44,
-            ("TIMEIDX-7", "TIMEIDX-6", "TIMEIDX-8"),
-            {
+            "TIMEIDX-7 TIMEIDX-6 TIMEIDX-8",
+            Parameter("timestamp", INT64, _new_timestamp),
+            Parameter("offset", INT64, _new_offset),
+            Parameter("skip_full_check", FLAG, lambda choose, _: choose.one_in(4)),
+            errors={
                 "invalid-argument": "TIMEIDX-3",
                 "invalid-offset": "TIMEIDX-4",
                 "illegal-state": "TIMEIDX-5",
@@ -101,10 +96,10 @@ TIME_INDEX = describe(
         draw_target=_some_timestamp,
         last="last_entry",
         laws={
-            "lookup": ("TIMEIDX-10",),
-            "truncate_to": ("TIMEIDX-11", "TIMEIDX-12"),
-            "list_entries": ("TIMEIDX-1",),
-            "sanity_check": ("TIMEIDX-17",),
+            "lookup": "TIMEIDX-10",
+            "truncate_to": "TIMEIDX-11 TIMEIDX-12",
+            "list_entries": "TIMEIDX-1",
+            "sanity_check": "TIMEIDX-17",
         },
         sometimes={
             "duplicate-offset": _has_duplicate_offset,

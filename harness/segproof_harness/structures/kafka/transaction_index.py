@@ -8,9 +8,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kafka.abstract_index import (
     BASE_OFFSETS,
@@ -23,14 +20,13 @@ from segproof_harness.structures.kafka.abstract_index import (
 )
 from segproof_harness.structures.kinds import FLAG, INT16, INT64, NAME, Record
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
     Structure,
+    operation,
 )
 from segproof_model.kafka.format.index_deviations import ClosedIndexIsClosed
 from segproof_model.kafka.format.transaction_index import (
@@ -55,10 +51,10 @@ def _entries(situation: Situation) -> list[AbortedTxn]:
 
 def _some_offset(choose: Choose, situation: Situation) -> int:
     entries = _entries(situation)
-    kind = weighted(choose, (12, 3, 1))
+    kind = choose.weighted((12, 3, 1))
     if kind == 0 and entries:
         entry = choose.one_of(entries)
-        return clamp64(beside(choose, choose.one_of(entry[2:])))
+        return clamp64(choose.beside(choose.one_of(entry[2:])))
     if kind <= 1:
         return clamp64(_start(situation) + choose.integer(-2, 100))
     return choose.one_of(FAR)
@@ -67,11 +63,11 @@ def _some_offset(choose: Choose, situation: Situation) -> int:
 def _new_txn(choose: Choose, situation: Situation) -> Value:
     entries = _entries(situation)
     last = entries[-1].last_offset if entries else _start(situation)
-    kind = weighted(choose, (16, 4, 1))
+    kind = choose.weighted((16, 4, 1))
     if kind == 0:
         last_offset = last + choose.integer(1, 40)
     elif kind == 1:
-        last_offset = beside(choose, last)
+        last_offset = choose.beside(last)
     else:
         last_offset = choose.one_of(FAR)
     version = choose.one_of((0,) * 20 + (1, -1, 0x0100, 0x00FF))
@@ -96,9 +92,9 @@ def _draw_setup(choose: Choose) -> Setup:
     arguments: dict[str, Value] = {
         "start_offset": start,
         "file": name,
-        "writable": not one_in(choose, 12),
+        "writable": not choose.one_in(12),
     }
-    kind = weighted(choose, (6, 3, 2, 1, 1))
+    kind = choose.weighted((6, 3, 2, 1, 1))
     if kind == 0:
         return Setup(arguments)
     good = b"".join(
@@ -123,50 +119,42 @@ def _count(event: Event) -> int:
 TRANSACTION_INDEX = Structure(
     structure_id="transaction-index",
     model="segproof_model.kafka.format.transaction_index:TransactionIndex",
-    impl="segproof.kafka.transaction_index:TransactionIndex",
     opening=(
-        Parameter("start_offset", INT64, lambda choose, situation: _start(situation)),
+        Parameter("start_offset", INT64),
         Parameter("file", NAME, present_name(SUFFIX)),
-        Parameter("writable", FLAG, lambda choose, situation: not one_in(choose, 6)),
+        Parameter("writable", FLAG, lambda choose, situation: not choose.one_in(6)),
     ),
     draw_setup=_draw_setup,
     operations=(
-        OperationKind(
+        operation(
             "append",
-            (Parameter("aborted_txn", ABORTED_TXN, _new_txn),),
             40,
-            ("TXNIDX-7", "TXNIDX-6", "TXNIDX-3"),
-            {"invalid-argument": "TXNIDX-5", "corrupt-index": "TXNIDX-16"},
+            "TXNIDX-7 TXNIDX-6 TXNIDX-3",
+            Parameter("aborted_txn", ABORTED_TXN, _new_txn),
+            errors={"invalid-argument": "TXNIDX-5", "corrupt-index": "TXNIDX-16"},
         ),
-        OperationKind(
+        operation(
             "all_aborted_txns",
-            weight=8,
-            laws=("TXNIDX-8", "TXNIDX-7"),
+            8,
+            "TXNIDX-8 TXNIDX-7",
             errors={"kafka-error": "TXNIDX-2", "unmapped": "TXNIDX-9"},
         ),
-        OperationKind(
+        operation(
             "collect_aborted_txns",
-            (
-                Parameter("fetch_offset", INT64, _some_offset),
-                Parameter("upper_bound_offset", INT64, _some_offset),
-            ),
             16,
-            ("TXNIDX-10", "TXNIDX-11"),
+            "TXNIDX-10 TXNIDX-11",
+            Parameter("fetch_offset", INT64, _some_offset),
+            Parameter("upper_bound_offset", INT64, _some_offset),
         ),
-        OperationKind(
-            "truncate_to",
-            (Parameter("offset", INT64, _some_offset),),
-            6,
-            ("TXNIDX-12", "TXNIDX-13"),
+        operation(
+            "truncate_to", 6, "TXNIDX-12 TXNIDX-13", Parameter("offset", INT64, _some_offset)
         ),
-        OperationKind("reset", weight=2, laws=("TXNIDX-14",)),
-        OperationKind("sanity_check", weight=4, laws=("TXNIDX-15",)),
-        OperationKind("flush", weight=2, laws=("TXNIDX-7",)),
-        OperationKind(
-            "rename_to", (Parameter("file", NAME, some_name(SUFFIX)),), 3, ("TXNIDX-18",)
-        ),
-        OperationKind("close", weight=2, laws=("TXNIDX-9",), ends=True),
-        OperationKind("delete_if_exists", weight=2, laws=("TXNIDX-17",), ends=True),
+        operation("reset", 2, "TXNIDX-14"),
+        operation("sanity_check", 4, "TXNIDX-15"),
+        operation("flush", 2, "TXNIDX-7"),
+        operation("rename_to", 3, "TXNIDX-18", Parameter("file", NAME, some_name(SUFFIX))),
+        operation("close", 2, "TXNIDX-9", ends=True),
+        operation("delete_if_exists", 2, "TXNIDX-17", ends=True),
     ),
     observed=("is_empty",),
     sometimes={
@@ -178,12 +166,8 @@ TRANSACTION_INDEX = Structure(
         "created-by-append": lambda event: (
             event.done("append") and event.before.name not in event.before.files
         ),
-        "append-refused": lambda event: (
-            event.does("append") and event.outcome.error == "invalid-argument"
-        ),
-        "partial-tail-refused": lambda event: (
-            event.does("append") and event.outcome.error == "corrupt-index"
-        ),
+        "append-refused": lambda event: event.refused("invalid-argument", "append"),
+        "partial-tail-refused": lambda event: event.refused("corrupt-index", "append"),
         "unknown-version": lambda event: event.outcome.error == "kafka-error",
         "complete": lambda event: event.done("collect_aborted_txns") and event.outcome.value[1],
         "incomplete-found": lambda event: (
@@ -194,10 +178,7 @@ TRANSACTION_INDEX = Structure(
         "truncated": lambda event: (
             event.does("truncate_to") and 0 < _count(event) < len(event.before.entries_list())
         ),
-        "corrupt-found": lambda event: (
-            event.does("sanity_check") and event.outcome.error == "corrupt-index"
-        ),
-        **OPENED_AGAIN,
+        "corrupt-found": lambda event: event.refused("corrupt-index", "sanity_check"),
         "read-only-refused": lambda event: event.outcome.error == "read-only",
         "closed-refused": lambda event: event.outcome.error == "unmapped",
         "renamed-without-file": lambda event: (

@@ -4,22 +4,21 @@
 Mirrors: segproof_model/rocketmq/format/commit_log.py, segproof/rocketmq/commit_log.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from segproof.rocketmq import message as impl_message
-from segproof_harness.structures.choices import Choose, beside, one_in, weighted
+from segproof_harness.structures.choices import Choose
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, OneOf
-from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
+    States,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -46,10 +45,6 @@ def _draw_setup(choose: Choose) -> Setup:
     return Setup({"mapped_file_size": size, "damage": ()}, files)
 
 
-def _same_size(choose: Choose, situation: Situation) -> Value:
-    return situation.opened["mapped_file_size"]
-
-
 def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
     return opened(release.kind(CommitLog), files, "", arguments["mapped_file_size"])
 
@@ -68,11 +63,11 @@ def _damaged(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mappi
 def some_offset(choose: Choose, situation: Situation) -> int:
     """Draw a place in the log: mostly the begin of a record."""
     starts = draw.record_starts(situation.files.images)
-    kind = weighted(choose, (16, 2, 1))
+    kind = choose.weighted((16, 2, 1))
     if kind == 0 and starts:
         return choose.one_of(starts)
     if kind == 1 and starts:
-        return max(0, beside(choose, choose.one_of(starts)))
+        return max(0, choose.beside(choose.one_of(starts)))
     left: int = choose.one_of((0, 1, 4, 5, 7, 8, 9, situation.state.max_offset))
     return max(0, int(situation.state.max_offset) - left)
 
@@ -123,8 +118,7 @@ def _is_asked(event: Event) -> bool:
 
 
 def _checked(event: Event) -> Any:
-    is_check = event.done("check")
-    return event.outcome.value if is_check else (None, None, None)
+    return event.outcome.value if event.done("check") else (None, None, None)
 
 
 def _at(event: Event, position: int) -> bytes:
@@ -135,8 +129,7 @@ def _at(event: Event, position: int) -> bytes:
     return bytes(data[position : position + 4])
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "message": lambda event: _checked(event)[2] is not None,
     "message-of-magic-2": lambda event: (
         _checked(event)[2] is not None and _at(event, 4)[3:] == b"\xab"
@@ -164,38 +157,34 @@ def _results(found: Any) -> tuple[Any, ...]:
 
 
 OPERATIONS = (
-    OperationKind(
+    operation(
         "check",
-        (OFFSET, Parameter("check_crc", FLAG, lambda choose, _: not one_in(choose, 4))),
         40,
-        ("RMQLOG-3", "RMQLOG-1", "RMQLOG-2", "RMQLOG-4", "RMQLOG-5", "RMQLOG-6"),
+        "RMQLOG-3 RMQLOG-1 RMQLOG-2 RMQLOG-4 RMQLOG-5 RMQLOG-6",
+        OFFSET,
+        Parameter("check_crc", FLAG, lambda choose, _: not choose.one_in(4)),
         call_model=_check_of_model,
         call_impl=_check_of_impl,
     ),
-    OperationKind(
-        "scan",
-        (OFFSET,),
-        6,
-        ("RMQLOG-3",),
-        call_model=lambda log, phy_offset: _results(log.scan(phy_offset)),
-        call_impl=lambda log, phy_offset: _results(log.scan(phy_offset)),
+    operation(
+        "scan", 6, "RMQLOG-3", OFFSET, call=lambda log, phy_offset: _results(log.scan(phy_offset))
     ),
-    OperationKind("look_message", (OFFSET,), 4, ("RMQLOG-1",)),
-    OperationKind(
+    operation("look_message", 4, "RMQLOG-1", OFFSET),
+    operation(
         "pickup_store_timestamp",
-        (OFFSET, Parameter("size", INT32, lambda choose, _: choose.integer(70, 130))),
         4,
-        ("RMQLOG-1",),
+        "RMQLOG-1",
+        OFFSET,
+        Parameter("size", INT32, lambda choose, _: choose.integer(70, 130)),
     ),
-    OperationKind("close", weight=1, call_model=lambda log: None, call_impl=lambda log: None),
+    operation("close", 1, "", call=lambda log: None),
 )
 
 COMMIT_LOG = Structure(
     structure_id="commit-log",
     model="segproof_model.rocketmq.format.commit_log:CommitLog",
-    impl="segproof.rocketmq.commit_log:CommitLog",
     opening=(
-        Parameter("mapped_file_size", OneOf(FILE_SIZES), _same_size),
+        Parameter("mapped_file_size", OneOf(FILE_SIZES)),
         Parameter(
             "damage",
             draw.CHANGES,
@@ -206,7 +195,6 @@ COMMIT_LOG = Structure(
     operations=OPERATIONS,
     observed=("mapped_file_size", "min_offset", "max_offset"),
     sometimes=SOMETIMES,
-    is_usable=lambda state: True,
     open_model=_open_model,
     open_impl=_open_impl,
     takes_directory=True,

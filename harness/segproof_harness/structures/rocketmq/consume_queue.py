@@ -4,7 +4,7 @@
 Mirrors: segproof_model/rocketmq/format/consume_queue.py, segproof/rocketmq/consume_queue.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from segproof.rocketmq.commit_log import CommitLog as ImplCommitLog
@@ -13,21 +13,18 @@ from segproof_harness.structures.choices import (
     INT32_MAX,
     INT64_MAX,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kinds import INT64, SIZE_MAX, Integer, OneOf, Row, Together
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
+    States,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -73,7 +70,7 @@ def _draw_setup(choose: Choose) -> Setup:
     start = LOG_FILE_SIZE * choose.one_of((0, 0, 2))
     messages = [one for _ in range(choose.integer(1, 3)) for one in draw.some_messages(choose)]
     files = draw.log_files(messages, LOG_FILE_SIZE, start)
-    if not one_in(choose, 3):
+    if not choose.one_in(3):
         files |= _some_queue(choose, size, Files(files))
     return Setup({"mapped_file_size": size}, files)
 
@@ -86,7 +83,7 @@ def _some_queue(choose: Choose, size: int, log: Files) -> Mapping[str, bytes]:
         queue.put_message_position_info(place, size_bytes, 0, number)
         number += 1
     files = dict(queue.files.images)
-    if one_in(choose, 3):
+    if choose.one_in(3):
         name = choose.one_of(sorted(files))
         at = UNIT_SIZE * choose.integer(0, size // UNIT_SIZE - 1) + choose.one_of((0, 8))
         new = choose.one_of((b"\xff", b"\0\0\0\0"))
@@ -98,10 +95,6 @@ def _records(files: Files) -> list[tuple[int, int]]:
     """Return the offset and the size of each record of the log, in order."""
     results = log_of(files).scan()
     return [(offset, result.size) for offset, result in results if result.message is not None]
-
-
-def _same_size(choose: Choose, situation: Situation) -> Value:
-    return situation.opened["mapped_file_size"]
 
 
 def _queue(files: Files, mapped_file_size: int, release: Release) -> ConsumeQueue:
@@ -131,7 +124,7 @@ def _some_message(choose: Choose, situation: Situation) -> Value:
     records = _records(situation.files)
     behind = [one for one in records if one[0] >= state.max_physic_offset]
     number = state.max_offset_in_queue
-    kind = weighted(choose, (12, 3, 2))
+    kind = choose.weighted((12, 3, 2))
     if kind == 0 and behind:
         return (*behind[0], number)
     if kind == 1 and records:
@@ -148,8 +141,8 @@ def _times(situation: Situation) -> list[int]:
 
 def _some_time(choose: Choose, situation: Situation) -> int:
     times = _times(situation)
-    if times and not one_in(choose, 6):
-        return beside(choose, choose.one_of(times)) + choose.one_of((0, 0, 0, 400, 500))
+    if times and not choose.one_in(6):
+        return choose.beside(choose.one_of(times)) + choose.one_of((0, 0, 0, 400, 500))
     return choose.one_of((0, INT64_MAX, FIRST_TIMESTAMP_MS - 1, FIRST_TIMESTAMP_MS + 10**6, -1))
 
 
@@ -208,8 +201,7 @@ def _is_put(event: Event) -> bool:
     return event.does("put_message_position_info")
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "put": lambda event: _is_put(event) and event.after.end > event.before.end,
     "passed-over": lambda event: _is_put(event) and event.after.end == event.before.end,
     "begins-later": lambda event: _is_put(event) and event.after.min_offset_in_queue > 0,
@@ -231,51 +223,43 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
 # --- the table -----------------------------------------------------------------------------------
 
 OPERATIONS = (
-    OperationKind(
+    operation(
         "put_message_position_info",
-        (
-            Parameter(
-                "message",
-                Together(
-                    offset=Integer(0, 2**62 - 1),
-                    size=Integer(SMALLEST_RECORD, INT32_MAX),
-                    cq_offset=Integer(0, 2**40 - 1),
-                ),
-                _some_message,
-            ),
-            Parameter("tags_code", INT64, lambda choose, _: choose.one_of((0, 2598919, -7))),
-        ),
         20,
-        ("RMQCQ-2", "RMQCQ-1"),
-    ),
-    OperationKind(
-        "get_offset_in_queue_by_time",
-        (
-            Parameter("timestamp", INT64, _some_time),
-            Parameter(
-                "boundary_type", OneOf(BOUNDARIES), lambda choose, _: choose.one_of(BOUNDARIES)
+        "RMQCQ-2 RMQCQ-1",
+        Parameter(
+            "message",
+            Together(
+                offset=Integer(0, 2**62 - 1),
+                size=Integer(SMALLEST_RECORD, INT32_MAX),
+                cq_offset=Integer(0, 2**40 - 1),
             ),
-            Parameter("modified", Row(Integer(0, 2**41 - 1), SIZE_MAX), _some_modified),
+            _some_message,
         ),
+        Parameter("tags_code", INT64, lambda choose, _: choose.one_of((0, 2598919, -7))),
+    ),
+    operation(
+        "get_offset_in_queue_by_time",
         30,
-        ("RMQCQ-3",),
+        "RMQCQ-3",
+        Parameter("timestamp", INT64, _some_time),
+        Parameter("boundary_type", OneOf(BOUNDARIES), lambda choose, _: choose.one_of(BOUNDARIES)),
+        Parameter("modified", Row(Integer(0, 2**41 - 1), SIZE_MAX), _some_modified),
         call_model=_lookup_in_model,
         call_impl=_lookup_in_impl,
     ),
-    OperationKind("units", weight=4, laws=("RMQCQ-1",)),
-    OperationKind("close", weight=1, call_model=lambda queue: None, call_impl=lambda log: None),
+    operation("units", 4, "RMQCQ-1"),
+    operation("close", 1, "", call=lambda queue: None),
 )
 
 CONSUME_QUEUE = Structure(
     structure_id="consume-queue",
     model="segproof_model.rocketmq.format.consume_queue:ConsumeQueue",
-    impl="segproof.rocketmq.consume_queue:ConsumeQueue",
-    opening=(Parameter("mapped_file_size", OneOf(FILE_SIZES), _same_size),),
+    opening=(Parameter("mapped_file_size", OneOf(FILE_SIZES)),),
     draw_setup=_draw_setup,
     operations=OPERATIONS,
     observed=("min_offset_in_queue", "max_offset_in_queue", "max_physic_offset"),
     sometimes=SOMETIMES,
-    is_usable=lambda state: True,
     open_model=_open_model,
     open_impl=_open_impl,
     takes_directory=True,

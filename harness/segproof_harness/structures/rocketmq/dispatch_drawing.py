@@ -14,9 +14,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kafka.abstract_index import clamp64
 from segproof_harness.structures.kinds import INT32, INT64, PATH, Optional, Record, Row
@@ -80,18 +77,18 @@ def last_image(situation: Situation) -> IndexImage:
 
 def some_topic(choose: Choose) -> str | None:
     """Draw a topic, seldom none."""
-    return None if one_in(choose, 30) else choose.one_of(TOPICS)
+    return None if choose.one_in(30) else choose.one_of(TOPICS)
 
 
 def _some_name(choose: Choose) -> str:
-    if one_in(choose, 12):
+    if choose.one_in(12):
         return "".join(choose.one_of(("Aa", "BB")) for _ in range(choose.integer(1, 4)))
     return choose.one_of(KEY_NAMES)
 
 
 def some_keys(choose: Choose) -> str | None:
     """Draw the keys of a message: none, one, or several with white space between and around."""
-    kind = weighted(choose, (6, 5, 3, 1, 1))
+    kind = choose.weighted((6, 5, 3, 1, 1))
     if kind == 3:
         return None
     if kind == 4:
@@ -99,13 +96,13 @@ def some_keys(choose: Choose) -> str | None:
     keys = _some_name(choose)
     for _ in range(kind if kind < 2 else choose.integer(2, 4)):
         keys += choose.one_of(SPACES) + _some_name(choose)
-    return f" {keys} " if one_in(choose, 8) else keys
+    return f" {keys} " if choose.one_in(8) else keys
 
 
 def some_request(choose: Choose, situation: Situation) -> Value:
     """Draw a message behind the last one, the last one again, or one before it."""
     image = last_image(situation)
-    kind = weighted(choose, (16, 3, 1, 1))
+    kind = choose.weighted((16, 3, 1, 1))
     offset = image.end_phy_offset
     if kind == 0:
         offset += choose.one_of((1, 100, 200, 4096))
@@ -116,11 +113,11 @@ def some_request(choose: Choose, situation: Situation) -> Value:
     return (
         some_topic(choose),
         some_keys(choose),
-        _some_name(choose) if one_in(choose, 3) else None,
+        _some_name(choose) if choose.one_in(3) else None,
         max(INT64_MIN, min(offset, INT64_MAX)),
         draw.some_store_time(choose, image.begin_timestamp, image.end_timestamp),
         choose.one_of(FLAGS),
-        choose.one_of((None, *TAGS)) if one_in(choose, 3) else None,
+        choose.one_of((None, *TAGS)) if choose.one_in(3) else None,
     )
 
 
@@ -158,7 +155,7 @@ REQUEST = _Request(
 def some_query_key(choose: Choose, situation: Situation) -> Value:
     """Draw a key to look for: one of a message, its tags, or none."""
     known = draw.keys_in(images_of(situation), f"{draw.TOPIC}#")
-    kind = weighted(choose, (16, 4, 2, 1))
+    kind = choose.weighted((16, 4, 2, 1))
     if kind == 0 and known:
         return choose.one_of(known)
     if kind == 2:
@@ -199,7 +196,7 @@ def some_exit(choose: Choose, situation: Situation) -> bool:
     """
     state = situation.state
     again = state is not None and bool(state.index_files) and not has(state, LoadReplaces)
-    return not one_in(choose, 4) or again
+    return not choose.one_in(4) or again
 
 
 def some_expired(choose: Choose, situation: Situation) -> int:
@@ -207,8 +204,8 @@ def some_expired(choose: Choose, situation: Situation) -> int:
     if _is_listed_twice(situation):
         return INT64_MIN
     ends = [image.end_phy_offset for image in images_of(situation)]
-    if ends and not one_in(choose, 5):
-        return clamp64(beside(choose, choose.one_of(ends)))
+    if ends and not choose.one_in(5):
+        return clamp64(choose.beside(choose.one_of(ends)))
     return choose.one_of((0, INT64_MAX, INT64_MIN, 300))
 
 
@@ -216,14 +213,14 @@ def some_expired(choose: Choose, situation: Situation) -> int:
 
 
 def _some_geometry(choose: Choose) -> tuple[Value, ...]:
-    if one_in(choose, 40):
+    if choose.one_in(40):
         return choose.one_of(((0, 4), (4, 1), (4, 0), (-1, 4), (2, 2)))
     return choose.one_of((1, 2, 3, 5)), choose.one_of((3, 4, 5, 6, 8, 12))
 
 
 def geometry_again(choose: Choose, situation: Situation) -> Value:
     """Draw the geometry of another opening: nearly always that of the last one."""
-    if min(draw.geometry_of(situation)) < 1 or one_in(choose, 30):
+    if min(draw.geometry_of(situation)) < 1 or choose.one_in(30):
         return _some_geometry(choose)
     return draw.geometry_of(situation)
 
@@ -232,14 +229,14 @@ def draw_setup(choose: Choose) -> Setup:
     """Draw a store and the first opening: empty, or with files that a service has written."""
     geometry = _some_geometry(choose)
     arguments: dict[str, Value] = {"geometry": geometry, "now_ms": draw.NOW_MS, "damage": ()}
-    if one_in(choose, 2):
+    if choose.one_in(2):
         return Setup(arguments)
     files = _written(choose, geometry)
-    if one_in(choose, 4):
+    if choose.one_in(4):
         files = {**files, **_strays(choose, geometry)}
-    if one_in(choose, 3):
+    if choose.one_in(3):
         files[CHECKPOINT] = _some_checkpoint(choose, files, geometry)
-    if one_in(choose, 30):
+    if choose.one_in(30):
         files = {"index": choose.data(choose.integer(0, 3))}
     return Setup(arguments, files)
 
@@ -263,7 +260,7 @@ def _written(choose: Choose, geometry: tuple[Any, ...]) -> dict[str, bytes]:
 def _strays(choose: Choose, geometry: tuple[Any, ...]) -> dict[str, bytes]:
     """Return files that are none of the index, or none of its size; seldom a folder."""
     name = FOLDER + choose.one_of(STRAYS)
-    if one_in(choose, 5):
+    if choose.one_in(5):
         return {f"{name}/file": b""}
     slots, entries = geometry
     size = 40 + 4 * abs(slots) + 20 * abs(entries)
@@ -276,7 +273,7 @@ def _some_checkpoint(
     """Return a checkpoint whose index time is that of some file, or beside it; seldom too short."""
     images = [IndexImage(data, *geometry) for name, data in files.items() if name[:6] == FOLDER]
     times = [image.end_timestamp for image in images] or [0]
-    index = clamp64(beside(choose, choose.one_of((*times, 0))))
+    index = clamp64(choose.beside(choose.one_of((*times, 0))))
     fields = (draw.NOW_MS, draw.NOW_MS - 1_000, index, 7, 9)
     data = b"".join(field.to_bytes(8, "big", signed=True) for field in fields)
     size = choose.one_of((CHECKPOINT_SIZE, CHECKPOINT_SIZE, CHECKPOINT_SIZE, 24, 0, 4100))
@@ -285,10 +282,10 @@ def _some_checkpoint(
 
 def draw_damage(choose: Choose, situation: Situation) -> Value:
     """Draw what happens to one file of the store while nothing is open: mostly nothing."""
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         return ()
     files = _index_files(situation.files)
-    if not files or one_in(choose, 4):
+    if not files or choose.one_in(4):
         images = dict(files)
         data = _some_checkpoint(choose, images, draw.geometry_of(situation))
         return ((CHECKPOINT, (("size", len(data), b""), ("write", 0, data[:40]))),)

@@ -5,7 +5,7 @@ Damage is a row of changes, each `(kind, position, bytes)`: `write` puts the byt
 `size` cuts or grows the file to as many bytes as the position says, `remove` removes it.
 """
 
-from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, Choose, one_in, weighted
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, Choose
 from segproof_harness.structures.kinds import Bytes, Integer, OneOf, Record, Row
 from segproof_harness.structures.rocketmq.index_drawing import (
     HEADER_SIZE,
@@ -34,7 +34,7 @@ def draw_changes(choose: Choose, image: IndexImage) -> tuple[Change, ...]:
 
 
 def _draw_change(choose: Choose, image: IndexImage) -> Change:
-    kind = weighted(choose, (8, 8, 4, 3, 2, 2, 1))
+    kind = choose.weighted((8, 8, 4, 3, 2, 2, 1))
     if kind == 0 and image.hash_slot_num > 0:
         slot = choose.integer(0, image.hash_slot_num - 1)
         return "write", HEADER_SIZE + SLOT_SIZE * slot, int32_bytes(_some_index(choose, image))
@@ -58,7 +58,7 @@ def _draw_change(choose: Choose, image: IndexImage) -> Change:
 def _some_index(choose: Choose, image: IndexImage) -> int:
     """Draw the index of an entry: of one that there is, of none yet, or of none ever."""
     count = image.index_count
-    if one_in(choose, 3):
+    if choose.one_in(3):
         beside = (count, count, count + 1, image.index_num)
         return choose.one_of((*beside, 0, -1, INT32_MAX, INT32_MIN, 214748365))
     return choose.integer(1, count)
@@ -67,7 +67,7 @@ def _some_index(choose: Choose, image: IndexImage) -> int:
 def _change_of_entry(choose: Choose, image: IndexImage) -> Change:
     index = choose.integer(1, max(1, min(image.index_count, image.index_num - 1)))
     at = image.entry_position(index)
-    kind = weighted(choose, (6, 2, 2, 1))
+    kind = choose.weighted((6, 2, 2, 1))
     if kind == 0:
         return "write", at + 16, int32_bytes(choose.one_of((index, _some_index(choose, image))))
     if kind == 1:

@@ -10,9 +10,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
     within,
 )
 from segproof_harness.structures.kafka.abstract_index import clamp64
@@ -100,7 +97,7 @@ class IndexImage:
 
 def some_key(choose: Choose) -> str:
     """Draw a key of an index file: mostly one of few, sometimes a long one that collides."""
-    if one_in(choose, 12):
+    if choose.one_in(12):
         return "".join(choose.one_of(("Aa", "BB")) for _ in range(choose.integer(1, 6)))
     return choose.one_of(KEYS)
 
@@ -114,7 +111,7 @@ def keys_in(images: Iterable[IndexImage], prefix: str = "") -> list[str]:
 
 def some_key_or_null(choose: Choose) -> str | None:
     """Draw a key, seldom none."""
-    return None if one_in(choose, 40) else some_key(choose)
+    return None if choose.one_in(40) else some_key(choose)
 
 
 # --- times and offsets ---------------------------------------------------------------------------
@@ -128,7 +125,7 @@ def some_store_time(choose: Choose, begin: int, end: int) -> int:
     """
     last = end if 0 < end < INT64_MAX // 2 else NOW_MS
     origin = begin if 0 < begin < INT64_MAX // 2 else NOW_MS
-    kind = weighted(choose, (30, 6, 4, 2, 3, 1))
+    kind = choose.weighted((30, 6, 4, 2, 3, 1))
     if kind == 0:
         return last + choose.one_of((0, 1, 499, 999, 1000, 1001, 1500, 60_000, 86_400_000))
     if kind == 1:
@@ -144,22 +141,22 @@ def some_store_time(choose: Choose, begin: int, end: int) -> int:
 
 def some_phy_offset(choose: Choose, last: int) -> int:
     """Draw the offset of a message in the log: mostly behind the last one."""
-    kind = weighted(choose, (16, 3, 2, 1))
+    kind = choose.weighted((16, 3, 2, 1))
     if kind == 0:
         return clamp64(last + choose.one_of((100, 256, 1, 4096)))
     if kind == 1:
         return last
     if kind == 2:
-        return clamp64(beside(choose, choose.one_of((2**32, 2**31, 0, last - 100))))
-    return clamp64(beside(choose, choose.one_of((-1, INT64_MAX, INT64_MIN))))
+        return clamp64(choose.beside(choose.one_of((2**32, 2**31, 0, last - 100))))
+    return clamp64(choose.beside(choose.one_of((-1, INT64_MAX, INT64_MIN))))
 
 
 def some_bound(choose: Choose, images: Sequence[IndexImage], widest: int) -> int:
     """Draw one end of a window: often the widest, else beside a second at which an entry reads."""
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         return widest
     known = [time for image in images for time in (*image.seconds(), image.end_timestamp)]
-    if known and not one_in(choose, 6):
+    if known and not choose.one_in(6):
         step = choose.one_of((0, -1, 1, 999, 1000, -999, 500))
         return clamp64(choose.one_of(known) + step)
     return choose.one_of((0, 1, NOW_MS, -1, INT64_MIN, INT64_MAX, TIME_MS.high))

@@ -13,8 +13,6 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kinds import (
     INT64,
@@ -32,11 +30,11 @@ from segproof_harness.structures.rocketmq.index_damage import CHANGES, damaged, 
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
 from segproof_harness.structures.rocketmq.index_file_states import SOMETIMES
 from segproof_harness.structures.structure import (
-    OperationKind,
     Parameter,
     Setup,
     Situation,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -75,7 +73,7 @@ GEOMETRY = Only(
 
 
 def _some_geometry(choose: Choose) -> tuple[Value, ...]:
-    kind = weighted(choose, (60, 12, 1))
+    kind = choose.weighted((60, 12, 1))
     if kind == 0:
         return choose.one_of((1, 2, 3, 5, 8)), choose.integer(3, 24)
     if kind == 1:
@@ -91,16 +89,16 @@ def image_of(situation: Situation) -> IndexImage:
 
 def _draw_setup(choose: Choose) -> Setup:
     arguments: dict[str, Value] = {
-        "file_name": FILE_NAMES[weighted(choose, (20, 2, 1, 1, 1, 1))],
+        "file_name": FILE_NAMES[choose.weighted((20, 2, 1, 1, 1, 1))],
         "geometry": _some_geometry(choose),
         "end_phy_offset": choose.one_of((0, 0, 555, -3, 2**32)),
         "end_timestamp": choose.one_of((0, 0, draw.NOW_MS - 5_000, draw.NOW_MS, -1)),
         "now_ms": draw.NOW_MS,
         "damage": (),
     }
-    if one_in(choose, 30):
+    if choose.one_in(30):
         arguments["file_name"] = choose.one_of([name for name in OTHER_NAMES if name])
-    kind = weighted(choose, (5, 4, 1, 1))
+    kind = choose.weighted((5, 4, 1, 1))
     if kind == 0:
         return Setup(arguments)
     image = {
@@ -123,7 +121,7 @@ def _written(choose: Choose, arguments: Mapping[str, Any]) -> bytes:
         time = draw.some_store_time(choose, state.begin_timestamp, state.end_timestamp)
         state = apply(state, "put_key", draw.some_key(choose), 100 * number, time).after
     data: bytes = state.image
-    if not one_in(choose, 3):
+    if not choose.one_in(3):
         return data
     changed = damaged(data, draw_changes(choose, IndexImage(data, slots, entries)))
     return b"" if changed is None else changed
@@ -133,13 +131,13 @@ def _draw_damage(choose: Choose, situation: Situation) -> Value:
     """Draw what happens to the file: seldom anything, but what was refused or is full goes away."""
     image = image_of(situation)
     is_full = image.index_count >= image.index_num
-    if (situation.state is None or is_full) and not one_in(choose, 3):
+    if (situation.state is None or is_full) and not choose.one_in(3):
         return (("remove", 0, b""),)
-    return draw_changes(choose, image) if one_in(choose, 8) else ()
+    return draw_changes(choose, image) if choose.one_in(8) else ()
 
 
 def _some_file_name(choose: Choose, situation: Situation) -> Value:
-    if one_in(choose, 40):
+    if choose.one_in(40):
         return choose.one_of([name for name in (*OTHER_NAMES, *FILE_NAMES) if name])
     name = str(situation.opened["file_name"])
     return name if name not in OTHER_NAMES else FILE_NAMES[0]
@@ -147,7 +145,7 @@ def _some_file_name(choose: Choose, situation: Situation) -> Value:
 
 def _geometry_again(choose: Choose, situation: Situation) -> Value:
     slots, entries = draw.geometry_of(situation)
-    if min(slots, entries - 1) < 1 or max(slots, entries) > 1000 or one_in(choose, 30):
+    if min(slots, entries - 1) < 1 or max(slots, entries) > 1000 or choose.one_in(30):
         return _some_geometry(choose)
     return slots, entries
 
@@ -216,15 +214,13 @@ def _some_max_num(choose: Choose, situation: Situation) -> int:
 
 
 def _some_found(choose: Choose, situation: Situation) -> Value:
-    return () if not one_in(choose, 4) else tuple(range(choose.integer(1, 3)))
+    return () if not choose.one_in(4) else tuple(range(choose.integer(1, 3)))
 
 
 def _known_key(choose: Choose, situation: Situation) -> str | None:
     """Draw a key to look for: mostly one whose hash the file has."""
     known = draw.keys_in((image_of(situation),))
-    return (
-        choose.one_of(known) if known and not one_in(choose, 4) else draw.some_key_or_null(choose)
-    )
+    return choose.one_of(known) if known and not choose.one_in(4) else draw.some_key_or_null(choose)
 
 
 def _several_keys(choose: Choose, situation: Situation) -> Value:
@@ -339,79 +335,70 @@ WINDOW = (
 
 
 OPERATIONS = (
-    OperationKind(
+    operation(
         "put_key",
-        (
-            KEY,
-            Parameter("phy_offset", INT64, _some_offset),
-            Parameter("store_timestamp", INT64, _some_time),
-        ),
         40,
-        ("RMQIDX-19", "RMQIDX-20", "RMQIDX-21", "RMQIDX-22", "RMQIDX-24", "RMQIDX-25"),
-        {"null": "RMQHASH-4", "unmapped": "RMQREF-4"},
+        "RMQIDX-19 RMQIDX-20 RMQIDX-21 RMQIDX-22 RMQIDX-24 RMQIDX-25",
+        KEY,
+        Parameter("phy_offset", INT64, _some_offset),
+        Parameter("store_timestamp", INT64, _some_time),
+        errors={"null": "RMQHASH-4", "unmapped": "RMQREF-4"},
     ),
-    OperationKind(
+    operation(
         "put_keys",
-        (Parameter("rows", ROWS, _rows_to_put),),
         6,
-        ("RMQIDX-19", "RMQIDX-17"),
-        {"unmapped": "RMQREF-4"},
+        "RMQIDX-19 RMQIDX-17",
+        Parameter("rows", ROWS, _rows_to_put),
+        errors={"unmapped": "RMQREF-4"},
         call_model=_put_keys_of_model,
         call_impl=lambda file, keys, **columns: file.put_keys(list(keys), **columns),
     ),
-    OperationKind(
+    operation(
         "select_phy_offset",
-        (
-            Parameter("phy_offsets", NUMBERS, _some_found),
-            KNOWN_KEY,
-            *WINDOW,
-        ),
         30,
-        ("RMQIDX-33", "RMQIDX-31", "RMQIDX-32", "RMQIDX-34", "RMQIDX-36", "RMQIDX-42"),
-        {"null": "RMQIDX-39", "corrupt-index": "RMQIDX-40", "unmapped": "RMQREF-4"},
+        "RMQIDX-33 RMQIDX-31 RMQIDX-32 RMQIDX-34 RMQIDX-36 RMQIDX-42",
+        Parameter("phy_offsets", NUMBERS, _some_found),
+        KNOWN_KEY,
+        *WINDOW,
+        errors={"null": "RMQIDX-39", "corrupt-index": "RMQIDX-40", "unmapped": "RMQREF-4"},
         call_impl=_select_of_impl,
     ),
-    OperationKind(
+    operation(
         "select_phy_offset_many",
-        (Parameter("keys", KEYS, _several_keys), *WINDOW),
         8,
-        ("RMQIDX-33", "RMQIDX-31"),
-        {"corrupt-index": "RMQIDX-40", "unmapped": "RMQREF-4"},
+        "RMQIDX-33 RMQIDX-31",
+        Parameter("keys", KEYS, _several_keys),
+        *WINDOW,
+        errors={"corrupt-index": "RMQIDX-40", "unmapped": "RMQREF-4"},
         call_model=_select_many_of_model,
         call_impl=lambda file, keys, **window: file.select_phy_offset_many(list(keys), **window),
     ),
-    OperationKind(
+    operation(
         "is_time_matched",
-        (Parameter("begin", INT64, _some_begin), Parameter("end", INT64, _some_end)),
         4,
-        ("RMQIDX-16",),
+        "RMQIDX-16",
+        Parameter("begin", INT64, _some_begin),
+        Parameter("end", INT64, _some_end),
     ),
-    OperationKind(
-        "index_key_hash_method", (KEY,), 2, ("RMQHASH-2", "RMQHASH-1"), {"null": "RMQHASH-4"}
-    ),
-    OperationKind(
+    operation("index_key_hash_method", 2, "RMQHASH-2 RMQHASH-1", KEY, errors={"null": "RMQHASH-4"}),
+    operation(
         "list_entries",
-        weight=3,
-        laws=("RMQIDX-3", "RMQIDX-18"),
+        3,
+        "RMQIDX-3 RMQIDX-18",
         errors={"unmapped": "RMQREF-4"},
         call_model=_rows_of_model,
         call_impl=list,
     ),
-    OperationKind("load", weight=3, laws=("RMQIDX-7",)),
-    OperationKind("flush", weight=2, laws=("RMQIDX-14", "RMQIDX-6")),
-    OperationKind(
-        "now",
-        (draw.NOW,),
-        2,
-        sets_clock=True,
-    ),
-    OperationKind("shutdown", weight=1, laws=("RMQREF-4",), ends=True),
-    OperationKind("close", weight=1, laws=("RMQREF-4",), ends=True),
-    OperationKind(
+    operation("load", 3, "RMQIDX-7"),
+    operation("flush", 2, "RMQIDX-14 RMQIDX-6"),
+    operation("now", 2, "", draw.NOW, sets_clock=True),
+    operation("shutdown", 1, "RMQREF-4", ends=True),
+    operation("close", 1, "RMQREF-4", ends=True),
+    operation(
         "destroy",
-        (Parameter("interval_forcibly_ms", INT64, lambda choose, _: draw.some_interval(choose)),),
         2,
-        ("RMQREF-3", "RMQREF-2"),
+        "RMQREF-3 RMQREF-2",
+        Parameter("interval_forcibly_ms", INT64, lambda choose, _: draw.some_interval(choose)),
         ends=True,
     ),
 )
@@ -420,7 +407,6 @@ OPERATIONS = (
 INDEX_FILE = Structure(
     structure_id="index-file",
     model="segproof_model.rocketmq.format.index_file:IndexFile",
-    impl="segproof.rocketmq.index_file:IndexFile",
     opening=OPENING,
     draw_setup=_draw_setup,
     operations=OPERATIONS,

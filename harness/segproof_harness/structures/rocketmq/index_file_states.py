@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """States of RocketMQ's index file that histories must really reach."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from segproof_harness.structures.choices import INT32_MAX
-from segproof_harness.structures.reached_states import OPENED_AGAIN
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.structure import Event, States
 from segproof_model.rocketmq.format.index_file import IndexEntry, IndexFile
 from segproof_model.rocketmq.format.key_hash import hash_code, index_key_hash
 
@@ -90,8 +88,7 @@ def _is_cut(event: Event) -> bool:
     )
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "chain-of-3": lambda event: (
         is_found(event) and chain_length(event.before, event.argument("key")) >= 3
     ),

@@ -6,15 +6,15 @@ Mirrors: segproof_model/rocketmq/broker/index_service.py, segproof/rocketmq/inde
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC
+from operator import attrgetter
 from typing import Any
 
-from segproof_harness.structures.choices import one_in
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, Optional
 from segproof_harness.structures.rocketmq import dispatch_drawing
 from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_file import GEOMETRY
 from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
-from segproof_harness.structures.structure import Event, OperationKind, Parameter, Structure
+from segproof_harness.structures.structure import Event, Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Step
@@ -46,9 +46,9 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 def show_file(file: Any) -> Any:
-    """Return the name of an index file, without its folder, and its header, if it is no answer."""
-    if file is None or isinstance(file, bool | tuple):
-        return file
+    """Return the name of an index file, without its folder, and its header; None for none."""
+    if file is None:
+        return None
     return (
         str(file.file_name).rpartition("/")[2],
         file.begin_timestamp,
@@ -71,16 +71,13 @@ def _last_file_of_model(service: IndexService) -> Any:
     return show_file(service.index_files[-1])
 
 
-def _show_checkpoint(checkpoint: Any) -> Any:
-    if isinstance(checkpoint, tuple):
-        return checkpoint
-    return (
-        checkpoint.physic_msg_timestamp,
-        checkpoint.logics_msg_timestamp,
-        checkpoint.index_msg_timestamp,
-        checkpoint.min_timestamp,
-        checkpoint.min_timestamp_index,
-    )
+_show_checkpoint = attrgetter(
+    "physic_msg_timestamp",
+    "logics_msg_timestamp",
+    "index_msg_timestamp",
+    "min_timestamp",
+    "min_timestamp_index",
+)
 
 
 def _is_asked(event: Event) -> bool:
@@ -106,97 +103,77 @@ def _is_asked(event: Event) -> bool:
 TOPIC = Parameter(
     "topic",
     Optional(draw.TEXT),
-    lambda choose, _: dispatch_drawing.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
+    lambda choose, _: dispatch_drawing.some_topic(choose) if choose.one_in(4) else draw.TOPIC,
 )
 OPERATIONS = (
-    OperationKind(
+    operation(
         "load",
-        (Parameter("last_exit_ok", FLAG, dispatch_drawing.some_exit),),
         10,
-        ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
+        "RMQSVC-1 RMQSVC-2 RMQSVC-3 RMQSVC-4 RMQSVC-5",
+        Parameter("last_exit_ok", FLAG, dispatch_drawing.some_exit),
     ),
-    OperationKind(
+    operation(
         "build_index",
-        (Parameter("request", dispatch_drawing.REQUEST, dispatch_drawing.some_request),),
         44,
-        ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
-        {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
+        "RMQSVC-14 RMQSVC-11 RMQSVC-12 RMQSVC-13 RMQSVC-15 RMQSVC-16",
+        Parameter("request", dispatch_drawing.REQUEST, dispatch_drawing.some_request),
+        errors={"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
     ),
-    OperationKind(
+    operation(
         "query_offset",
-        (
-            TOPIC,
-            Parameter("key", Optional(draw.TEXT), dispatch_drawing.some_query_key),
-            Parameter("max_num", INT32, dispatch_drawing.some_max_num),
-            Parameter("begin", INT64, dispatch_drawing.some_begin),
-            Parameter("end", INT64, dispatch_drawing.some_end),
-            Parameter(
-                "index_type",
-                Optional(draw.TEXT),
-                lambda choose, _: choose.one_of((None, None, "T", "K")),
-            ),
-        ),
         24,
-        ("RMQSVC-17", "RMQSVC-18", "RMQSVC-19"),
-        {"invalid-argument": "RMQSVC-20", "corrupt-index": "RMQIDX-40"},
+        "RMQSVC-17 RMQSVC-18 RMQSVC-19",
+        TOPIC,
+        Parameter("key", Optional(draw.TEXT), dispatch_drawing.some_query_key),
+        Parameter("max_num", INT32, dispatch_drawing.some_max_num),
+        Parameter("begin", INT64, dispatch_drawing.some_begin),
+        Parameter("end", INT64, dispatch_drawing.some_end),
+        Parameter(
+            "index_type",
+            Optional(draw.TEXT),
+            lambda choose, _: choose.one_of((None, None, "T", "K")),
+        ),
+        errors={"invalid-argument": "RMQSVC-20", "corrupt-index": "RMQIDX-40"},
     ),
-    OperationKind(
+    operation(
         "get_and_create_last_index_file",
-        weight=2,
-        laws=("RMQSVC-6", "RMQSVC-7"),
+        2,
+        "RMQSVC-6 RMQSVC-7",
         errors={"io-error": "RMQSVC-8"},
+        reads=show_file,
         call_model=_last_file_of_model,
-        show=show_file,
     ),
-    OperationKind(
+    operation(
         "retry_get_and_create_index_file",
-        weight=2,
-        laws=("RMQSVC-6", "RMQSVC-7"),
+        2,
+        "RMQSVC-6 RMQSVC-7",
         errors={"io-error": "RMQSVC-8"},
+        reads=show_file,
         call_model=_last_file_of_model,
-        show=show_file,
     ),
-    OperationKind(
+    operation(
         "flush",
-        (Parameter("position", INT32, lambda choose, _: choose.integer(-1, 4)),),
         3,
-        ("RMQSVC-10",),
+        "RMQSVC-10",
+        Parameter("position", INT32, lambda choose, _: choose.integer(-1, 4)),
     ),
-    OperationKind(
+    operation(
         "delete_expired_file",
-        (Parameter("offset", INT64, dispatch_drawing.some_expired),),
         4,
-        ("RMQSVC-21", "RMQSVC-22"),
+        "RMQSVC-21 RMQSVC-22",
+        Parameter("offset", INT64, dispatch_drawing.some_expired),
     ),
-    OperationKind(
-        "index_files",
-        weight=4,
-        laws=("RMQSVC-6", "RMQSVC-1"),
-        call_model=lambda service: _show_files(service.index_files),
-        show=_show_files,
-    ),
-    OperationKind(
-        "store_checkpoint",
-        weight=2,
-        laws=("RMQSVC-10",),
-        call_model=lambda service: _show_checkpoint(service.store_checkpoint),
-        show=_show_checkpoint,
-    ),
-    OperationKind("now", (draw.NOW,), 10, sets_clock=True),
-    OperationKind("destroy", weight=1, laws=("RMQSVC-23",)),
-    OperationKind("shutdown", weight=1, laws=("RMQSVC-23",)),
-    OperationKind(
-        "close",
-        weight=1,
-        laws=("RMQSVC-23",),
-        ends=True,
-    ),
+    operation("index_files", 4, "RMQSVC-6 RMQSVC-1", reads=_show_files),
+    operation("store_checkpoint", 2, "RMQSVC-10", reads=_show_checkpoint),
+    operation("now", 10, "", draw.NOW, sets_clock=True),
+    operation("destroy", 1, "RMQSVC-23"),
+    operation("shutdown", 1, "RMQSVC-23"),
+    operation("close", 1, "RMQSVC-23", ends=True),
 )
 
 INDEX_SERVICE = Structure(
     structure_id="index-service",
     model="segproof_model.rocketmq.broker.index_service:IndexService",
-    impl="segproof.rocketmq.index_service:IndexService",
     opening=OPENING,
     draw_setup=dispatch_drawing.draw_setup,
     operations=OPERATIONS,

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """States of RocketMQ's index service that histories must really reach."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq.dispatch_drawing import FOLDER, REQUEST
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.structure import Event, States
 from segproof_model.rocketmq.broker.index_service import file_name_of
 from segproof_model.rocketmq.format.message import DispatchRequest
 
@@ -69,8 +67,7 @@ def _found(event: Event) -> tuple[int, ...]:
     return tuple(event.outcome.value[0])
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "loaded-2-files": lambda event: (
         event.does("load") and event.outcome.value is True and len(event.after.index_files) >= 2
     ),
@@ -130,9 +127,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "nothing-found": lambda event: (
         event.done("query_offset") and not _found(event) and event.outcome.value[1] > 0
     ),
-    "negative-refused": lambda event: (
-        event.does("query_offset") and event.outcome.error == "invalid-argument"
-    ),
+    "negative-refused": lambda event: event.refused("invalid-argument", "query_offset"),
     "corrupt-found": lambda event: event.outcome.error == "corrupt-index",
     "creation-refused": lambda event: event.outcome.error == "io-error",
     "checkpoint-moved": lambda event: (

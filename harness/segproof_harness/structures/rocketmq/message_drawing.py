@@ -14,8 +14,6 @@ from segproof_harness.structures.choices import (
     INT32_MIN,
     INT64_MAX,
     Choose,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kinds import BYTES, SIZE_MAX, Integer, Record, Row
 from segproof_harness.structures.operations import Value
@@ -59,16 +57,16 @@ CHANGES = Row(Record(position=Integer(0, INT64_MAX), data=BYTES), SIZE_MAX)
 
 def some_properties(choose: Choose) -> str:
     """Draw a text of properties: none, whole ones, or parts that are hardly properties."""
-    if one_in(choose, 5):
+    if choose.one_in(5):
         return ""
     text = ""
-    if one_in(choose, 4):
+    if choose.one_in(4):
         numbers = choose.one_of(NUMBERS), choose.one_of(NUMBERS)
         text = f"INNER_BASE\x01{numbers[0]}\x02INNER_NUM\x01{numbers[1]}\x02"
     for _ in range(choose.integer(0, 3)):
         name, values = choose.one_of(PROPERTIES)
         text += f"{name}\x01{choose.one_of(values)}\x02"
-    if one_in(choose, 3):
+    if choose.one_in(3):
         text += choose.one_of(SEGMENTS) + choose.one_of(("\x02", ""))
     return text
 
@@ -76,7 +74,7 @@ def some_properties(choose: Choose) -> str:
 def some_message(choose: Choose, queue_offset: int, store_timestamp: int) -> Message:
     """Draw a message; where it lies is given to it when it is written."""
     flag = choose.one_of((0, 0, 0, 4, 8, 12, 0x10, 0x20, 0x30))
-    magic = MAGIC_V2 if one_in(choose, 3) else MAGIC_V1
+    magic = MAGIC_V2 if choose.one_in(3) else MAGIC_V1
     drawn = message_of(
         choose.one_of(TOPICS),
         body=choose.data(choose.integer(0, 12)),
@@ -139,7 +137,7 @@ def _starts_in(start: int, data: bytes) -> Iterator[int]:
 def some_damage(choose: Choose, images: Mapping[str, bytes]) -> Value:
     """Draw what happens to a log: nothing, or some fields of a record or other bytes change."""
     starts = record_starts(images)
-    if not starts or not one_in(choose, 2):
+    if not starts or not choose.one_in(2):
         return ()
     files = dict(_files(images))
     return tuple(_some_change(choose, choose.one_of(starts), files) for _ in range(
@@ -151,7 +149,7 @@ def _some_change(choose: Choose, start: int, files: Mapping[int, bytes]) -> Chan
     file = max(number for number in files if number <= start)
     left = len(files[file]) - (start - file)
     size = int32_at(files[file], start - file)
-    kind = weighted(choose, (4, 4, 3, 2, 2))
+    kind = choose.weighted((4, 4, 3, 2, 2))
     if kind == 0:
         around = (size + 1, size - 1, left, left + 1, left + 5, left - 1)
         edges = (0, -1, 3, 7, 100, INT32_MIN, INT32_MIN + 3, INT32_MIN + 4, INT32_MAX)

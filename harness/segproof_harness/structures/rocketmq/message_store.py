@@ -6,7 +6,7 @@ does, an index that lacks messages, the marker of a running store, an old checkp
 Mirrors: segproof_model/rocketmq/broker/message_store.py, segproof/rocketmq/message_store.py.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -14,19 +14,19 @@ from segproof.errors import IndexClosedError
 from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStoreConfig as ImplConfig
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
-from segproof_harness.structures.choices import INT64_MAX, Choose, one_in, weighted
+from segproof_harness.structures.choices import INT64_MAX, Choose
 from segproof_harness.structures.kinds import BYTES, INT32, PATH, SIZE_MAX, TIME_MS, Record, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, TEXT
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
+    States,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -101,15 +101,15 @@ def _some_store(choose: Choose) -> Images:
     files = draw.log_files(_some_messages(choose), LOG_FILE_SIZE, 0)
     messages = _written(files)
     count = len(messages)
-    if one_in(choose, 5):
+    if choose.one_in(5):
         files[f"{draw.FOLDER}{LOG_FILE_SIZE * len(files):020d}"] = b""
     files |= _queue_files(messages[: choose.one_of((0, 1, count - 1, count, count // 2))])
     files |= _index_files(messages[: choose.one_of((0, 0, 1, count - 1, count))])
-    if one_in(choose, 8):
+    if choose.one_in(8):
         files[STRAY] = b""
-    if not one_in(choose, 4):
+    if not choose.one_in(4):
         files["checkpoint"] = _some_checkpoint(choose, messages)
-    if one_in(choose, 2):
+    if choose.one_in(2):
         files[ABORT] = b""
     return files
 
@@ -123,7 +123,7 @@ def _draw_setup(choose: Choose) -> Setup:
 
 def _some_files(choose: Choose, situation: Situation) -> Value:
     """Draw what a store is replaced by before it is opened again; mostly it stays as it is."""
-    kind = weighted(choose, (2, 5))
+    kind = choose.weighted((2, 5))
     return () if kind == 0 else tuple(sorted(_some_store(choose).items()))
 
 
@@ -189,8 +189,7 @@ def _opens(event: Event) -> bool:
     return event.does("open", "reopen", "crash_reopen") and event.after is not None
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "not-loaded": lambda event: event.outcome.error == "unmapped",
     "clean-exit": lambda event: _opens(event) and event.after.last_exit_ok,
     "killed": lambda event: _opens(event) and not event.after.last_exit_ok,
@@ -212,33 +211,28 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
 # --- the table -----------------------------------------------------------------------------------
 
 OPERATIONS = (
-    OperationKind(
+    operation(
         "query",
-        (
-            Parameter("key", TEXT, lambda choose, _: f"k{choose.integer(0, 9)}"),
-            Parameter("max_num", INT32, lambda choose, _: choose.one_of((8, 1, 64))),
-        ),
         40,
-        ("RMQLOG-5", "RMQSVC-17"),
+        "RMQLOG-5 RMQSVC-17",
+        Parameter("key", TEXT, lambda choose, _: f"k{choose.integer(0, 9)}"),
+        Parameter("max_num", INT32, lambda choose, _: choose.one_of((8, 1, 64))),
         call_model=_query_of_model,
         call_impl=_query_of_impl,
     ),
-    OperationKind("close", weight=1, call_model=lambda store: None, call_impl=lambda store: None),
-)  # fmt: skip
+    operation("close", 1, "", call=lambda store: None),
+)
 
 MESSAGE_STORE = Structure(
     structure_id="message-store",
     model="segproof_model.rocketmq.broker.message_store:MessageStore",
-    impl="segproof.rocketmq.message_store:MessageStore",
     opening=(
         Parameter("now_ms", TIME_MS, _next_time),
         Parameter("files", Row(Record(name=PATH, data=BYTES), SIZE_MAX), _some_files),
     ),
     draw_setup=_draw_setup,
     operations=OPERATIONS,
-    observed=(),
     sometimes=SOMETIMES,
-    is_usable=lambda state: True,
     open_model=_open_model,
     open_impl=_open_impl,
     takes_directory=True,

@@ -11,20 +11,17 @@ from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
     Choose,
-    beside,
-    one_in,
-    weighted,
 )
 from segproof_harness.structures.kinds import INT64, NAME
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
     Event,
-    OperationKind,
     Parameter,
     Setup,
     Situation,
+    States,
     Structure,
+    operation,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -47,11 +44,11 @@ BYTES_MAX = 2 * FILE_SIZE
 
 def _some_number(choose: Choose, near: int) -> int:
     """Draw a time or an offset: near another one, at an edge, or any."""
-    kind = weighted(choose, (8, 4, 1))
+    kind = choose.weighted((8, 4, 1))
     if kind == 0:
         drawn = near + choose.one_of((0, 1, -1, SAFETY_MS, -SAFETY_MS, 50_000))
     elif kind == 1:
-        drawn = beside(choose, choose.one_of(EDGES))
+        drawn = choose.beside(choose.one_of(EDGES))
     else:
         drawn = choose.integer(INT64_MIN, INT64_MAX)
     return max(INT64_MIN, min(drawn, INT64_MAX))
@@ -67,7 +64,7 @@ def _some_image(choose: Choose) -> bytes:
     written = b"".join(
         int64_bytes(_some_number(choose, NOW_MS)) for _ in range(choose.one_of((3, 4, 5, 6, 8)))
     )
-    kind = weighted(choose, (6, 2, 1, 1))
+    kind = choose.weighted((6, 2, 1, 1))
     if kind == 0:
         return written.ljust(FILE_SIZE, b"\0")
     if kind == 1:
@@ -79,12 +76,12 @@ def _some_image(choose: Choose) -> bytes:
 
 def _draw_setup(choose: Choose) -> Setup:
     name = FILE_NAMES[0]
-    files = {name: _some_image(choose)} if not one_in(choose, 3) else {}
+    files = {name: _some_image(choose)} if not choose.one_in(3) else {}
     return Setup({"path": name}, files)
 
 
 def _some_path(choose: Choose, situation: Situation) -> Value:
-    return FILE_NAMES[weighted(choose, (8, 1))]
+    return FILE_NAMES[choose.weighted((8, 1))]
 
 
 def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
@@ -106,8 +103,7 @@ def _field_is_read(number: int) -> Callable[[Event], bool]:
     return lambda event: _opens(event) and getattr(event.after, FIELDS[number]) != 0
 
 
-SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
-    **OPENED_AGAIN,
+SOMETIMES: States = {
     "field-4-read": _field_is_read(3),
     "field-6-read": _field_is_read(5),
     "written": lambda event: event.done("flush") and event.before.files != event.after.files,
@@ -133,25 +129,16 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
 VALUE = Parameter("value", INT64, _some_value)
 
 OPERATIONS = (
-    *(OperationKind(f"set_{name}", (VALUE,), 6, ("RMQCKPT-3",)) for name in FIELDS),
-    OperationKind("values", weight=6, laws=("RMQCKPT-1", "RMQCKPT-3")),
-    OperationKind(
-        "flush", weight=8, laws=("RMQCKPT-3", "RMQCKPT-2"), errors={"unmapped": "RMQCKPT-3"}
-    ),
-    OperationKind("shutdown", weight=1, laws=("RMQCKPT-3",), ends=True),
-    OperationKind(
-        "close",
-        weight=1,
-        laws=("RMQCKPT-3",),
-        ends=True,
-        call_model=lambda state: state.shutdown(),
-    ),
+    *(operation(f"set_{name}", 6, "RMQCKPT-3", VALUE) for name in FIELDS),
+    operation("values", 6, "RMQCKPT-1 RMQCKPT-3"),
+    operation("flush", 8, "RMQCKPT-3 RMQCKPT-2", errors={"unmapped": "RMQCKPT-3"}),
+    operation("shutdown", 1, "RMQCKPT-3", ends=True),
+    operation("close", 1, "RMQCKPT-3", ends=True, call_model=lambda state: state.shutdown()),
 )
 
 STORE_CHECKPOINT = Structure(
     structure_id="store-checkpoint",
     model="segproof_model.rocketmq.broker.store_checkpoint:StoreCheckpoint",
-    impl="segproof.rocketmq.store_checkpoint:StoreCheckpoint",
     opening=(Parameter("path", NAME, _some_path),),
     draw_setup=_draw_setup,
     operations=OPERATIONS,
