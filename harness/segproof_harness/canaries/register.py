@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["CANARIES", "Canary", "canary"]
-
 Subject = TypeVar("Subject", bound=type)
 
 

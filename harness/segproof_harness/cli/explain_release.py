@@ -16,8 +16,6 @@ from segproof_harness.reports.release_methods import (
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.releases import BEHAVIOURS, RELEASES
 
-__all__ = ["explain", "is_known"]
-
 
 def is_known(what: str) -> bool:
     """Return whether this is a release or a behaviour."""

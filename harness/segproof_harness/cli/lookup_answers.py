@@ -7,8 +7,6 @@ from typing import Any
 
 from segproof_harness.cli.common import Format, reason_of, write_line, write_row
 
-__all__ = ["AnswerWriter", "Fields"]
-
 Fields = dict[str, Any]
 
 

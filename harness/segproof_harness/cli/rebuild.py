@@ -147,23 +147,17 @@ def command(
         return
     if hash_slots is not None or index_num is not None:
         refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
-    from segproof.rebuilding.partition_rebuild import rebuild
-
-    asked_for: dict[str, Any] = {
-        "in_place": in_place,
-        "index_interval_bytes": index_interval_bytes,
-        "max_index_bytes": max_index_bytes,
-        "index_key": _index_key(profile),
-        "cut_tail": cut_tail,
-        "copy": copy,
-        "jobs": jobs or cores(),
-    }
-    write_rebuilt(
-        lambda show: rebuild(directory, out, on_progress=show, **asked_for),
-        FIELDS,
-        _left_out,
-        lambda rebuilt: "",
+    _rebuild_partition(
+        directory,
+        out,
         output_format,
+        in_place=in_place,
+        index_interval_bytes=index_interval_bytes,
+        max_index_bytes=max_index_bytes,
+        index_key=_index_key(profile),
+        cut_tail=cut_tail,
+        copy=copy,
+        jobs=jobs or cores(),
     )
 
 
@@ -173,6 +167,20 @@ def _check_target(out: Path | None, in_place: bool, changes_logs: bool) -> None:
         refuse("give either --out DIR2 or --in-place")
     if in_place and changes_logs:
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
+
+
+def _rebuild_partition(
+    directory: Path, out: Path | None, output_format: Format, **asked: Any
+) -> None:
+    from segproof.rebuilding.partition_rebuild import rebuild
+
+    write_rebuilt(
+        lambda show: rebuild(directory, out, on_progress=show, **asked),
+        FIELDS,
+        _left_out,
+        lambda rebuilt: "",
+        output_format,
+    )
 
 
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:

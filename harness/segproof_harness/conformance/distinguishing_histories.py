@@ -26,16 +26,6 @@ from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.releases import BEHAVIOURS, LINES, RELEASES
 
-__all__ = [
-    "Distinction",
-    "Step",
-    "distinguish",
-    "flipped",
-    "read_distinctions",
-    "steps",
-    "write_distinctions",
-]
-
 SEEDS = 3000
 LENGTH = 100
 STRUCTURES = {

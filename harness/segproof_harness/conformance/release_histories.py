@@ -23,20 +23,6 @@ from segproof_harness.releases.pinned import Release, release_named
 from segproof_harness.releases.process import process_for
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-__all__ = [
-    "LENGTH",
-    "SLOW",
-    "Conformance",
-    "conform",
-    "added_left_out",
-    "merged",
-    "merged_into",
-    "plan",
-    "read_record",
-    "run_task",
-    "unused_seed",
-]
-
 TASK_HISTORIES = 500
 """Histories that one process runs before its JVM ends: what old releases leak is freed then."""
 SLOW = {"consume-queue": 2, "message-store": 12}

@@ -12,8 +12,6 @@ from segproof_harness.releases.process import OracleError, process_for
 from segproof_harness.releases.readiness import readiness_of_machine
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-__all__ = ["problems_of", "structures_served"]
-
 LENGTH = 10
 """Operations of the one history that is run."""
 

@@ -10,8 +10,6 @@ from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import MAGIC_V1, Message, blank_tail, encode_message
 from segproof_harness.files.memory_files import write_file
 
-__all__ = ["log_images", "message_of", "write_log"]
-
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 BLANK_BYTES = 8
 HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))

@@ -18,8 +18,6 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_model.language.behaviours import Behaviour, Release, differences
 from segproof_model.releases import release_named
 
-__all__ = ["Expected", "behaviours_of"]
-
 SEVERAL = "several behaviours together"
 SECONDS = 5.0
 """What a history may take with one behaviour of another release."""

@@ -16,8 +16,6 @@ from segproof_harness.laws.file_damages import (
     write,
 )
 
-__all__ = ["STORE_EXAMPLES", "entry"]
-
 SMALL, ROLLED = "small-4.9.8", "rolled-4.9.8"
 INDEX = "index/20261121011453849"
 LOG = "commitlog/00000000000000000000"

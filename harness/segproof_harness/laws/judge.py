@@ -18,8 +18,6 @@ from segproof.verification import VERIFIED_LAWS
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.laws.reading_laws import READING_LAWS
 
-__all__ = ["ABSENT", "LIMIT_BYTES", "Inputs", "Judge", "disagreements_of"]
-
 LIMIT_BYTES = 8 << 20
 """Larger directories and stores take the model too long."""
 Inputs = Mapping[str, Any]

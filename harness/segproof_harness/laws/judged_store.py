@@ -20,8 +20,6 @@ from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
 from segproof_model.laws.rocketmq.format.index_file_on_disk import length_fits, offsets_never_fall
 
-__all__ = ["StoreJudge", "store_disagreements", "stores_below"]
-
 
 class StoreJudge(Judge):
     """What the model says of one store. Names are relative: `index/2026...`."""

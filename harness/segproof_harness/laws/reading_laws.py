@@ -22,8 +22,6 @@ from segproof_model.laws.kafka.format.log_bytes import valid_batches
 from segproof_model.laws.kafka.format.record_batch import checksum_is_right
 from segproof_model.laws.kafka.format.segment_on_disk import log_ends_with_a_batch
 
-__all__ = ["READING_LAWS"]
-
 
 def records_are_right(log: bytes, codecs: Codecs) -> bool:
     """Return whether all records of the valid batches can be read, and lie where they should."""

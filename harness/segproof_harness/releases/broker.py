@@ -18,8 +18,6 @@ from typing import Self
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import BROKER, Release
 
-__all__ = ["Broker", "BrokerError", "run_java"]
-
 START_SECONDS = 90.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05

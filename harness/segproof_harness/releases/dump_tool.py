@@ -11,8 +11,6 @@ from typing import Any
 from segproof_harness.releases.broker import TOOL_SECONDS, run_java
 from segproof_harness.releases.pinned import Release
 
-__all__ = ["Told", "batch_of", "dump_tool"]
-
 MOVED_SINCE = (4, 3)
 """The first Kafka whose tool lies in an artefact of its own."""
 TIMES = ("CreateTime", "LogAppendTime", "NoTimestampType")

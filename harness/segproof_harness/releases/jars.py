@@ -17,19 +17,6 @@ from pathlib import Path
 from segproof.kernels.dispatch import user_cache
 from segproof_harness.releases.pinned import Release
 
-__all__ = [
-    "FOLDER_VARIABLE",
-    "LOCK",
-    "Jar",
-    "class_path",
-    "extra_folders",
-    "jar_folder",
-    "pinned_jars",
-    "problem_of",
-    "sha256_of",
-    "wrong_jars",
-]
-
 FOLDER_VARIABLE = "SEGPROOF_ORACLE_JARS"
 """The environment variable that names a folder of jars, in the layout of a Maven repository."""
 LOCK = Path(__file__).with_name("jars.lock.json")

@@ -15,20 +15,6 @@ from segproof_harness.releases.child_messages import LIBRARIES
 from segproof_harness.releases.pinned import Release
 from segproof_harness.structures.outcomes import Outcome, of_error
 
-__all__ = [
-    "Adapter",
-    "Jvm",
-    "byte_array",
-    "camel_case",
-    "caught",
-    "constructor",
-    "invoked",
-    "kind_of",
-    "named_alike",
-    "plain",
-    "reflected",
-]
-
 KINDS = {
     "java.lang.IllegalArgumentException": "invalid-argument",
     "java.lang.IllegalStateException": "illegal-state",

@@ -20,8 +20,6 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import BROKER
 
-__all__ = ["Clients", "Lot", "Seen", "Sent"]
-
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 

@@ -26,8 +26,6 @@ from xml.sax.saxutils import escape
 from segproof_harness.releases.jars import LOCK, Jar, jar_folder, sha256_of, wrong_jars
 from segproof_harness.releases.pinned import PINNED, Release
 
-__all__ = ["Fetched", "MavenError", "fetch", "published"]
-
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 THREADS = 4
 """Modules that Maven works on at a time: most of the time it waits for downloads."""

@@ -9,17 +9,6 @@ from typing import Literal
 
 from segproof_model.releases import KAFKA, ROCKETMQ
 
-__all__ = [
-    "BROKER",
-    "NEWEST",
-    "PINNED",
-    "RELEASES",
-    "TOOLS",
-    "Release",
-    "release_named",
-    "unserved",
-]
-
 System = Literal["kafka", "rocketmq"]
 
 WHOLE = re.compile(r"\d+(\.\d+)+")

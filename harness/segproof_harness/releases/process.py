@@ -25,8 +25,6 @@ from segproof_harness.releases.jars import FOLDER_VARIABLE, jar_folder
 from segproof_harness.releases.java_version import java_home
 from segproof_harness.releases.pinned import Release, release_named
 
-__all__ = ["NoAnswerError", "OracleError", "OracleProcess", "process_for"]
-
 START_SECONDS = 60.0
 MEMORY_DIRECTORY = Path("/dev/shm")
 """Where the child has its files, if there is such a place: they are many and small."""

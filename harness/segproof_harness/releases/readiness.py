@@ -14,8 +14,6 @@ from segproof_harness.releases.jars import problem_of
 from segproof_harness.releases.java_version import REMEDY, java_problem, java_version
 from segproof_harness.releases.pinned import Release
 
-__all__ = ["READY", "Readiness", "readiness", "readiness_of_machine"]
-
 READY = "ready"
 
 

@@ -22,8 +22,6 @@ from segproof.kafka import (
 )
 from segproof_harness.releases.kafka_clients import Seen
 
-__all__ = ["CONFIGS", "Expected", "TOPICS", "write_log", "write_logs"]
-
 START_MS = now_ms() - 3_600_000
 """An hour ago: who loads a log forgets producers that have been silent for a day."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -16,16 +16,6 @@ from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.states import Released
 from segproof_model.releases import BEHAVIOURS
 
-__all__ = [
-    "Words",
-    "behaviour_named",
-    "classes_of",
-    "methods_of",
-    "place_of",
-    "releases_text",
-    "structures_of",
-]
-
 Structure = type[Released]
 FLOORS = ("kafka.format", "kafka.broker", "rocketmq.format", "rocketmq.broker")
 

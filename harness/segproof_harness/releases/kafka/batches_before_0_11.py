@@ -13,8 +13,6 @@ from jpype import JInt
 
 from segproof_harness.releases.jvm import invoked, reflected
 
-__all__ = ["Entry", "batches_from", "batches_of", "next_batch"]
-
 
 class EntryRecord:
     """A message as later releases have a record."""

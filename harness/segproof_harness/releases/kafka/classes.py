@@ -7,19 +7,6 @@ from typing import Any
 
 from jpype import JInt
 
-__all__ = [
-    "CLOSE_WRITES_UNTIL",
-    "PACKAGES",
-    "close_handlers_name",
-    "get",
-    "items",
-    "largest_record",
-    "optional",
-    "scala_object",
-    "some",
-    "storage_class",
-]
-
 PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
 """Where the classes of logs and indexes are: since 3.5, and before; a few moved at 3.3 or 3.4."""
 

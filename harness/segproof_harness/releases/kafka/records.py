@@ -21,15 +21,6 @@ from segproof_model.kafka.format.record import Record, RecordHeader
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
 
-__all__ = [
-    "Batch",
-    "RefusedError",
-    "bytes_of",
-    "java_errors",
-    "record_class",
-    "wrapped",
-]
-
 PACKAGES = ("org.apache.kafka.common.record.internal.", "org.apache.kafka.common.record.")
 
 

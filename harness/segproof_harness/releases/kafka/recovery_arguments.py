@@ -15,8 +15,6 @@ from segproof_harness.releases.jvm import Jvm
 from segproof_harness.releases.kafka.classes import storage_class
 from segproof_harness.releases.kafka.log_environment import failure_channel, producer_config
 
-__all__ = ["make_epochs", "make_producers"]
-
 CACHES = (
     "org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache",
     "kafka.server.epoch.LeaderEpochFileCache",

@@ -17,8 +17,6 @@ from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.states import Refused
 from segproof_model.releases import release_named
 
-__all__ = ["opened_by_parts", "told_of_append"]
-
 
 def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
     """Open the files one by one: up to 0.11 a segment's own way knows no suffix.

@@ -14,8 +14,6 @@ from jpype import JBoolean, JInt, JProxy
 from segproof_harness.releases.jvm import Jvm
 from segproof_harness.releases.rocketmq.java_objects import OLD_UNTIL, store_class
 
-__all__ = ["STORE", "IdleStore", "new_store", "set_log_size", "store_of"]
-
 STORE = "org.apache.rocketmq.store."
 """The package."""
 

@@ -6,16 +6,6 @@ from typing import Any
 
 import jpype
 
-__all__ = [
-    "OLD_UNTIL",
-    "ClosedAtCrash",
-    "give_back_files",
-    "java_text",
-    "mapped_of",
-    "store_class",
-    "unmap",
-]
-
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 

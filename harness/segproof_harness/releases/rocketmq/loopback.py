@@ -9,8 +9,6 @@ from typing import Any
 
 import jpype
 
-__all__ = ["stay_on_loopback"]
-
 HOST = "127.0.0.1"
 REPLACED_SINCE = (5, 0)
 """From here on the service for replicas is an interface, and can be replaced."""
