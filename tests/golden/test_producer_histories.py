@@ -19,7 +19,7 @@ from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of

@@ -4,6 +4,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "model" / "segproof_model"
 IMPL = ROOT / "impl" / "segproof"
+PACKAGES = (
+    MODEL,
+    IMPL,
+    ROOT / "harness" / "segproof_harness",
+    ROOT / "spark_checks" / "segproof_spark",
+)
 DOOR = IMPL / "files.py"
 HEAVY = ("numba", "pyspark", "hypothesis", "pandas", "pyarrow", "crosshair", "pytest", "typer")
 
@@ -55,6 +63,55 @@ def test_model_needs_the_standard_library_only() -> None:
         if (extra := imported_roots(path) - allowed)
     }
     assert {} == wrong
+
+
+def files_by_module(packages: Iterable[Path]) -> dict[str, Path]:
+    """Return the source files of packages by the names of their modules."""
+    return {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for package in packages
+        for path in package.rglob("*.py")
+    }
+
+
+def imports_by_module(files: dict[str, Path]) -> dict[str, set[str]]:
+    """Return which of these modules each of them imports, also for the type checker only."""
+    found: dict[str, set[str]] = {}
+    for module, path in files.items():
+        names = set[str]()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                inside = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= inside & files.keys() or {str(node.module)}
+        found[module] = names & files.keys()
+    return found
+
+
+def circle_of(imports: dict[str, set[str]]) -> list[str]:
+    """Return modules of which each is imported by the one before it, the first also last."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []
+
+
+def test_no_files_import_in_a_circle(tmp_path: Path) -> None:
+    """Each file can be read after the files that it imports, at any depth and for types too."""
+    imports = imports_by_module(files_by_module(PACKAGES))
+    assert len(imports) > 400
+    assert [] == circle_of(imports)
+    package = tmp_path / "round"
+    package.mkdir()
+    (package / "one.py").write_text("if TYPE_CHECKING:\n    from round.two import Two\n")
+    (package / "two.py").write_text("def late():\n    import round.one\n")
+    seen = imports_by_module(files_by_module([package]))
+    assert {"round.one", "round.two"} == set(circle_of(seen))
 
 
 def clocks(path: Path) -> list[str]:

@@ -21,12 +21,9 @@ that part costs.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
-
-if TYPE_CHECKING:
-    from segproof_model.language.behaviours import Release
 
 __all__ = [
     "Refused",
@@ -77,10 +74,20 @@ def outcome_of(ask: Callable[..., A], *arguments: Any, **named: Any) -> A | Rais
         return Raised(error.kind)
 
 
+class HasKinds(Protocol):
+    """A release, as a structure knows it."""
+
+    def has(self, behaviour: type) -> bool:
+        """Return whether this release has a behaviour."""
+
+    def kind(self, structure: type[R]) -> type[R]:
+        """Return the class of a structure as this release has it."""
+
+
 class Released:
     """Something that releases may do otherwise: a class that behaviours change."""
 
-    release: ClassVar["Release | None"] = None
+    release: ClassVar[HasKinds | None] = None
     """The release that this class was made for; None: the newest, as its file says."""
 
     def kind(self, structure: type[R]) -> type[R]:

@@ -20,9 +20,9 @@ from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, TypeVar
 
-from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.language.behaviours import Behaviour
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.language.states import Released, differing
+from segproof_model.language.states import HasKinds, Released, differing
 from segproof_model.laws.kept_answers import kept
 
 __all__ = [
@@ -143,7 +143,7 @@ class Law:
         """The structure's name, as `offset-index`."""
         return structure_name(self.of)
 
-    def speaks_of(self, release: Release | None) -> bool:
+    def speaks_of(self, release: HasKinds | None) -> bool:
         """Return whether a release is judged by it."""
         if release is None:
             return not self.only

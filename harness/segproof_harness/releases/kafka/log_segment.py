@@ -44,7 +44,7 @@ from segproof_harness.structures.kafka.segment_operations import show_producers
 from segproof_harness.structures.outcomes import Outcome
 from segproof_model.kafka.format.log_segment import RollParams
 from segproof_model.kafka.format.segment_names import segment_file_name
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.integers import INT32_MAX
 
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})

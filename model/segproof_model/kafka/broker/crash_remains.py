@@ -11,15 +11,12 @@ Not covered: in which order a directory is listed; it decides what is gone where
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.integers import INT64_MAX, INT64_MIN
 from segproof_model.language.states import Refused, Released
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
 
 __all__ = ["CLEANED", "DELETED", "INDEXES", "LOG", "SWAP", "CrashRemains"]
 
@@ -32,7 +29,7 @@ KEPT_CHECKPOINT = ".checkpoint.deleted"
 class CrashRemains(Released):
     """The files of a log that has no segments yet, as they lie in its directory."""
 
-    def __init__(self, log: "PartitionLog", modified_ms: Mapping[str, int]) -> None:
+    def __init__(self, log: LogSteps, modified_ms: Mapping[str, int]) -> None:
         self.log, self.files, self.prefix = log, log.files, log.local_log.prefix
         self.modified_ms = dict(modified_ms)
         """Name of each log, and when it was changed; not told: now."""

@@ -7,8 +7,7 @@ Laws: LOG-9 to LOG-11, LOG-21, PROD-8, PROD-11.
 Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms.
 """
 
-from typing import TYPE_CHECKING
-
+from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.broker.log_validator import (
     UNKNOWN_OFFSET,
     AppendAnalysis,
@@ -29,9 +28,6 @@ from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Released, refuse
 
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
-
 __all__ = ["LogAppend"]
 
 NAMED_OFFSETS = 10
@@ -43,7 +39,7 @@ class LogAppend(Released):
 
     def __init__(
         self,
-        log: "PartitionLog",
+        log: LogSteps,
         records: bytes,
         leader_epoch: int,
         origin: AppendOrigin,

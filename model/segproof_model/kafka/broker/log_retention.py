@@ -8,13 +8,10 @@ Not covered: remote storage.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.language.states import Released
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
 
 __all__ = ["LogRetention"]
 
@@ -24,7 +21,7 @@ Condition = Callable[[LogSegment, LogSegment | None], bool]
 class LogRetention(Released):
     """One pass over the segments of a log."""
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: LogSteps) -> None:
         self.log, self.segments = log, log.log_segments
 
     def delete_old_segments(self) -> int:

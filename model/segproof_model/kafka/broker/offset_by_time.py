@@ -8,15 +8,12 @@ Not covered: remote storage, whose negative timestamps are searched for as any o
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from segproof_model.kafka.broker.log_parts import LogParts
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.record_batch import RecordBatch, Time
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.states import Released
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
 
 __all__ = ["OffsetByTime"]
 
@@ -27,7 +24,7 @@ NO_TIMESTAMP = -1
 class OffsetByTime(Released):
     """A search in a log."""
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: LogParts) -> None:
         self.log = log
 
     def fetch(self, target_timestamp: int) -> TimestampAndOffset | None:

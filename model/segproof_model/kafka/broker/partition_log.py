@@ -7,37 +7,32 @@ Laws: LOG-5, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-12.
 Not covered: remote storage, partition.metadata, a rename to `-delete`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
-from segproof_model.kafka.broker.local_log import DELETED_SUFFIX, LocalLog
+from segproof_model.kafka.broker.local_log import LocalLog
 from segproof_model.kafka.broker.log_append import LogAppend
 from segproof_model.kafka.broker.log_loader import LogLoader
 from segproof_model.kafka.broker.log_retention import LogRetention
-from segproof_model.kafka.broker.log_segments import LogSegments
+from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.broker.log_validator import LogAppendInfo
 from segproof_model.kafka.broker.offset_by_time import OffsetByTime
 from segproof_model.kafka.broker.producer_append_info import AppendOrigin
-from segproof_model.kafka.broker.producer_rebuild import ProducerRebuild
-from segproof_model.kafka.broker.producer_state import ProducerStateManager
-from segproof_model.kafka.broker.read_bounds import Isolation, ReadBounds
+from segproof_model.kafka.broker.read_bounds import Isolation
 from segproof_model.kafka.broker.segment_replacing import SegmentReplacing
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
-from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment
+from segproof_model.kafka.format.log_segment import FetchDataInfo
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.kafka.format.transaction_index import AbortedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import State, refuse
+from segproof_model.language.states import refuse
 
 __all__ = ["PartitionLog"]
 
-EPOCH_FILE = "leader-epoch-checkpoint"
 
-
-class PartitionLog(State):
+class PartitionLog(LogSteps):
     """A log.
 
     >>> from segproof_model.kafka.format.batch_writing import write_batch
@@ -68,77 +63,15 @@ class PartitionLog(State):
         `log_start_offset` and `recovery_point` are what the checkpoints say, `modified_ms` when the
         logs were changed, by name.
         """
-        self.files = files
-        self.local_log = self.kind(LocalLog)(files, dir, config, codecs=codecs, draw=draw)
-        self.leader_epoch_cache = self.create_leader_epoch_cache()
-        self.producer_state_manager = self.new_producer_state()
-        self.log_start_offset = log_start_offset
-        """The first offset that can be read, inclusive."""
-        self.high_watermark_metadata = LogOffsetMetadata(0)
-        self.first_unstable: LogOffsetMetadata | None = None
-        """Where the earliest transaction begins that is open or not replicated, as it was when it
-        was looked at last."""
-        self.txn_places: tuple[LogOffsetMetadata, ...] = ()
-        """Where the transactions begin that were begun since the producers were last loaded."""
+        local_log = self.kind(LocalLog)(files, dir, config, codecs=codecs, draw=draw)
+        super().__init__(local_log, log_start_offset)
         self.kind(LogLoader)(self, modified_ms or {}).load(recovery_point, last_shutdown_clean)
         self.begin_at_start()
-
-    def create_leader_epoch_cache(self) -> LeaderEpochFileCache:
-        """Read the epochs, whose file is made if there is none."""
-        return self.kind(LeaderEpochFileCache)(self.files, self.local_log.prefix + EPOCH_FILE)
-
-    def new_producer_state(self) -> ProducerStateManager:
-        """Return a producer state that knows the names of the snapshots, and no producer yet."""
-        config = self.local_log.config
-        return self.kind(ProducerStateManager)(
-            self.files,
-            self.local_log.dir,
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-            max_transaction_timeout_ms=config.max_transaction_timeout_ms,
-        )
 
     def begin_at_start(self) -> None:
         """Let what bounds the log begin at its start; replication tells the high watermark."""
         self.update_log_start_offset(self.log_start_offset)
         self.bounds.update_high_watermark_metadata(LogOffsetMetadata(self.log_start_offset))
-
-    @property
-    def config(self) -> LogConfig:
-        """The options."""
-        return self.local_log.config
-
-    @property
-    def log_segments(self) -> LogSegments:
-        """The segments."""
-        return self.local_log.segments
-
-    @property
-    def size(self) -> int:
-        """Bytes of all logs."""
-        return self.log_segments.size_in_bytes
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self.local_log.log_end_offset
-
-    @property
-    def recovery_point(self) -> int:
-        """What lies below this offset is known to be durable."""
-        return self.local_log.recovery_point
-
-    @property
-    def high_watermark(self) -> int:
-        """The offset up to which everything is replicated, exclusive."""
-        return self.high_watermark_metadata.message_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided and replicated."""
-        unstable = self.first_unstable
-        if unstable is not None and unstable.message_offset < self.high_watermark:
-            return unstable.message_offset
-        return self.high_watermark
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -162,32 +95,6 @@ class PartitionLog(State):
         Batches from the first of a later epoch on are left out.
         """
         return self.kind(LogAppend)(self, records, leader_epoch, "replication").append()
-
-    def roll(self, expected_next_offset: int | None = None) -> int:
-        """Begin a new segment; return its base offset (LOG-11, LOG-12).
-
-        A snapshot of the producers is written there, and what lies before is made durable.
-        """
-        base_offset = self.local_log.roll(expected_next_offset or 0)
-        self.producer_state_manager.update_map_end_offset(base_offset)
-        self.producer_state_manager.take_snapshot()
-        self.bounds.update_high_watermark_with_log_end_offset()
-        self.flush_up_to(base_offset)
-        return base_offset
-
-    def flush(self, force_flush_active_segment: bool = False) -> None:
-        """Make the log durable from the recovery point on, and move that to the log's end.
-
-        An active segment that is empty is flushed only if it is forced.
-        """
-        self.flush_up_to(self.log_end_offset, force_flush_active_segment)
-
-    def flush_up_to(self, offset: int, including_offset: bool = False) -> None:
-        """Make the segments durable that begin before the offset, or also at it."""
-        flush_offset = offset + 1 if including_offset else offset
-        if flush_offset > self.recovery_point:
-            self.local_log.flush(flush_offset)
-            self.local_log.mark_flushed(offset)
 
     # --- cutting -------------------------------------------------------------------------------
 
@@ -237,19 +144,6 @@ class PartitionLog(State):
         """Let a log that was cut begin at the offset."""
         self.log_start_offset = offset
 
-    def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> None:
-        """Let the producer state be that of the log up to the offset, exclusive (PROD-14).
-
-        After a clean stop that left no snapshot nothing is read. The state that ends there already
-        stays, and with it what is known of the places of its transactions.
-        """
-        producers = self.producer_state_manager
-        if producers.map_end_offset != last_offset or not producers.ongoing_txns:
-            self.txn_places = ()
-        self.kind(ProducerRebuild)(producers, self.log_segments, self.log_start_offset).rebuild(
-            last_offset, is_clean
-        )
-
     def split_overflowed_segment(self, base_offset: int) -> tuple[int, ...]:
         """Split a segment that overflows; return the base offsets of its parts (LOG-19, LOG-20).
 
@@ -260,52 +154,11 @@ class PartitionLog(State):
             refuse(ErrorKind.INVALID_ARGUMENT)
         return self.kind(SegmentReplacing)(self).split(segment)
 
-    def delete_producer_snapshots(self, segments: Iterable[LogSegment]) -> None:
-        """Rename the snapshots at the beginning of these segments; they go later."""
-        producers = self.producer_state_manager
-        names = []
-        for segment in segments:
-            name = producers.snapshots.get(segment.base_offset)
-            if producers.remove_and_mark_snapshot_for_deletion(segment.base_offset) is not None:
-                names.append(f"{name}{DELETED_SUFFIX}")
-        if names:
-            self.local_log.delete_files_later(names)
-
     # --- the bounds ----------------------------------------------------------------------------
-
-    @property
-    def bounds(self) -> ReadBounds:
-        """Up to where the log may be read."""
-        return self.kind(ReadBounds)(self)
 
     def update_high_watermark(self, high_watermark: int) -> int:
         """Set the high watermark, not outside of the log; return what it has become."""
         return self.bounds.update_high_watermark(high_watermark)
-
-    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
-        """Let the log begin later; return whether it does.
-
-        Beyond the high watermark raises out-of-range.
-        """
-        if new_log_start_offset > self.high_watermark:
-            refuse(ErrorKind.OUT_OF_RANGE)
-        self.local_log.check_if_memory_mapped_buffer_closed()
-        if new_log_start_offset <= self.log_start_offset:
-            return False
-        self.increment_log_start_offset(new_log_start_offset)
-        return True
-
-    def increment_log_start_offset(self, offset: int) -> None:
-        """Let the log begin later, and forget what was before."""
-        self.update_log_start_offset(offset)
-        self.leader_epoch_cache.truncate_from_start(offset)
-        self.producer_state_manager.on_log_start_offset_incremented(offset)
-        self.bounds.maybe_increment_first_unstable_offset()
-
-    def update_log_start_offset(self, offset: int) -> None:
-        """Let the log begin at the offset, and be durable up to there."""
-        self.log_start_offset = offset
-        self.local_log.recovery_point = max(self.recovery_point, offset)
 
     # --- reading -------------------------------------------------------------------------------
 

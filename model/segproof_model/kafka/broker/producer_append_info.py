@@ -23,7 +23,7 @@ from segproof_model.kafka.format.record import (
     end_transaction_marker,
 )
 from segproof_model.kafka.format.record_batch import RecordBatch
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.integers import INT32_MAX, wrap32
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse

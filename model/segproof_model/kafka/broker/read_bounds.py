@@ -6,14 +6,12 @@ Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those befo
 Laws: LOG-6, LOG-7, PROD-10.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from segproof_model.kafka.broker.log_parts import LogParts
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
 
 __all__ = ["Isolation", "ReadBounds"]
 
@@ -23,7 +21,7 @@ Isolation = Literal["log_end", "high_watermark", "txn_committed"]
 class ReadBounds(Released):
     """The bounds of one log, which keeps them."""
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: LogParts) -> None:
         self.log, self.local_log = log, log.local_log
 
     def of(self, isolation: Isolation) -> LogOffsetMetadata:

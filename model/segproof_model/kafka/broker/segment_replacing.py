@@ -10,16 +10,13 @@ Not covered: cleaning.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from segproof_model.kafka.broker.crash_remains import CLEANED, INDEXES, LOG, SWAP
+from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.partition_log import PartitionLog
 
 __all__ = ["SegmentReplacing"]
 
@@ -27,7 +24,7 @@ __all__ = ["SegmentReplacing"]
 class SegmentReplacing(Released):
     """What replaces segments of a log."""
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: LogSteps) -> None:
         self.log, self.files, self.prefix = log, log.files, log.local_log.prefix
 
     def split(self, segment: LogSegment) -> tuple[int, ...]:

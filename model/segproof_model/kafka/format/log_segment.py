@@ -20,9 +20,8 @@ from segproof_model.kafka.format.record_file import (
     RecordFile,
     TimestampAndOffset,
 )
-from segproof_model.kafka.format.segment_files import SegmentFiles
+from segproof_model.kafka.format.segment_entries import SegmentEntries
 from segproof_model.kafka.format.segment_recovery import (
-    CompletedTxn,
     LearnsEpochs,
     LearnsProducers,
     SegmentRecovery,
@@ -62,7 +61,7 @@ class RollParams(NamedTuple):
     now: int
 
 
-class LogSegment(SegmentFiles):
+class LogSegment(SegmentEntries):
     """A segment.
 
     >>> from segproof_model.kafka.format.batch_writing import write_batch
@@ -75,50 +74,6 @@ class LogSegment(SegmentFiles):
     >>> segment.read_next_offset(), segment.max_timestamp_so_far, segment.read(41, 100)
     (41, 1000, None)
     """
-
-    # --- the largest timestamp -----------------------------------------------------------------
-
-    def read_max_timestamp_and_offset_so_far(self) -> TimestampOffset:
-        """Return the largest timestamp; unknown, it is the last time entry's (SEG-8, SEG-49)."""
-        if self.max_timestamp_and_offset_so_far is None:
-            self.max_timestamp_and_offset_so_far = self.time_index.last_entry
-        return self.max_timestamp_and_offset_so_far
-
-    @property
-    def max_timestamp_so_far(self) -> int:
-        """The largest timestamp of an appended batch; -1 if there is none (SEG-8, SEG-49)."""
-        return self.read_max_timestamp_and_offset_so_far().timestamp
-
-    @property
-    def offset_of_max_timestamp_so_far(self) -> int:
-        """The offset that was appended with the largest timestamp."""
-        return self.read_max_timestamp_and_offset_so_far().offset
-
-    @property
-    def largest_timestamp(self) -> int:
-        """The largest timestamp, or if it is negative the log's time of modification (SEG-40)."""
-        timestamp = self.max_timestamp_so_far
-        return timestamp if timestamp >= 0 else self.last_modified
-
-    @property
-    def largest_record_timestamp(self) -> int | None:
-        """The largest timestamp, or None if it is negative."""
-        timestamp = self.max_timestamp_so_far
-        return timestamp if timestamp >= 0 else None
-
-    def take_maximum(self, found: TimestampOffset) -> None:
-        """Remember what is larger than the largest so far: the next time entry says it (SEG-8)."""
-        if found.timestamp > self.max_timestamp_so_far:
-            self.max_timestamp_and_offset_so_far = found
-
-    def maximum_of(self, batch: RecordBatch) -> TimestampOffset:
-        """Return the largest timestamp of a batch, with its last offset."""
-        return TimestampOffset(batch.max_timestamp, batch.last_offset)
-
-    def write_maximum(self, skip_full_check: bool = True) -> None:
-        """Add the time entry of the largest timestamp, if it grew since the last (SEG-9)."""
-        maximum = self.read_max_timestamp_and_offset_so_far()
-        self.time_index.maybe_append(*maximum, skip_full_check)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -142,24 +97,6 @@ class LogSegment(SegmentFiles):
     def append_to_log(self, records: MemoryRecords) -> None:
         """Write behind the last batch."""
         self.log.append(records.data)
-
-    def key_of(self, batch: RecordBatch) -> int:
-        """Return the offset under which a batch is indexed (SEG-4)."""
-        return batch.last_offset
-
-    def enter_indexes(self, offset: int, position: int) -> None:
-        """Add an offset entry, and the time entry of the largest timestamp if it grew (SEG-9)."""
-        self.offset_index.append(offset, position)
-        self.write_maximum(skip_full_check=False)
-
-    def can_convert_to_relative_offset(self, offset: int) -> bool:
-        """Return whether the offset index, which is loaded, can hold an offset."""
-        return self.offset_index.can_append_offset(offset)
-
-    def ensure_offset_in_range(self, offset: int) -> None:
-        """Refuse an offset too far from the base (SEG-2, SEG-27)."""
-        if not self.can_convert_to_relative_offset(offset):
-            refuse(ErrorKind.SEGMENT_OVERFLOW)
 
     def append_from_file(self, records: RecordFile, start: int) -> int:
         """Append the batches of another file from a position on, while an index can hold them.
@@ -199,12 +136,6 @@ class LogSegment(SegmentFiles):
                 return
             size += batch.size_bytes
             yield batch
-
-    def update_txn_index(self, completed_txn: CompletedTxn, last_stable_offset: int) -> None:
-        """Enter a transaction into the index, if it was aborted."""
-        if completed_txn.is_aborted:
-            producer_id, first, last, _ = completed_txn
-            self.txn_index.append(AbortedTxn(0, producer_id, first, last, last_stable_offset))
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -339,6 +270,18 @@ class LogSegment(SegmentFiles):
         """
         recovery = self.kind(SegmentRecovery)(self, producer_state_manager, leader_epoch_cache)
         return recovery.recover()
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, or if it is negative the log's time of modification (SEG-40)."""
+        timestamp = self.max_timestamp_so_far
+        return timestamp if timestamp >= 0 else self.last_modified
+
+    @property
+    def largest_record_timestamp(self) -> int | None:
+        """The largest timestamp, or None if it is negative."""
+        timestamp = self.max_timestamp_so_far
+        return timestamp if timestamp >= 0 else None
 
     # --- when the next segment begins ----------------------------------------------------------
 

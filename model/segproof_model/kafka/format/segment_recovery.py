@@ -9,30 +9,18 @@ Not covered: what the given producer state refuses; that ends the recovery. But 
     only, and that batch is kept.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Protocol
 
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.segment_entries import SegmentEntries
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released
 
-if TYPE_CHECKING:
-    from segproof_model.kafka.format.log_segment import LogSegment
-
-__all__ = ["CompletedTxn", "LearnsEpochs", "LearnsProducers", "SegmentRecovery"]
+__all__ = ["LearnsEpochs", "LearnsProducers", "SegmentRecovery"]
 
 ENDS_THE_SCAN = (ErrorKind.CORRUPT_RECORD, ErrorKind.INVALID_RECORD)
 """A recovery keeps what lies before a batch with such an error."""
-
-
-class CompletedTxn(NamedTuple):
-    """A transaction that a marker has ended."""
-
-    producer_id: int
-    first_offset: int
-    """Offset of the first record, inclusive."""
-    last_offset: int
-    """Offset of the marker."""
-    is_aborted: bool
 
 
 class LearnsProducers(Protocol):
@@ -66,7 +54,7 @@ class SegmentRecovery(Released):
 
     def __init__(
         self,
-        segment: "LogSegment",
+        segment: SegmentEntries,
         producers: LearnsProducers | None,
         epochs: LearnsEpochs | None,
     ) -> None:

@@ -51,6 +51,17 @@ class AbortedTxn(NamedTuple):
         return cls(*LAYOUT.unpack_from(data, position))
 
 
+class CompletedTxn(NamedTuple):
+    """A transaction that a marker has ended."""
+
+    producer_id: int
+    first_offset: int
+    """Offset of the first record, inclusive."""
+    last_offset: int
+    """Offset of the marker."""
+    is_aborted: bool
+
+
 class TxnIndexSearchResult(NamedTuple):
     """The aborted transactions that meet a range of offsets."""
 

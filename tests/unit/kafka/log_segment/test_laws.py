@@ -22,8 +22,8 @@ from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment, R
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.format.record import Record
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
 from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised

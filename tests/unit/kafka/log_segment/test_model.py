@@ -26,7 +26,7 @@ from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_file import RecordFile
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
