@@ -140,10 +140,8 @@ class K29cBatches(Implementation):
     def functions(cls) -> Any:
         """Return the functions, with a lenient reader."""
         right = super().functions()
-        return SimpleNamespace(
-            **{name: getattr(right, name) for name in right.__all__ if name != "read_batch"},
-            read_batch=lambda data: _Lenient(right.read_batch(data)),
-        )
+        lenient = {"read_batch": lambda data: _Lenient(right.read_batch(data))}
+        return SimpleNamespace(**{**vars(right), **lenient})
 
 
 @canary("K-43", "record-batch", "BATCH-5")
@@ -153,8 +151,7 @@ class K43Batches(Implementation):
     @classmethod
     def functions(cls) -> Any:
         """Return the functions, with plain addition of sequences."""
-        right = super().functions()
-        known = {name: getattr(right, name) for name in right.__all__}
+        known = vars(super().functions())
         known["increment_sequence"] = lambda sequence, change: sequence + change
         known["decrement_sequence"] = lambda sequence, change: sequence - change
         return SimpleNamespace(**known)

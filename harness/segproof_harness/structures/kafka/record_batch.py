@@ -9,6 +9,7 @@ Mirrors: segproof_model/kafka/format/record_batch.py, segproof/kafka/record_batc
 
 from collections.abc import Mapping
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, cast
 
 from segproof.files import Files as ImplFiles
@@ -83,13 +84,18 @@ DAMAGE = Together(position=Integer(0, SMALL_MAX), data=Bytes(SMALL_MAX))
 class Implementation:
     """The functions of the implementation that histories of batches use; a subject offers these."""
 
-    module = "segproof.kafka.record_batch"
+    modules = (
+        "segproof.kafka.record",
+        "segproof.kafka.batch_writing",
+        "segproof.kafka.record_batch",
+    )
     scanner_module = "segproof.kafka.record_file"
 
     @classmethod
     def functions(cls) -> Any:
-        """Return the module with read_batch, write_batch, decode_varint and the others."""
-        return import_module(cls.module)
+        """Return read_batch, write_batch, decode_varint and the others, each by its name."""
+        found = [vars(import_module(module)) for module in cls.modules]
+        return SimpleNamespace(**{name: one for names in found for name, one in names.items()})
 
     @classmethod
     def scan_memory(cls, data: bytes, max_message_size_bytes: int) -> Any:
