@@ -34,7 +34,7 @@ if asked["job"] == "replay":
     from segproof_spark.replay import replay_on_spark
 
     found = replay_on_spark(session, STRUCTURE_IDS, seeds=range(asked["count"]), length=100)
-    done, differ, peak = found.histories, len(found.findings), found.total.worker_peak_bytes
+    done, differ, peak = found.total.histories, len(found.findings), found.total.worker_peak_bytes
 elif asked["job"] == "lookups":
     from segproof_spark.lookups.job import lookups_on_spark
     from segproof_spark.lookups.structures import drawn_units

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The releases: which behaviours each has. A behaviour says itself which releases have it."""
 
-from segproof_model.kafka.broker import (
+from segproof_model.kafka.broker import (  # noqa: F401 - loading it makes its behaviours known
     checkpoint_deviations,
     checkpoint_releases,
     epoch_releases,
@@ -19,7 +19,7 @@ from segproof_model.kafka.broker import (
     producer_deviations,
     producer_releases,
 )
-from segproof_model.kafka.format import (
+from segproof_model.kafka.format import (  # noqa: F401 - loading it makes its behaviours known
     index_deviations,
     index_releases,
     log_segment_deviations,
@@ -30,31 +30,19 @@ from segproof_model.kafka.format import (
     record_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
-from segproof_model.rocketmq.broker import (
+from segproof_model.rocketmq.broker import (  # noqa: F401 - loading it makes its behaviours known
     index_service_deviations,
     index_service_releases,
     message_store_deviations,
     message_store_releases,
 )
-from segproof_model.rocketmq.format import (
+from segproof_model.rocketmq.format import (  # noqa: F401 - loading it makes its behaviours known
     consume_queue_releases,
     index_file_deviations,
     index_file_releases,
     message_deviations,
     message_releases,
 )
-
-__all__ = [
-    "BEHAVIOURS",
-    "KAFKA",
-    "LINES",
-    "NEWEST_KAFKA",
-    "NEWEST_ROCKETMQ",
-    "RELEASES",
-    "ROCKETMQ",
-    "SEGPROOF",
-    "release_named",
-]
 
 KAFKA = (
     "4.4.0", "4.3.1", "4.2.2", "4.2.1", "4.1.2", "4.0.2", "4.0.0", "3.9.2", "3.9.0", "3.7.2",
@@ -69,44 +57,6 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 """The releases of each system."""
-MODULES = (
-    checkpoint_deviations,
-    checkpoint_releases,
-    epoch_releases,
-    log_loader_deviations,
-    log_loader_releases,
-    log_loader_releases_before_2,
-    log_validator_deviations,
-    log_validator_releases,
-    log_validator_releases_before_0_11,
-    partition_log_deviations,
-    partition_log_releases,
-    partition_log_releases_before_2,
-    partition_log_releases_before_2_3,
-    partition_log_releases_before_2_8,
-    producer_deviations,
-    producer_releases,
-    index_deviations,
-    index_releases,
-    log_segment_deviations,
-    log_segment_releases,
-    log_segment_releases_before_2,
-    record_deviations,
-    record_file_releases,
-    record_releases,
-    index_service_deviations,
-    index_service_releases,
-    message_store_deviations,
-    message_store_releases,
-    consume_queue_releases,
-    index_file_deviations,
-    index_file_releases,
-    message_deviations,
-    message_releases,
-)
-"""The modules that hold behaviours. Of behaviours that began with one release, and of segproof's,
-those of a later module go on top: `SizeIsChecked` looks at an index file before
-`OpeningReadsHeader` reads its header."""
 
 
 def _line_of(behaviour: type[Behaviour]) -> tuple[str, ...]:
@@ -128,15 +78,10 @@ def _rank(behaviour: type[Behaviour]) -> int:
     return len(line) if span is None else line.index(span.newest)
 
 
-BEHAVIOURS = tuple(
-    sorted(
-        (one for held in MODULES for one in Behaviour.known if one.__module__ == held.__name__),
-        key=_rank,
-    )
-)
+BEHAVIOURS = tuple(sorted(Behaviour.known, key=lambda one: (_rank(one), one.__module__)))
 """Every behaviour, in the order in which they go on top of each other: the newest first. Those that
-began with one release, and segproof's, go as `MODULES` lists their modules, and as a module writes
-them down."""
+began with one release, and segproof's, go by the names of their modules, and as a module writes
+them down: `SizeIsChecked` looks at an index file before `OpeningReadsHeader` reads its header."""
 SEGPROOF = Release("segproof", tuple(one for one in BEHAVIOURS if one.of_segproof), BEHAVIOURS)
 RELEASES = {
     SEGPROOF.name: SEGPROOF,

@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileInfo, FileSystem
 
-__all__ = [
-    "ArrowFiles",
-    "errors_name",
-    "expand",
-    "files_of",
-    "is_url",
-    "open_filesystem",
-    "shown",
-]
 
 UNIT_BYTES = 1 << 18
 """What is read at least, and what the cache counts by."""

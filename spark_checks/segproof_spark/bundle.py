@@ -20,8 +20,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-__all__ = ["PACKAGES", "SCRIPT", "digest_of_sources", "write_bundle"]
-
 PACKAGES = ("segproof", "segproof_harness", "segproof_model", "segproof_spark")
 KINDS = (".py", ".typed", ".properties", ".json")
 """The ends of the names that are taken; real data of Kafka and RocketMQ are not."""

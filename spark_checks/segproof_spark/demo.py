@@ -21,7 +21,6 @@ from segproof_spark.verification import verify_on_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["rows"]
 
 HISTORIES = 100
 """Of each structure; starting Spark takes longer."""
@@ -58,9 +57,10 @@ def _verify(session: "SparkSession", say: Say) -> tuple[bool, str]:
 def _replay(session: "SparkSession", say: Say) -> tuple[bool, str]:
     seeds = range(HISTORIES)
     result = replay_on_spark(session, structure_ids(), seeds=seeds, length=HISTORY_LENGTH)
+    total = result.total
     for finding in result.findings:
         say(f"{finding['message']}; {finding['reproduce']}")
     return not result.findings, (
-        f"{result.histories} histories, {result.operations} operations, "
-        f"{result.answers_compared} answers: {len(result.findings)} differ"
+        f"{total.histories} histories, {total.operations} operations, "
+        f"{total.answers_compared} answers: {len(result.findings)} differ"
     )

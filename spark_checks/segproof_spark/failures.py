@@ -8,8 +8,6 @@ text. Here the line is found that says what happened, and what can be done where
 import re
 from typing import NamedTuple
 
-__all__ = ["Failure", "failure_of"]
-
 RAISED = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|NotFound)): (.*)")
 """The line of a Python traceback that names what was raised."""
 WRAPPERS = re.compile(r"^(?:PythonException|SparkException|Py4JJavaError)$")

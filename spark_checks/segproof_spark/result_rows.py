@@ -7,12 +7,14 @@
 import json
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 FINDING_COLUMNS = {
     "law": "string",
@@ -73,19 +75,43 @@ class ResultsLostError(Exception):
     """The results that can be read are not all that were written."""
 
 
-def place_of(out: str) -> str:
-    """Return the URL under which Hadoop finds the place that a user named."""
+def add_up(sums: Any, told: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Add what was told under some names to the attributes of these names; of peaks the largest."""
+    for name in names:
+        was, more = getattr(sums, name), told[name]
+        setattr(sums, name, max(was, more) if name == "worker_peak_bytes" else was + more)
+
+
+@contextmanager
+def kept_on_disk(rows: "DataFrame") -> "Iterator[DataFrame]":
+    """Keep rows on the disks of the workers while they are read several times."""
+    from pyspark import StorageLevel
+
+    kept = rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        # A cluster that is gone has nothing to let go of.
+        with suppress(Exception):
+            kept.unpersist()
+
+
+def written(
+    session: "SparkSession", rows: "DataFrame", out: str, what: str, count: int
+) -> "DataFrame":
+    """Write rows of results as Parquet, a row for each of `what`; return what can be read there.
+
+    Raises: ResultsLostError unless so many rows can be read.
+    """
     # Hadoop takes the path behind file:// as it is, spaces included.
-    return out if "://" in out else f"file://{Path(out).absolute()}"
-
-
-def check_all_read(
-    out: str, what: str, found: Mapping[str, int], wanted: Mapping[str, int]
-) -> None:
-    """Raise ResultsLostError unless the sums of what can be read are those of what was written."""
-    if dict(found) != dict(wanted):
-        told = ", ".join(f"{name} {found.get(name, 0)} of {many}" for name, many in wanted.items())
+    place = out if "://" in out else f"file://{Path(out).absolute()}"
+    rows.write.parquet(place)
+    # Where no file can be read, no schema can be found either: so it is given.
+    read = session.read.schema(rows.schema).parquet(place)
+    found = read.count()
+    if found != count:
         raise ResultsLostError(
-            f"{out}: not all {what} can be read again ({told}): "
+            f"{out}: not all {what} can be read again ({what} {found} of {count}): "
             "the driver and every worker must see the same place under this name"
         )
+    return read

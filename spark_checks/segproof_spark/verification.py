@@ -8,7 +8,6 @@ the workers until they are told: a sort over several parts looks at all rows fir
 make them a second time. The program holds one part of them at a time.
 """
 
-import contextlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from segproof.verifying.reporting import Wanted
 from segproof_spark.arrow_files import is_url
-from segproof_spark.result_rows import finding_of_row
+from segproof_spark.result_rows import add_up, finding_of_row, kept_on_disk
+from segproof_spark.tasks import tasks_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,12 +48,7 @@ class Totals:
     def add(self, payload: bytes) -> None:
         """Add what a task told."""
         told = json.loads(payload)
-        self.tasks += 1
-        self.units += told["units"]
-        self.units_recalled += told["units_recalled"]
-        self.units_unkept += told["units_unkept"]
-        self.bytes_read += told["bytes_read"]
-        self.worker_peak_bytes = max(self.worker_peak_bytes, told["worker_peak_bytes"])
+        add_up(self, {"tasks": 1, **told}, ("tasks", *told))
 
 
 def findings_frame(
@@ -103,22 +98,16 @@ def verify_on_spark(
     The arguments are those of `findings_frame`; `totals` is filled meanwhile.
     Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
-    from pyspark import StorageLevel
-
     law_ids = None if laws is None else frozenset(laws)
     wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
-    kept = rows.select("payload", "kind", "finding.*").persist(StorageLevel.DISK_ONLY)
-    try:
+    told = rows.select("payload", "kind", "finding.*")
+    with kept_on_disk(told) as kept:
         for row in kept.orderBy("path", "position", "law", "message", "kind").toLocalIterator():
             if row["law"] is not None:
                 yield finding_of_row(row.asDict())
             elif totals is not None:
                 totals.add(bytes(row["payload"]))
-    finally:
-        # A cluster that is gone has nothing to let go of.
-        with contextlib.suppress(Exception):
-            kept.unpersist()
 
 
 def _rows(
@@ -147,12 +136,10 @@ def _stages(
     from segproof_spark.verify.rows import KEYS, ROW_DDL, batches_of_rows, rows_of_batches
     from segproof_spark.verify.tasks import Verifying
 
-    tasks = plan.tasks
     verifying = Verifying(wanted, tuple(plan.partitions), checkpoint)
 
-    def check(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        numbers = (each for batch in batches for each in batch.column(0).to_pylist())
-        return batches_of_rows(verifying.check_units(tasks[number] for number in numbers))
+    def check(task: bytes) -> "Iterator[pa.RecordBatch]":
+        return batches_of_rows(verifying.check_units([task]))
 
     def check_logs(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         return batches_of_rows(verifying.check_logs(rows_of_batches(batches)))
@@ -160,8 +147,7 @@ def _stages(
     def join(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         return batches_of_rows(verifying.join_partitions(rows_of_batches(batches)))
 
-    count = len(tasks)
-    rows = session.range(0, count, 1, max(1, count)).mapInArrow(check, ROW_DDL)
+    rows = tasks_frame(session, plan.tasks, check, ROW_DDL)
     if plan.logs:
         rows = rows.repartition(min(plan.logs, 4 * cores), "partition", "segment")
         rows = rows.sortWithinPartitions(*KEYS).mapInArrow(check_logs, ROW_DDL)

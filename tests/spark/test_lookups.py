@@ -28,7 +28,7 @@ from segproof_spark.lookups.random_numbers import Draw
 from segproof_spark.lookups.ranges import INT64_MAX, INT64_MIN, ranges_of_keys, rows_of
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.rocketmq_keys import hashes_of, keys_of_hashes
-from segproof_spark.lookups.structures import STRUCTURES, drawn_units, packed, run_unit
+from segproof_spark.lookups.structures import STRUCTURES, drawn_units, run_unit, tasks_of
 
 COUNT = 3000
 
@@ -245,10 +245,10 @@ def test_units_have_the_shares() -> None:
         assert abs(part - structure.share * 10**9) < 2
     assert len(units) == len({(unit.structure, unit.index) for unit in units})
     assert 10**9 <= sum(unit.count for unit in units) < 10**9 + 4
-    tasks = packed(units, 2)
+    tasks = tasks_of(units, 2)
     assert sorted(map(repr, units)) == sorted(repr(unit) for task in tasks for unit in task)
     assert len(tasks) >= 8
-    assert 1 == len(packed(units[:1], 2))
+    assert 1 == len(tasks_of(units[:1], 2))
 
 
 # --- planted defects

@@ -18,11 +18,10 @@ from segproof_spark.lookups.job import (
     lookups_frame,
     lookups_on_spark,
     summary_of,
-    written,
 )
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.structures import STRUCTURES, run_unit
-from segproof_spark.result_rows import ResultsLostError
+from segproof_spark.result_rows import ResultsLostError, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +64,7 @@ def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) ->
         out = str(tmp_path / f"lost {index}")
         rows = lookups_frame(spark, units, 1).filter(f"`index` < {kept}")
         with pytest.raises(ResultsLostError, match=f"not all units .* {kept} of 4"):
-            written(spark, rows, units, out)
+            written(spark, rows, out, "units", len(units))
 
 
 def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") -> None:

@@ -6,8 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
@@ -69,11 +68,11 @@ def test_same_figures_as_in_one_process(found: "Summary", structure: str) -> Non
 def test_all_of_it_adds_up(found: "Summary") -> None:
     """The total is that of the structures; no worker held too much, and nothing was found."""
     assert ([], 0) == (found.findings, found.findings_cut)
-    assert len(STRUCTURE_IDS) * len(SEEDS) == found.histories
-    assert found.histories * LENGTH == found.operations
+    assert len(STRUCTURE_IDS) * len(SEEDS) == found.total.histories
+    assert found.total.histories * LENGTH == found.total.operations
     assert 0 < found.total.worker_peak_bytes < WORKER_BYTES_MAX
     steps = sum(one.answers_compared for one in found.by_operation.values())
-    assert steps == found.answers_compared
+    assert steps == found.total.answers_compared
 
 
 def test_the_report_says_the_same_without_spark(found: "Summary", out: str) -> None:
@@ -84,10 +83,10 @@ def test_the_report_says_the_same_without_spark(found: "Summary", out: str) -> N
     for one, other in zip(found.rows(), rows, strict=True):
         assert one.pop("seconds") == pytest.approx(other.pop("seconds"), abs=0.01)
         assert one == other
-    assert f"{found.histories} histories" in shown.stderr
+    assert f"{found.total.histories} histories" in shown.stderr
     text = CliRunner().invoke(spark_app, ["report", out])
     last = text.stdout.splitlines()[-1].split()
-    assert ["total", str(found.histories), str(found.operations)] == last[:3]
+    assert ["total", str(found.total.histories), str(found.total.operations)] == last[:3]
 
 
 def test_the_report_starts_no_java(found: "Summary", out: str) -> None:
@@ -172,14 +171,12 @@ def test_findings_beyond_the_most_are_counted(spark: "SparkSession", tmp_path: P
 def test_results_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
     """A place that is another one on each worker gives back a part only."""
     from segproof_spark.replay import histories_frame, replay_frame
-    from segproof_spark.replay.job import written
-    from segproof_spark.result_rows import ResultsLostError
+    from segproof_spark.result_rows import ResultsLostError, written
 
     frame = histories_frame(spark, ["time-index"], "segproof", range(9), 5)
-    read = SimpleNamespace(parquet=lambda place: spark.read.parquet(place).limit(4))
-    half_blind: Any = SimpleNamespace(read=read)
+    rows = replay_frame(frame, ("model", "impl")).filter("seed < 4")
     with pytest.raises(ResultsLostError, match=r"not all histories .*histories 4 of 9"):
-        written(half_blind, replay_frame(frame, ("model", "impl")), str(tmp_path / "lost"))
+        written(spark, rows, str(tmp_path / "lost"), "histories", 9)
 
 
 def test_the_job_takes_rows_of_anyone(spark: "SparkSession") -> None:

@@ -10,8 +10,8 @@ Rules for a behaviour:
 
 - Every method of a nested class is an `@override`, or has a docstring.
 - Behaviours go on top of each other: the newest first, so that an older release's may call a newer
-  one's by `super()`, and segproof's own last. Those that begin with one release do so as their
-  modules are listed in `releases`, and as a module writes them down.
+  one's by `super()`, and segproof's own last. Those that begin with one release do so by
+  the names of their modules, and as a module writes them down.
 - A change of a base class overrides the methods of derived classes, too. So override a step that no
   derived class overrides, not the operation around it.
 - A guard is what many operations begin with: `@guarded("append resize", check)`. A context is what
@@ -29,15 +29,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from segproof_model.language.states import Released
 
 if TYPE_CHECKING:
-    from typing_extensions import override
+    from typing_extensions import override as override
 else:
 
     def override(method):
         """Say that a method is one of the class above; the type checker holds it to that."""
         return method
 
-
-__all__ = ["Behaviour", "Release", "differences", "each", "guarded", "override", "up_to"]
 
 R = TypeVar("R", bound=Released)
 T = TypeVar("T", bound=type)

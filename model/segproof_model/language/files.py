@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from segproof_model.language.states import State
 
-__all__ = ["Files", "path_in"]
-
 
 class Files(State):
     """Regular files by name; a name may lie in folders.

@@ -25,20 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 
-__all__ = [
-    "Refused",
-    "Released",
-    "State",
-    "apply",
-    "differing",
-    "is_same_but_for_files",
-    "opened",
-    "outcome_of",
-    "refusal",
-    "refuse",
-    "undone_if_refused",
-]
-
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Released")
 A = TypeVar("A")
@@ -76,6 +62,10 @@ def outcome_of(ask: Callable[..., A], *arguments: Any, **named: Any) -> A | Rais
 
 class HasKinds(Protocol):
     """A release, as a structure knows it."""
+
+    @property
+    def name(self) -> str:
+        """The name, such as `kafka-4.3.1`."""
 
     def has(self, behaviour: type) -> bool:
         """Return whether this release has a behaviour."""

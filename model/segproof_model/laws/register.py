@@ -25,20 +25,6 @@ from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import HasKinds, Released, differing
 from segproof_model.laws.kept_answers import kept
 
-__all__ = [
-    "LAWS",
-    "RETIRED",
-    "Law",
-    "Retired",
-    "Transition",
-    "broken_state_laws",
-    "broken_step_laws",
-    "has",
-    "law",
-    "laws_of",
-    "retired",
-]
-
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
 View = TypeVar("View")
 Judge = Callable[[View], bool]

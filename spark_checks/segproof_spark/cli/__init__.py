@@ -5,8 +5,6 @@ import typer
 
 from segproof_spark.cli import bundle, lookups, replay, report, verify
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="spark",
     help="The same checks on Spark: on all cores by default, on a cluster with --master.",

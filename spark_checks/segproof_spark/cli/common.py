@@ -24,7 +24,6 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Master", "Remote", "check_new", "progress_of", "running"]
 
 Master = Annotated[
     str, typer.Option("--master", help="Spark master: local[N], local[*], spark://HOST:PORT.")

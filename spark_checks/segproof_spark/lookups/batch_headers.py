@@ -14,8 +14,6 @@ from segproof.files import File
 from segproof_spark.lookups.random_numbers import Int64Array
 from segproof_spark.lookups.read_only_files import shorter
 
-__all__ = ["Headers", "walk_headers"]
-
 HEADER_BYTES = 61
 """A batch of magic 2 up to its records."""
 HEADER = np.dtype(

@@ -13,8 +13,6 @@ from segproof.findings import Finding, Severity
 from segproof_spark.lookups.ranges import rows_of
 from segproof_spark.result_rows import finding_row
 
-__all__ = ["FINDINGS_MAX", "Comparison", "Question", "Unit", "named_class", "one_by_one"]
-
 FINDINGS_MAX = 3
 """So many findings of one unit are kept; the others are counted."""
 HINT = "one of the two is wrong: the lookup, or the definition"

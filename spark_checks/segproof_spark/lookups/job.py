@@ -5,28 +5,28 @@ On Spark a task does some of the units and sends one row for each. Every worker 
 all units, some 300 bytes each, and takes those of its task.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from segproof_spark.lookups.comparison import Unit
-from segproof_spark.lookups.structures import STRUCTURES, packed, run_unit
+from segproof_spark.lookups.structures import STRUCTURES, run_unit, tasks_of
 from segproof_spark.result_rows import (
     FINDING_COLUMNS,
     FINDING_STRUCT,
+    add_up,
     arrow_fields,
-    check_all_read,
     ddl,
     finding_of_row,
-    place_of,
+    kept_on_disk,
+    written,
 )
+from segproof_spark.tasks import batches_of, tasks_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Summary", "Total", "lookups_frame", "lookups_on_spark", "summary_of", "written"]
 
 FINDINGS_SHOWN = 100
 ROWS_A_PART = 10_000
@@ -90,9 +90,7 @@ def summary_of(rows: Iterable[Mapping[str, Any]]) -> Summary:
     for row in rows:
         total = totals[row["structure"]]
         total.units += 1
-        for name in ADDED:
-            setattr(total, name, getattr(total, name) + row[name])
-        total.worker_peak_bytes = max(total.worker_peak_bytes, row["worker_peak_bytes"])
+        add_up(total, row, (*ADDED, "worker_peak_bytes"))
         room = FINDINGS_SHOWN - len(summary.findings)
         summary.findings += [finding_of_row(finding) for finding in row["findings"][:room]]
         if row["notes"]:
@@ -108,19 +106,15 @@ def summary_of(rows: Iterable[Mapping[str, Any]]) -> Summary:
 
 def lookups_frame(session: "SparkSession", units: Sequence[Unit], cores: int) -> "DataFrame":
     """Return one row of RESULT_DDL for each unit."""
-    tasks = packed(units, cores)
+    return tasks_frame(session, tasks_of(units, cores), _rows_of, RESULT_DDL)
 
-    def run(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
 
-        found = pa.list_(pa.struct(arrow_fields(FINDING_COLUMNS)))
-        schema = pa.schema([*arrow_fields(RESULT_COLUMNS), pa.field("findings", found)])
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for unit in tasks[number]:
-                    yield pa.RecordBatch.from_pylist([run_unit(unit).row()], schema=schema)
+def _rows_of(units: Iterable[Unit]) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
 
-    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, RESULT_DDL)
+    found = pa.list_(pa.struct(arrow_fields(FINDING_COLUMNS)))
+    schema = pa.schema([*arrow_fields(RESULT_COLUMNS), pa.field("findings", found)])
+    return batches_of((run_unit(unit).row() for unit in units), schema, 1)
 
 
 def lookups_on_spark(
@@ -136,27 +130,10 @@ def lookups_on_spark(
 
     rows = lookups_frame(session, units, cores_of(session))
     if out is not None:
-        return written(session, rows, units, out)
-    kept = rows.persist()
-    try:
+        return _added(written(session, rows, out, "units", len(units)), units)
+    with kept_on_disk(rows) as kept:
         kept.count()  # does all of them in parallel; the rows are brought one part at a time
         return _added(kept, units)
-    finally:
-        kept.unpersist()
-
-
-def written(session: "SparkSession", rows: "DataFrame", units: Sequence[Unit], out: str) -> Summary:
-    """Write the rows as Parquet, and add up what can be read there.
-
-    Raises: ResultsLostError if that is not a row for each unit.
-    """
-    place = place_of(out)
-    rows.write.parquet(place)
-    # Where no file can be read, no schema can be found either: so it is given.
-    summary = _added(session.read.schema(RESULT_DDL).parquet(place), units)
-    found = {total.structure: total.units for total in summary.totals}
-    check_all_read(out, "units", found, Counter(unit.structure for unit in units))
-    return summary
 
 
 def _added(rows: "DataFrame", units: Sequence[Unit]) -> Summary:

@@ -31,8 +31,6 @@ from segproof_spark.lookups.ranges import (
 )
 from segproof_spark.lookups.read_only_files import read_file
 
-__all__ = ["KINDS", "Index", "IndexKind", "draw_index", "index_of_bytes", "read_index"]
-
 FILE_BYTES_MAX = 64 << 20
 """A longer file is no index of Kafka, whose limit is 10 MiB by default."""
 SAMPLES = 320

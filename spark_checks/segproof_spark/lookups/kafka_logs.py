@@ -39,8 +39,6 @@ from segproof_spark.lookups.random_numbers import Draw, Int64Array
 from segproof_spark.lookups.ranges import INT64_MAX, INT64_MIN, Asked, Columns, Ranges, rows_of
 from segproof_spark.lookups.read_only_files import read_file, read_only, shorter
 
-__all__ = ["OFFSET_LAW", "Log", "draw_log", "read_log"]
-
 FLOOR_LAW, OFFSET_LAW, TIME_LAW = "LOG-1", "LOG-6", "LOG-15"
 FLOOR_SHARE = 16
 """For one in so many offsets the log is asked for the segment below it: there is no bulk lookup for

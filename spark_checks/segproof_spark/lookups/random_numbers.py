@@ -12,8 +12,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draw", "Int64Array"]
-
 Int64Array = NDArray[np.int64]
 Chosen = TypeVar("Chosen")
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from segproof_spark.lookups.random_numbers import Draw, Int64Array
 
-__all__ = ["BLOCK", "INT64_MAX", "INT64_MIN", "Asked", "Ranges", "ranges_of_keys", "rows_of"]
-
 BLOCK = 1 << 18
 """So many targets are asked at once: with their answers they take some 10 MiB."""
 INT64_MAX = (1 << 63) - 1

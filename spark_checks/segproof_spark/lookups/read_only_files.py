@@ -10,8 +10,6 @@ from typing import Any, NoReturn, cast
 
 from segproof.files import Files
 
-__all__ = ["read_file", "read_only", "shorter"]
-
 READING = {"path", "size", "pread", "pread_into", "data_ranges", "status", "list_directory"}
 WITHOUT_EFFECT = {"sync", "sync_directory"}
 CHANGING = {

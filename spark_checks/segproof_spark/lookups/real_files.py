@@ -13,8 +13,6 @@ from segproof_spark.arrow_files import files_of, is_url
 from segproof_spark.lookups.comparison import Unit
 from segproof_spark.lookups.structures import LOG, parts_of
 
-__all__ = ["real_units"]
-
 KINDS = {".index": "offset-index", ".timeindex": "time-index"}
 LOG_BYTES = 256 << 20
 """Segments of a log are asked together up to so many bytes."""

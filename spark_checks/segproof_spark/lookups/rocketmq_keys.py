@@ -27,8 +27,6 @@ from segproof_spark.lookups.random_numbers import Draw, Int64Array
 from segproof_spark.lookups.ranges import INT64_MAX, INT64_MIN
 from segproof_spark.lookups.read_only_files import read_file, read_only
 
-__all__ = ["LAW", "KeyIndex", "draw_keys", "hashes_of", "keys_of_hashes", "read_keys"]
-
 LAW = "RMQIDX-31"
 FILE_BYTES_MAX = 64 << 20
 """A larger file is not asked: it is held in memory, and so is what is known of it."""

@@ -15,8 +15,7 @@ from segproof_spark.lookups import kafka_indexes, kafka_logs, rocketmq_keys
 from segproof_spark.lookups.comparison import Comparison, Question, Unit
 from segproof_spark.lookups.random_numbers import Draw
 from segproof_spark.result_rows import peak_bytes
-
-__all__ = ["LOG", "STRUCTURES", "Structure", "drawn_units", "packed", "parts_of", "run_unit"]
+from segproof_spark.tasks import dearest_first, packed
 
 LOG = "partition-log"
 TASK_SECONDS = 8.0
@@ -126,19 +125,11 @@ def drawn_units(
     return units
 
 
-def packed(units: Sequence[Unit], cores: int) -> list[list[Unit]]:
+def tasks_of(units: Sequence[Unit], cores: int) -> list[list[Unit]]:
     """Return the units in tasks of some seconds each, the dearest task first."""
     size = min(TASK_SECONDS, max(sum(map(_seconds, units)) / (4 * cores), 0.5))
-    tasks: list[list[Unit]] = []
-    costs: list[float] = []
-    for unit in sorted(units, key=_seconds, reverse=True):
-        if not tasks or costs[-1] + _seconds(unit) > size:
-            tasks.append([])
-            costs.append(0.0)
-        tasks[-1].append(unit)
-        costs[-1] += _seconds(unit)
-    order = sorted(range(len(tasks)), key=costs.__getitem__, reverse=True)
-    return [tasks[number] for number in order]
+    dearest = sorted(units, key=_seconds, reverse=True)
+    return dearest_first(packed(((_seconds(unit), unit) for unit in dearest), size))
 
 
 def _seconds(unit: Unit) -> float:

@@ -4,9 +4,6 @@
 A history of a partition's log takes some ten times as long as one of an index, so tasks of equally
 many histories would leave cores idle. What a history takes is estimated from `COSTS_US`; the
 dearest tasks come first, and the small ones fill the end.
-
-The tasks are a range of numbers, one in each partition, and a function that makes a number into
-its histories: that works on Spark Connect too, and nothing is shuffled.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from segproof_harness.histories.workloads import check_weights, weights_for
 from segproof_harness.structures.structure import structure_named
+from segproof_spark.tasks import batches_of, dearest_first, tasks_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COSTS_US", "HISTORY_DDL", "Seeds", "Task", "histories_frame", "planned", "shared"]
 
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]
 """The seeds of every structure, or those of each by its name; ranges travel as their bounds."""
@@ -99,8 +96,7 @@ def histories_frame(
     from segproof_spark.session import cores_of
 
     tasks = planned(structures, profile, seeds, length, weights, cores_of(session))
-    numbers = session.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(_Histories(tasks), HISTORY_DDL)
+    return tasks_frame(session, tasks, histories_of, HISTORY_DDL)
 
 
 def planned(
@@ -116,7 +112,7 @@ def planned(
         Task(
             name,
             profile,
-            seeds[name] if isinstance(seeds, Mapping) else seeds,
+            seeds_of(name, seeds),
             length,
             _weights_of(name, weights),
         )
@@ -124,8 +120,13 @@ def planned(
     ]
     total = sum(one.seconds for one in whole)
     seconds = min(TASK_SECONDS, total / (TASKS_PER_CORE_MIN * cores))
-    tasks = [part for one in whole for part in _cut(one, seconds)]
-    return tuple(sorted(tasks, key=lambda one: one.seconds, reverse=True))
+    parts = (part for one in whole for part in _cut(one, seconds))
+    return tuple(dearest_first((part.seconds, part) for part in parts))
+
+
+def seeds_of(structure: str, seeds: Seeds) -> Sequence[int]:
+    """Return the seeds of a structure."""
+    return seeds[structure] if isinstance(seeds, Mapping) else seeds
 
 
 def shared(structures: Sequence[str], total: int, first_seed: int = 0) -> dict[str, range]:
@@ -165,27 +166,17 @@ def _cut(task: Task, seconds: float) -> Iterator[Task]:
         yield Task(task.structure, task.profile, seeds, task.length, task.weights)
 
 
-class _Histories:
-    """Makes the number of a task into its histories."""
+def histories_of(task: Task) -> "Iterator[pa.RecordBatch]":
+    """Yield the histories of a task, in batches."""
+    import pyarrow as pa
 
-    def __init__(self, tasks: tuple[Task, ...]) -> None:
-        self._tasks = tasks
-
-    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-
-        schema = pa.schema(
-            [
-                pa.field("structure", pa.string()),
-                pa.field("profile", pa.string()),
-                pa.field("seed", pa.int64()),
-                pa.field("length", pa.int32()),
-                pa.field("weights", pa.map_(pa.string(), pa.int32())),
-            ]
-        )
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                rows = list(self._tasks[number].rows())
-                for start in range(0, len(rows), ROWS_A_BATCH):
-                    part = rows[start : start + ROWS_A_BATCH]
-                    yield pa.RecordBatch.from_pylist(part, schema=schema)
+    schema = pa.schema(
+        [
+            pa.field("structure", pa.string()),
+            pa.field("profile", pa.string()),
+            pa.field("seed", pa.int64()),
+            pa.field("length", pa.int32()),
+            pa.field("weights", pa.map_(pa.string(), pa.int32())),
+        ]
+    )
+    return batches_of(task.rows(), schema, ROWS_A_BATCH)

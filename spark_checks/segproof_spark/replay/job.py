@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from segproof_spark.replay.histories import Seeds, histories_frame
+from segproof_spark.replay.histories import Seeds, histories_frame, seeds_of
 from segproof_spark.replay.summary import FINDINGS_MAX, Summary, summary
 from segproof_spark.result_rows import (
     FINDING_COLUMNS,
     FINDING_STRUCT,
     arrow_fields,
-    check_all_read,
     ddl,
     finding_row,
+    kept_on_disk,
     peak_bytes,
-    place_of,
+    written,
 )
+from segproof_spark.tasks import batches_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from segproof_harness.histories.compare import Comparison
 
-__all__ = ["RESULT_DDL", "Runner", "replay_frame", "replay_on_spark", "written"]
 
 RESULT_COLUMNS = {
     "structure": "string",
@@ -74,18 +74,8 @@ class Runner:
 
     def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         """Yield the results of the histories, in bounded batches."""
-        import pyarrow as pa
-
-        schema = _schema()
-        rows: list[dict[str, Any]] = []
-        for batch in batches:
-            for history in batch.to_pylist():
-                rows.append(self.result_of(history))
-                if len(rows) >= ROWS_A_BATCH:
-                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
-                    rows = []
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        rows = (self.result_of(history) for batch in batches for history in batch.to_pylist())
+        return batches_of(rows, _schema(), ROWS_A_BATCH)
 
     def result_of(self, history: Mapping[str, Any]) -> dict[str, Any]:
         """Run one history, and return its row of results."""
@@ -170,32 +160,7 @@ def replay_on_spark(
     histories = histories_frame(session, structures, profile, seeds, length, weights)
     results = replay_frame(histories, subjects)
     if out is not None:
-        return summary(written(session, results, out), findings_max)
-    from pyspark import StorageLevel
-
-    kept = results.persist(StorageLevel.DISK_ONLY)
-    try:
+        count = sum(len(seeds_of(name, seeds)) for name in structures)
+        return summary(written(session, results, out, "histories", count), findings_max)
+    with kept_on_disk(results) as kept:
         return summary(kept, findings_max)
-    finally:
-        kept.unpersist()
-
-
-def written(session: "SparkSession", results: "DataFrame", out: str) -> "DataFrame":
-    """Write rows of results as Parquet, and return what can be read there.
-
-    Raises: ResultsLostError if that is not what was counted while it was written.
-    """
-    from pyspark.sql import Observation, functions
-
-    counted = Observation("replay")
-    sums = {
-        "histories": functions.count(functions.lit(1)),
-        "operations": functions.sum("operations"),
-    }
-    place = place_of(out)
-    observed = results.observe(counted, *(each.alias(name) for name, each in sums.items()))
-    observed.write.parquet(place)
-    read = session.read.parquet(place)
-    found = read.agg(*(each.alias(name) for name, each in sums.items())).collect()[0].asDict()
-    check_all_read(out, "histories", found, counted.get)
-    return read

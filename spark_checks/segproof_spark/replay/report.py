@@ -2,22 +2,9 @@
 """Read back what a replay has written as Parquet, with pyarrow alone: no Spark, no Java."""
 
 import posixpath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from segproof_spark.replay.summary import (
-    FIGURES,
-    FINDINGS_MAX,
-    HISTORY,
-    OPERATION,
-    STATE,
-    Figures,
-    Summary,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["NoResultsError", "is_finished", "report"]
+from segproof_spark.replay.summary import FIGURES, FINDINGS_MAX, Summary
 
 ROWS_A_BATCH = 10_000
 
@@ -37,7 +24,7 @@ def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
     columns = ["structure", "profile", *FIGURES[1:], "by_operation", "sometimes"]
     try:
         for batch in _dataset(place).to_batches(columns=columns, batch_size=ROWS_A_BATCH):
-            _add(total, batch)
+            total.add_batch(batch)
             lists = batch.column("findings").to_pylist() if total.findings_cut else ()
             total.add_findings((one for each in lists for one in each), findings_max)
     except (OSError, pa.ArrowException) as error:
@@ -86,49 +73,3 @@ def _dataset(place: str) -> Any:
     if missing:
         raise NoResultsError(f"{place}: not of `spark replay`: no column {min(missing)!r}")
     return read
-
-
-def _add(total: Summary, batch: "pa.RecordBatch") -> None:
-    """Add the rows of a batch, kind by kind."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    ones = pa.array([1] * batch.num_rows, pa.int64())
-    whole = {name: batch.column(name) for name in FIGURES[1:]}
-    whole |= {"histories": ones, "findings": compute.list_value_length(batch.column("findings"))}
-    names = pa.array([""] * batch.num_rows)
-    _add_kind(total, HISTORY, batch, None, names, whole)
-
-    listed = batch.column("by_operation")
-    flat, parents = compute.list_flatten(listed), compute.list_parent_indices(listed)
-    figures = {name: flat.field(name) for name in FIGURES if flat.type.get_field_index(name) >= 0}
-    figures["histories"] = pa.array([1] * len(flat), pa.int64())
-    _add_kind(total, OPERATION, batch, parents, flat.field("operation"), figures)
-
-    entry = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.int64())])
-    listed = batch.column("sometimes").cast(pa.list_(entry))
-    flat, parents = compute.list_flatten(listed), compute.list_parent_indices(listed)
-    _add_kind(total, STATE, batch, parents, flat.field("key"), {"histories": flat.field("value")})
-
-
-def _add_kind(
-    total: Summary,
-    kind: str,
-    batch: "pa.RecordBatch",
-    parents: "pa.Array | None",
-    names: "pa.Array",
-    figures: "dict[str, pa.Array]",
-) -> None:
-    """Add the sums of one kind; `parents` tells to which row of the batch each figure belongs."""
-    import pyarrow as pa
-
-    places = {name: batch.column(name) for name in ("structure", "profile")}
-    if parents is not None:
-        places = {name: column.take(parents) for name, column in places.items()}
-    keys = [*places, "name"]
-    peak = "worker_peak_bytes"
-    added = [(name, "max" if name == peak else "sum") for name in figures]
-    grouped = pa.table({**places, "name": names, **figures}).group_by(keys).aggregate(added)
-    for row in grouped.to_pylist():
-        known = {name: row[f"{name}_{how}"] for name, how in added}
-        total.add(row["structure"], row["profile"], kind, row["name"], Figures(**known))

@@ -5,16 +5,17 @@ The rows of results are added up where they are, on the cluster or batch by batc
 driver sees the sums only, and at most so many findings.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from segproof_spark.result_rows import finding_of_row
+from segproof_spark.result_rows import add_up, arrow_fields, ddl, finding_of_row
+from segproof_spark.tasks import batches_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["FINDINGS_MAX", "Figures", "Summary", "summary"]
 
 FINDINGS_MAX = 100
 """Findings that are brought to the driver; the others are counted."""
@@ -40,30 +41,28 @@ class Figures:
 
     def add(self, other: "Figures") -> None:
         """Add another sum."""
-        self.histories += other.histories
-        self.operations += other.operations
-        self.answers_compared += other.answers_compared
-        self.images_compared += other.images_compared
-        self.bytes_compared += other.bytes_compared
-        self.findings += other.findings
-        self.seconds += other.seconds
-        self.worker_peak_bytes = max(self.worker_peak_bytes, other.worker_peak_bytes)
+        add_up(self, asdict(other), FIGURES)
 
 
 FIGURES = tuple(item.name for item in fields(Figures))
+PEAK = "worker_peak_bytes"
+Key = tuple[str, str, str, str]
+KEYS = ("structure", "profile", "kind", "name")
+SUM_COLUMNS = {
+    **dict.fromkeys(KEYS, "string"),
+    **dict.fromkeys(FIGURES, "bigint"),
+    "seconds": "double",
+}
+"""A row for each sum of a task."""
+SUMS_A_BATCH = 1000
 
 
 @dataclass(slots=True)
 class Summary:
     """What a replay compared and found."""
 
-    total: Figures = field(default_factory=Figures)
-    by_structure: dict[tuple[str, str], Figures] = field(default_factory=dict)
-    """By structure and profile."""
-    by_operation: dict[tuple[str, str, str], Figures] = field(default_factory=dict)
-    """By structure, profile and operation; the opening is the operation `open`."""
-    states: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
-    """By structure and profile: how often each state was reached."""
+    sums: dict[Key, Figures] = field(default_factory=dict)
+    """By structure, profile, kind and name; the opening is the operation `open`."""
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -72,35 +71,81 @@ class Summary:
         return self.total.findings - len(self.findings)
 
     @property
-    def histories(self) -> int:
-        """Histories that were run."""
-        return self.total.histories
+    def total(self) -> Figures:
+        """All histories together."""
+        whole = Figures()
+        for figures in self.by_structure.values():
+            whole.add(figures)
+        return whole
 
     @property
-    def operations(self) -> int:
-        """Operations in them."""
-        return self.total.operations
+    def by_structure(self) -> dict[tuple[str, str], Figures]:
+        """Whole histories by structure and profile."""
+        return {key[:2]: figures for key, figures in self.sums.items() if key[2] == HISTORY}
 
     @property
-    def answers_compared(self) -> int:
-        """Answers and accessors compared."""
-        return self.total.answers_compared
+    def by_operation(self) -> dict[tuple[str, str, str], Figures]:
+        """By structure, profile and operation."""
+        named = ((key, figures) for key, figures in self.sums.items() if key[2] == OPERATION)
+        return {(key[0], key[1], key[3]): figures for key, figures in named}
 
     @property
-    def bytes_compared(self) -> int:
-        """Bytes of files compared."""
-        return self.total.bytes_compared
+    def states(self) -> dict[tuple[str, str], dict[str, int]]:
+        """By structure and profile: how often each state was reached."""
+        found: dict[tuple[str, str], dict[str, int]] = {}
+        for (structure, profile, kind, name), figures in self.sums.items():
+            if kind == STATE:
+                found.setdefault((structure, profile), {})[name] = figures.histories
+        return found
 
-    def add(self, structure: str, profile: str, kind: str, name: str, figures: Figures) -> None:
+    def add(self, key: Key, figures: Figures) -> None:
         """Add a sum of one kind: `history`, `operation` or `state`."""
-        if kind == HISTORY:
-            self.total.add(figures)
-            self.by_structure.setdefault((structure, profile), Figures()).add(figures)
-        elif kind == OPERATION:
-            self.by_operation.setdefault((structure, profile, name), Figures()).add(figures)
-        else:
-            reached = self.states.setdefault((structure, profile), {})
-            reached[name] = reached.get(name, 0) + figures.histories
+        self.sums.setdefault(key, Figures()).add(figures)
+
+    def add_batch(self, batch: "pa.RecordBatch") -> None:
+        """Add the histories, operations and states of rows of results."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        ones = pa.array([1] * batch.num_rows, pa.int64())
+        whole = {name: batch.column(name) for name in FIGURES[1:]}
+        counts = compute.list_value_length(batch.column("findings"))
+        whole |= {"histories": ones, "findings": counts}
+        self._add_kind(HISTORY, batch, None, pa.array([""] * batch.num_rows), whole)
+
+        listed = batch.column("by_operation")
+        flat, parents = compute.list_flatten(listed), compute.list_parent_indices(listed)
+        known = [name for name in FIGURES if flat.type.get_field_index(name) >= 0]
+        figures = {name: flat.field(name) for name in known}
+        figures["histories"] = pa.array([1] * len(flat), pa.int64())
+        self._add_kind(OPERATION, batch, parents, flat.field("operation"), figures)
+
+        entry = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.int64())])
+        listed = batch.column("sometimes").cast(pa.list_(entry))
+        flat, parents = compute.list_flatten(listed), compute.list_parent_indices(listed)
+        reached = {"histories": flat.field("value")}
+        self._add_kind(STATE, batch, parents, flat.field("key"), reached)
+
+    def _add_kind(
+        self,
+        kind: str,
+        batch: "pa.RecordBatch",
+        parents: "pa.Array | None",
+        names: "pa.Array",
+        figures: "dict[str, pa.Array]",
+    ) -> None:
+        """Add the sums of a kind; `parents` tells to which row of the batch a figure belongs."""
+        import pyarrow as pa
+
+        places = {name: batch.column(name) for name in ("structure", "profile")}
+        if parents is not None:
+            places = {name: column.take(parents) for name, column in places.items()}
+        keys = [*places, "name"]
+        added = [(name, "max" if name == PEAK else "sum") for name in figures]
+        grouped = pa.table({**places, "name": names, **figures}).group_by(keys).aggregate(added)
+        for row in grouped.to_pylist():
+            known = {name: row[f"{name}_{how}"] for name, how in added}
+            self.add((row["structure"], row["profile"], kind, row["name"]), Figures(**known))
 
     def add_findings(self, rows: Iterable[Mapping[str, Any]], findings_max: int) -> None:
         """Add findings given as rows, until there are enough."""
@@ -141,10 +186,16 @@ def summary(results: "DataFrame", findings_max: int = FINDINGS_MAX) -> Summary:
 
     They are read twice, once for the sums and once for the findings, if there are any.
     """
+    from pyspark.sql import functions
+
+    added = [
+        (functions.max if name == PEAK else functions.sum)(name).alias(name) for name in FIGURES
+    ]
+    sums = results.mapInArrow(_sums_of, ddl(SUM_COLUMNS)).groupBy(*KEYS).agg(*added)
     total = Summary()
-    for row in _sums(results).collect():
+    for row in sums.collect():
         figures = Figures(**{name: row[name] for name in FIGURES})
-        total.add(row["structure"], row["profile"], row["kind"], row["name"], figures)
+        total.add((row["structure"], row["profile"], row["kind"], row["name"]), figures)
     if total.total.findings:
         red = results.filter("size(findings) > 0").limit(findings_max).select("findings")
         for row in red.collect():
@@ -152,30 +203,12 @@ def summary(results: "DataFrame", findings_max: int = FINDINGS_MAX) -> Summary:
     return total
 
 
-def _sums(results: "DataFrame") -> "DataFrame":
-    """Return the sums of all kinds, in one pass over the results."""
-    from pyspark.sql import functions
+def _sums_of(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield the sums of the results of one task."""
+    import pyarrow as pa
 
-    history = {name: name for name in FIGURES}
-    history |= {"histories": "1L", "findings": "CAST(size(findings) AS BIGINT)"}
-    operation = {name: f"one.{name}" for name in FIGURES}
-    operation |= {"histories": "1L", "images_compared": "0L", "bytes_compared": "0L"}
-    operation |= {"worker_peak_bytes": "0L"}
-    state = dict.fromkeys(FIGURES, "0L") | {"histories": "one.value", "seconds": "0D"}
-    parts = (
-        f"array({_struct(HISTORY, repr(''), history)})",
-        f"transform(by_operation, one -> {_struct(OPERATION, 'one.operation', operation)})",
-        f"transform(map_entries(sometimes), one -> {_struct(STATE, 'one.key', state)})",
-    )
-    long = results.selectExpr("structure", "profile", f"inline(concat({', '.join(parts)}))")
-    added = [
-        (functions.max if name == "worker_peak_bytes" else functions.sum)(name).alias(name)
-        for name in FIGURES
-    ]
-    return long.groupBy("structure", "profile", "kind", "name").agg(*added)
-
-
-def _struct(kind: str, name: str, figures: Mapping[str, str]) -> str:
-    """Return SQL for one sum that is made of a row."""
-    columns = {"kind": repr(kind), "name": name, **figures}
-    return f"named_struct({', '.join(f'{key!r}, {value}' for key, value in columns.items())})"
+    total = Summary()
+    for batch in batches:
+        total.add_batch(batch)
+    rows = (dict(zip(KEYS, key, strict=True)) | asdict(one) for key, one in total.sums.items())
+    return batches_of(rows, pa.schema(arrow_fields(SUM_COLUMNS)), SUMS_A_BATCH)

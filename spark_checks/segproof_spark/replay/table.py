@@ -9,8 +9,6 @@ from segproof_harness.reports.text import printable
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 from segproof_spark.replay.summary import Summary
 
-__all__ = ["write_rows", "write_table"]
-
 HEAD = (
     "structure",
     "profile",

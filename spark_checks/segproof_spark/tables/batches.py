@@ -17,8 +17,6 @@ from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
 from segproof_spark.tables.options import Request
 
-__all__ = ["batches", "one_by_one"]
-
 
 def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     """Yield the batches of a log.

@@ -13,8 +13,6 @@ from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
 
-__all__ = ["HEADERS_TYPE", "arrow_schema", "batch_of", "merged", "names_of", "slices_of"]
-
 MERGED_ROWS = 16_384
 MERGED_BYTES = 4 << 20
 

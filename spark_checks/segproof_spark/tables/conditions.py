@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from segproof_spark.tables.schemas import Table
 
-__all__ = ["Condition", "conditions_of", "passing"]
-
 
 class Condition(NamedTuple):
     """One condition on one column."""

@@ -22,8 +22,6 @@ from segproof_harness.reading.store_file_rows import files_of as store_files
 from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
 
-__all__ = ["Unit", "is_foreign", "units_below"]
-
 LEVELS_MAX = 16
 _STORE_FOLDERS = frozenset({"commitlog", "consumequeue"})
 _UNNAMED = re.compile(r"\.(deleted|cleaned|swap)$")

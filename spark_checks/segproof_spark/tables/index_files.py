@@ -26,8 +26,6 @@ from segproof_spark.tables.columns import batch_of
 from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.options import Request
 
-__all__ = ["ABORTED_BYTES", "aborted_transactions", "index_entries", "whole_entries"]
-
 ABORTED_BYTES: Final = 34
 
 

@@ -28,15 +28,6 @@ from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
 
-__all__ = [
-    "Headers",
-    "LogReader",
-    "is_too_old",
-    "opened",
-    "refuse_left_over",
-    "start_position",
-]
-
 
 class Headers(NamedTuple):
     """Some batches in file order."""

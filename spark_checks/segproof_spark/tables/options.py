@@ -14,8 +14,6 @@ from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof_spark.tables.conditions import Condition, conditions_of
 from segproof_spark.tables.schemas import OPTIONS, TABLES, Column, Table
 
-__all__ = ["Filters", "Range", "Request", "request_of", "table_of"]
-
 TASK_BYTES: Final = 128 << 20
 ON_DAMAGE: Final = ("stop", "fail")
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1

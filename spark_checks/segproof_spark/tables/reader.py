@@ -17,8 +17,7 @@ from segproof_harness.cli.common import reason_of
 from segproof_spark.tables.conditions import passing
 from segproof_spark.tables.files_below import Unit, is_foreign, units_below
 from segproof_spark.tables.options import Request
-
-__all__ = ["DamagedFileError", "FilesTask", "PushingTableReader", "TableReader", "places_of"]
+from segproof_spark.tasks import packed
 
 FILE_BYTES: Final = 256 << 10
 """What opening a file costs, in bytes read meanwhile: many small files are shared out too."""
@@ -54,20 +53,12 @@ class TableReader(DataSourceReader):
 
         Raises: OSError for a path that cannot be read; ValueError if all are files of other kinds.
         """
-        tasks: list[InputPartition] = []
-        units: list[tuple[int, Unit]] = []
-        taken = 0
-        for number, unit in self._units():
-            cost = unit.size_bytes + FILE_BYTES
-            if units and taken + cost > self.request.task_bytes:
-                tasks.append(FilesTask(tuple(units)))
-                units, taken = [], 0
-            units.append((number, unit))
-            taken += cost
-        if not units and all(is_foreign(path, self.request, files) for files, path in self.places):
+        priced = ((one[1].size_bytes + FILE_BYTES, one) for one in self._units())
+        tasks = [FilesTask(tuple(units)) for _, units in packed(priced, self.request.task_bytes)]
+        if not tasks and all(is_foreign(path, self.request, files) for files, path in self.places):
             path, table = self.places[0][1], self.request.table
             raise ValueError(f"segproof: option path: {path} is no file of table {table}")
-        return [*tasks, FilesTask(tuple(units))]
+        return tasks or [FilesTask()]
 
     def _units(self) -> Iterator[tuple[int, Unit]]:
         seen: set[str] = set()

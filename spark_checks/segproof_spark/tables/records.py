@@ -29,8 +29,6 @@ from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
 from segproof_spark.tables.options import Request
 
-__all__ = ["records"]
-
 ROWS_AT_ONCE = 1 << 15
 BYTES_AT_ONCE = 4 << 20
 """So many rows or bytes of several batches share one batch of Arrow's."""

@@ -24,8 +24,6 @@ from segproof_spark.tables.columns import batch_of
 from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.options import Request
 
-__all__ = ["rocketmq_entries"]
-
 PIECE_ENTRIES = 1 << 16
 
 

@@ -13,8 +13,6 @@ from typing import Final
 
 from segproof_spark.result_rows import FINDING_COLUMNS
 
-__all__ = ["OPTIONS", "TABLES", "Column", "Option", "Table", "ddl_of"]
-
 HEADERS: Final = "array<struct<key: string, value: binary>>"
 
 

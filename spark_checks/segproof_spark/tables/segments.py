@@ -20,8 +20,6 @@ from segproof_spark.tables.index_files import ABORTED_BYTES, whole_entries
 from segproof_spark.tables.logs import Headers, LogReader, opened
 from segproof_spark.tables.options import Request
 
-__all__ = ["segments"]
-
 LENGTHS = {
     ".log": "log_bytes",
     ".index": "offset_index_bytes",

@@ -41,7 +41,6 @@ from segproof_spark.result_rows import FINDING_FIELDS
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Checkpoint", "CheckpointError", "Kept", "Mark", "open_checkpoint"]
 
 FORMAT = 2
 DIGEST_BYTES = 64 << 10

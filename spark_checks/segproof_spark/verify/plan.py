@@ -22,19 +22,7 @@ from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.split_logs import cuts_of, log_state
 from segproof_spark.arrow_files import files_of
-
-__all__ = [
-    "Known",
-    "Plan",
-    "PieceUnit",
-    "SegmentUnit",
-    "Unit",
-    "WholeUnit",
-    "make_plan",
-    "open_place",
-    "partition_of",
-    "units_of",
-]
+from segproof_spark.tasks import dearest_first, packed
 
 TASK_BYTES_MIN = 64 << 20
 TASK_BYTES_MAX = 1 << 30
@@ -135,7 +123,8 @@ def make_plan(
             units += _units_of(place, work, task_bytes, plan)
         else:
             units.append((_cost(work), WholeUnit(place, work)))
-    plan.tasks = _packed(units, task_bytes)
+    tasks = ((cost, _as_bytes(taken)) for cost, taken in packed(units, task_bytes))
+    plan.tasks = dearest_first(tasks)
     return plan
 
 
@@ -192,23 +181,6 @@ def _pieces_of(segment: Segment, task_bytes: int, files: Files) -> list[tuple[in
     if not cuts:
         return []
     return list(zip([0, *cuts], [*cuts, state.size_bytes], strict=True))
-
-
-def _packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[bytes]:
-    """Pack units, in their order, into tasks of about `task_bytes`; return the dearest first."""
-    tasks: list[tuple[int, bytes]] = []
-    taken: list[Unit] = []
-    cost = 0
-    for own, unit in units:
-        if taken and cost + own > task_bytes:
-            tasks.append((cost, _as_bytes(taken)))
-            taken, cost = [], 0
-        taken.append(unit)
-        cost += own
-    if taken:
-        tasks.append((cost, _as_bytes(taken)))
-    tasks.sort(key=lambda task: task[0], reverse=True)
-    return [task for _, task in tasks]
 
 
 def _as_bytes(described: object) -> bytes:

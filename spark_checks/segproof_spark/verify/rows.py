@@ -22,20 +22,6 @@ from segproof_spark.result_rows import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "CARRY",
-    "KEYS",
-    "LOG_BATCHES",
-    "LOG_END",
-    "LOG_STATE",
-    "ROW_DDL",
-    "Row",
-    "batches_of_rows",
-    "chunked",
-    "finding",
-    "rows_of_batches",
-    "task_row",
-]
 
 CARRY, LOG_STATE, LOG_BATCHES, LOG_END = "carry", "log state", "log batches", "log end"
 FINDING, TASK = "finding", "task"

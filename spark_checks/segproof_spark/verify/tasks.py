@@ -59,9 +59,6 @@ from segproof_spark.verify.rows import (
     task_row,
 )
 
-__all__ = ["Verifying", "with_command"]
-
-
 STRUCTURE = "partition-log"
 
 

@@ -7,8 +7,8 @@ Mirrors: model/segproof_model/kafka/broker/leader_epoch_cache.py, impl/segproof/
 """
 
 from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind
+from segproof_model.kafka.broker.checkpoint_file import EpochEntry
 from segproof_model.kafka.broker.leader_epoch_cache import (
-    EpochEntry,
     LeaderEpochFileCache,
     without_end,
     without_start,

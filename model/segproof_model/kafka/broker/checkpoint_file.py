@@ -16,19 +16,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from segproof_model.language.files import Files
+from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
-
-__all__ = [
-    "CheckpointFile",
-    "EpochEntry",
-    "LeaderEpochCheckpointFile",
-    "OffsetCheckpointFile",
-    "TopicPartitionOffset",
-    "fields_of",
-    "lines_of",
-    "parsed_int",
-]
 
 VERSION = 0
 
@@ -167,24 +157,3 @@ def fields_of(line: str) -> list[str]:
     while fields and not fields[-1] and line:
         fields.pop()
     return fields
-
-
-def parsed_int(text: str, bits: int) -> int | None:
-    """Return the number, as Java parses one of so many bits, or None.
-
-    A sign may stand before the digits, which may be those of any script below U+10000.
-
-    >>> parsed_int("+07", 32), parsed_int("2147483648", 32), parsed_int(" 1", 32)
-    (7, None, None)
-    """
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal() or max(digits) > "\uffff":
-        return None
-    value = 0
-    for digit in digits:
-        value = value * 10 + int(digit)
-        if value > 2 ** (bits - 1):
-            return None
-    if text[0] == "-":
-        return -value
-    return value if value < 2 ** (bits - 1) else None

@@ -18,8 +18,6 @@ from segproof_model.kafka.format.segment_names import offset_of_name, segment_fi
 from segproof_model.language.integers import INT64_MAX, INT64_MIN
 from segproof_model.language.states import Refused, Released
 
-__all__ = ["CLEANED", "DELETED", "INDEXES", "LOG", "SWAP", "CrashRemains"]
-
 LOG, DELETED, CLEANED, SWAP = ".log", ".deleted", ".cleaned", ".swap"
 INDEXES = (".index", ".timeindex", ".txnindex")
 KEPT_CHECKPOINT = ".checkpoint.deleted"

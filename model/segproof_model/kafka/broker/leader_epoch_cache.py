@@ -17,8 +17,6 @@ from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["UNDEFINED", "EpochEntry", "LeaderEpochFileCache", "without_end", "without_start"]
-
 UNDEFINED = (-1, -1)
 Entries = tuple[EpochEntry, ...]
 

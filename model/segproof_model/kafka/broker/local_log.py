@@ -22,8 +22,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["DELETED_SUFFIX", "LocalLog", "PendingDeletion"]
-
 DELETED_SUFFIX = ".deleted"
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 

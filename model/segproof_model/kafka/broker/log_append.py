@@ -14,21 +14,16 @@ from segproof_model.kafka.broker.log_validator import (
     LogAppendInfo,
     LogValidator,
 )
-from segproof_model.kafka.broker.producer_append_info import (
-    AppendOrigin,
-    CompletedTxn,
-    ProducerAppendInfo,
-)
+from segproof_model.kafka.broker.producer_append_info import AppendOrigin, ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import BatchMetadata
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.log_segment import LogSegment, RollParams
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Released, refuse
-
-__all__ = ["LogAppend"]
 
 NAMED_OFFSETS = 10
 """How many offsets the error of an append below the log's end names."""

@@ -21,8 +21,6 @@ from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse
 
-__all__ = ["LogLoader", "SegmentOverflow", "recovered"]
-
 
 class SegmentOverflow(Refused):
     """A segment that is recovered holds offsets too far from its base."""

@@ -23,8 +23,6 @@ from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, State, refuse
 
-__all__ = ["LogManager"]
-
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

@@ -13,8 +13,6 @@ from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.language.states import State
 
-__all__ = ["LogParts"]
-
 EPOCH_FILE = "leader-epoch-checkpoint"
 
 

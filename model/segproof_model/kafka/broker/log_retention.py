@@ -13,8 +13,6 @@ from segproof_model.kafka.broker.log_steps import LogSteps
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.language.states import Released
 
-__all__ = ["LogRetention"]
-
 Condition = Callable[[LogSegment, LogSegment | None], bool]
 
 

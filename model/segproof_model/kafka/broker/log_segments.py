@@ -13,8 +13,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["LogSegments"]
-
 
 class LogSegments(State):
     """A set of segments with different base offsets.

@@ -15,8 +15,6 @@ from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["LogSteps"]
-
 
 class LogSteps(LogParts):
     """A log as the classes of its larger operations see it."""

@@ -25,8 +25,6 @@ from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes, i
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
 
-__all__ = ["UNKNOWN_OFFSET", "AppendAnalysis", "LogAppendInfo", "LogValidator", "ValidationResult"]
-
 UNKNOWN_OFFSET = -1
 CURRENT_MAGIC = 2
 

@@ -15,8 +15,6 @@ from segproof_model.kafka.format.record_batch import RecordBatch, Time
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.states import Released
 
-__all__ = ["OffsetByTime"]
-
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 NO_TIMESTAMP = -1
 

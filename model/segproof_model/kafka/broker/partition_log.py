@@ -29,8 +29,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["PartitionLog"]
-
 
 class PartitionLog(LogSteps):
     """A log.

@@ -13,11 +13,11 @@ from segproof_model.kafka.broker import (
     read_bounds,
 )
 from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL, LATEST
-from segproof_model.kafka.broker.producer_append_info import CompletedTxn
 from segproof_model.kafka.format import segment_recovery
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof_model.kafka.format.record_file import TimestampAndOffset
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind

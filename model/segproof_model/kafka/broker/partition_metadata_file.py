@@ -12,12 +12,11 @@ import base64
 import re
 from typing import ClassVar, NamedTuple
 
-from segproof_model.kafka.broker.checkpoint_file import lines_of, parsed_int
+from segproof_model.kafka.broker.checkpoint_file import lines_of
 from segproof_model.language.files import Files
+from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
-
-__all__ = ["PartitionMetadata", "PartitionMetadataFile"]
 
 VERSION = 0
 ZERO = bytes(16)

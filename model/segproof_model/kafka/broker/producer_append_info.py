@@ -28,8 +28,6 @@ from segproof_model.language.integers import INT32_MAX, wrap32
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["AppendOrigin", "CompletedTxn", "ProducerAppendInfo", "TxnMetadata", "is_in_sequence"]
-
 AppendOrigin = Literal["replication", "client", "coordinator"]
 NO_TRANSACTION_VERSION = -1
 LARGEST_EPOCH = 2**15 - 1

@@ -16,8 +16,6 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.states import Released
 
-__all__ = ["ProducerRebuild"]
-
 
 class ProducerRebuild(Released):
     """What builds a producer state: the log's own, or one that a recovery begins with."""

@@ -4,10 +4,7 @@
 from collections.abc import Collection, Mapping
 
 from segproof_model.kafka.broker import producer_append_info, producer_state
-from segproof_model.kafka.broker.producer_append_info import (
-    CompletedTxn,
-    is_in_sequence,
-)
+from segproof_model.kafka.broker.producer_append_info import is_in_sequence
 from segproof_model.kafka.broker.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
@@ -17,6 +14,7 @@ from segproof_model.kafka.broker.producer_snapshot import (
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.record import NO_SEQUENCE, EndTransactionMarker, Record
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind

@@ -21,17 +21,6 @@ from segproof_model.language.integers import int32_at, int32_bytes, int64_at, in
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = [
-    "NO_PRODUCER_EPOCH",
-    "BatchMetadata",
-    "ProducerStateEntry",
-    "read_batch_metadata",
-    "read_entry",
-    "read_snapshot",
-    "stored_entries",
-    "write_snapshot",
-]
-
 NO_PRODUCER_EPOCH = -1
 MAX_BATCHES = 5
 VERSION, HEADER_BYTES, ENTRY_BYTES = 1, 10, 46

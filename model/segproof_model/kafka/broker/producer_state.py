@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 
 from segproof_model.kafka.broker.producer_append_info import (
     AppendOrigin,
-    CompletedTxn,
     ProducerAppendInfo,
     TxnMetadata,
 )
@@ -21,11 +20,10 @@ from segproof_model.kafka.broker.producer_snapshot import (
 )
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, State, refuse
-
-__all__ = ["ProducerStateManager"]
 
 NO_PRODUCER_ID = -1
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000

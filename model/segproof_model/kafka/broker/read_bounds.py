@@ -13,8 +13,6 @@ from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
 
-__all__ = ["Isolation", "ReadBounds"]
-
 Isolation = Literal["log_end", "high_watermark", "txn_committed"]
 
 

@@ -18,8 +18,6 @@ from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
 
-__all__ = ["SegmentReplacing"]
-
 
 class SegmentReplacing(Released):
     """What replaces segments of a log."""

@@ -12,8 +12,6 @@ from segproof_model.kafka.format.abstract_index import AbstractIndex
 from segproof_model.language.files import Files
 from segproof_model.language.states import State
 
-__all__ = ["LazyIndex"]
-
 AnIndex = TypeVar("AnIndex", bound=AbstractIndex)
 
 

@@ -11,8 +11,6 @@ from typing import Literal
 
 from segproof_model.language.integers import INT64_MAX
 
-__all__ = ["LogConfig"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:

@@ -6,8 +6,6 @@ Upstream: Kafka 4.4.0, LogOffsetMetadata.
 
 from typing import NamedTuple
 
-__all__ = ["LogOffsetMetadata"]
-
 
 class LogOffsetMetadata(NamedTuple):
     """An offset with its place in the log, as far as it is known."""

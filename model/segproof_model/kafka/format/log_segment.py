@@ -32,8 +32,6 @@ from segproof_model.language.integers import INT32_MAX, INT64_MAX, wrap32, wrap6
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
-
 COPY_BUFFER_BYTES = 1024 * 1024
 """A chunk of `append_from_file` stays below it, unless one batch alone is larger."""
 

@@ -21,8 +21,6 @@ from segproof_model.language.behaviours import Behaviour, guarded, override, up_
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refusal, refuse
 
-__all__ = ["Told", "append_told"]
-
 
 class ClosingWritesLastEntry(Behaviour):
     """Closing a segment writes the time entry of the largest timestamp, if that is known."""

@@ -15,8 +15,6 @@ from segproof_model.language.integers import int32_at, int32_bytes, wrap32
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["OffsetIndex", "OffsetPosition"]
-
 
 class OffsetPosition(NamedTuple):
     """An offset, and the position in the log from which to read for it."""

@@ -12,8 +12,6 @@ from segproof_model.kafka.format.transaction_index import AbortedTxn, CompletedT
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["SegmentEntries"]
-
 
 class SegmentEntries(SegmentFiles):
     """A segment as an append and a recovery index it."""

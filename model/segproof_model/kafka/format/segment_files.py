@@ -22,8 +22,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refusal, refuse
 
-__all__ = ["SegmentFiles"]
-
 
 class SegmentFiles(State):
     """The files of a segment, and what is remembered beside them."""

@@ -13,8 +13,6 @@ from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["offset_of_name", "segment_file_name"]
-
 
 def segment_file_name(base_offset: int, suffix: str) -> str:
     """Return the name of a segment's file (FILE-1): at least 20 digits, a sign not counted.

@@ -17,8 +17,6 @@ from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released
 
-__all__ = ["LearnsEpochs", "LearnsProducers", "SegmentRecovery"]
-
 ENDS_THE_SCAN = (ErrorKind.CORRUPT_RECORD, ErrorKind.INVALID_RECORD)
 """A recovery keeps what lies before a batch with such an error."""
 

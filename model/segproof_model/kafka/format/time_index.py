@@ -15,8 +15,6 @@ from segproof_model.language.integers import int32_at, int32_bytes, int64_at, in
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["TimeIndex", "TimestampOffset"]
-
 
 class TimestampOffset(NamedTuple):
     """The largest timestamp up to an offset, in ms since 1970."""

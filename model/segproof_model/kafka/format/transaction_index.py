@@ -18,8 +18,6 @@ from segproof_model.language.integers import int64_bytes
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "read_aborted_txns"]
-
 LAYOUT = Struct(">hqqqq")
 """The numbers of an entry as they are stored."""
 

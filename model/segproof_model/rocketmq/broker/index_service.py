@@ -22,8 +22,6 @@ from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.key_hash import build_key
 from segproof_model.rocketmq.format.message import DispatchRequest
 
-__all__ = ["MAX_MSGS_NUM_BATCH", "IndexService", "QueryOffsetResult", "file_name_of", "tokens_of"]
-
 INDEX = "index"
 CHECKPOINT = "checkpoint"
 MAX_MSGS_NUM_BATCH = 64

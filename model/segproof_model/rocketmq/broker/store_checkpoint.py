@@ -16,8 +16,6 @@ from segproof_model.language.integers import int64_at, int64_bytes, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
-__all__ = ["FIELDS", "FILE_SIZE", "SAFETY_MS", "StoreCheckpoint"]
-
 FILE_SIZE = 4096
 SAFETY_MS = 3000
 FIELDS = (

@@ -33,8 +33,6 @@ from segproof_model.rocketmq.format.index_header import HEADER_SIZE, POSITIONS, 
 from segproof_model.rocketmq.format.key_hash import index_key_hash
 from segproof_model.rocketmq.format.reference_resource import ReferenceResource
 
-__all__ = ["LONGEST_LIST", "IndexEntry", "IndexFile", "index_file_size"]
-
 SLOT_SIZE, ENTRY_SIZE = 4, 20
 LONGEST_LIST = 1 << 20
 """How many offsets a repeating chain may add: more than that exhausts some memory."""

@@ -11,8 +11,6 @@ from typing import NamedTuple, Self
 
 from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 
-__all__ = ["HEADER_SIZE", "POSITIONS", "IndexHeader"]
-
 HEADER_SIZE = 40
 POSITIONS = {
     "begin_timestamp": 0,

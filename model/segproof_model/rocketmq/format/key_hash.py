@@ -9,8 +9,6 @@ Not covered: a null key, which its callers refuse.
 
 from segproof_model.language.integers import wrap32
 
-__all__ = ["build_key", "hash_code", "index_key_hash", "utf16_units"]
-
 
 def utf16_units(text: str) -> list[int]:
     """Return the UTF-16 code units of a text; a lone surrogate is one of them.

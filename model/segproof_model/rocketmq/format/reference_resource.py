@@ -8,8 +8,6 @@ Not covered: threads; each call here is one step.
 
 from segproof_model.language.states import State
 
-__all__ = ["ReferenceResource"]
-
 
 class ReferenceResource(State):
     """A resource that is cleaned up once nobody holds it.

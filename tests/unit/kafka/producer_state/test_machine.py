@@ -16,7 +16,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.structures.outcomes import Outcome, normalise, of_model, outcome_of
-from segproof_model.kafka.broker.producer_append_info import CompletedTxn, ProducerAppendInfo
+from segproof_model.kafka.broker.producer_append_info import ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
@@ -26,6 +26,7 @@ from segproof_model.kafka.broker.producer_snapshot import (
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language import states
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from segproof_model.kafka.broker import producer_releases as older
-from segproof_model.kafka.broker.producer_append_info import CompletedTxn, ProducerAppendInfo
+from segproof_model.kafka.broker.producer_append_info import ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.compression import crc32c
 from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.integers import int32_at, int64_at, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.kafka.format.batch_bytes import asked, entries_of
