@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
-from segproof.files import REAL_FILES, File, Files, FileStatus, Mapping
+from segproof.files import REAL_FILES, File, Files, FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -171,37 +171,12 @@ class ArrowFiles:
             found = self._filesystem.get_file_info(FileSelector(self._inner(path)))
         return sorted(quote(one.base_name, SAFE) for one in found)
 
-    def create_new(self, path: str) -> File | None:
-        """Refuse: read-only."""
+    def refuse(self, path: str, *others: Any) -> NoReturn:
+        """Refuse to change anything: files behind a URL are read only."""
         _refuse(path)
 
-    def rename(self, source: str, target: str) -> None:
-        """Refuse: read-only."""
-        _refuse(target)
-
-    def link(self, source: str, target: str) -> None:
-        """Refuse: read-only."""
-        _refuse(target)
-
-    def remove(self, path: str) -> bool:
-        """Refuse: read-only."""
-        _refuse(path)
-
-    def set_modified(self, path: str, modified_ns: int) -> None:
-        """Refuse: read-only."""
-        _refuse(path)
-
-    def sync_directory(self, path: str) -> None:
-        """Refuse: read-only."""
-        _refuse(path)
-
-    def make_directory(self, path: str) -> None:
-        """Refuse: read-only."""
-        _refuse(path)
-
-    def remove_directory(self, path: str) -> bool:
-        """Refuse: read-only."""
-        _refuse(path)
+    create_new = rename = link = remove = set_modified = refuse
+    sync_directory = make_directory = remove_directory = refuse
 
     def _inner(self, path: str) -> str:
         """Return the path as the file system calls it."""
@@ -295,21 +270,11 @@ class _ArrowFile:
         if start < min(end, self._size):
             yield start, min(end, self._size)
 
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        """Refuse: read-only."""
+    def refuse(self, *unused: Any) -> NoReturn:
+        """Refuse to change or map the file."""
         _refuse(self.path)
 
-    def truncate(self, size: int) -> None:
-        """Refuse: read-only."""
-        _refuse(self.path)
-
-    def map(self, size: int) -> Mapping:
-        """Refuse: read-only."""
-        _refuse(self.path)
-
-    def sync(self) -> None:
-        """Refuse: read-only."""
-        _refuse(self.path)
+    pwrite = truncate = map = sync = refuse
 
     def close(self) -> None:
         """Close; a second close does nothing."""

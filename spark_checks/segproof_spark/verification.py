@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from segproof.verifying.reporting import Wanted
 from segproof_spark.arrow_files import is_url
@@ -51,31 +51,32 @@ class Totals:
         add_up(self, {"tasks": 1, **told}, ("tasks", *told))
 
 
+class Asked(TypedDict, total=False):
+    """What may be asked of files: as of `segproof.verify`, and how the work is done."""
+
+    deep: bool
+    limit: int | None
+    laws: Collection[str] | None
+    position: int | None
+    hash_slots: int | None
+    segment_index_bytes: int | None
+    checkpoint: Path | None
+    """A folder, a path or URL that all workers can write to: what a run has put there another one
+    of the same question does not read again."""
+    task_bytes: int | None
+    """About what a task reads; by default as much as suits the data."""
+
+
 def findings_frame(
-    session: "SparkSession",
-    paths: Sequence[Path],
-    *,
-    deep: bool = False,
-    limit: int | None = None,
-    laws: Collection[str] | None = None,
-    position: int | None = None,
-    hash_slots: int | None = None,
-    segment_index_bytes: int | None = None,
-    checkpoint: Path | None = None,
-    task_bytes: int | None = None,
+    session: "SparkSession", paths: Sequence[Path], **asked: Unpack[Asked]
 ) -> "DataFrame":
     """Return the findings of all paths and URLs as a DataFrame with the fields of a finding.
 
     The paths are walked now, by this process; all workers must see the files under the same paths.
-    `checkpoint` is a folder, a path or URL that all workers can write to: what a run has put there
-    another one of the same question does not read again. `task_bytes` is about what a task reads,
-    by default as much as suits the data. The others are those of `segproof.verify`.
 
     Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
-    law_ids = None if laws is None else frozenset(laws)
-    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
-    rows = _rows(session, paths, wanted, checkpoint, task_bytes)
+    rows = _rows(session, paths, **asked)
     return rows.filter("finding IS NOT NULL").select("finding.*")
 
 
@@ -83,24 +84,15 @@ def verify_on_spark(
     session: "SparkSession",
     paths: Sequence[Path],
     *,
-    deep: bool = False,
-    limit: int | None = None,
-    laws: Collection[str] | None = None,
-    position: int | None = None,
-    hash_slots: int | None = None,
-    segment_index_bytes: int | None = None,
-    checkpoint: Path | None = None,
-    task_bytes: int | None = None,
     totals: Totals | None = None,
+    **asked: Unpack[Asked],
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings of all paths, each as its fields by name, in the order of their files.
 
-    The arguments are those of `findings_frame`; `totals` is filled meanwhile.
+    `totals` is filled meanwhile.
     Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
-    law_ids = None if laws is None else frozenset(laws)
-    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
-    rows = _rows(session, paths, wanted, checkpoint, task_bytes)
+    rows = _rows(session, paths, **asked)
     told = rows.select("payload", "kind", "finding.*")
     with kept_on_disk(told) as kept:
         for row in kept.orderBy("path", "position", "law", "message", "kind").toLocalIterator():
@@ -113,15 +105,18 @@ def verify_on_spark(
 def _rows(
     session: "SparkSession",
     paths: Sequence[Path],
-    wanted: Wanted,
-    checkpoint: Path | None,
-    task_bytes: int | None,
+    *,
+    laws: Collection[str] | None = None,
+    checkpoint: Path | None = None,
+    task_bytes: int | None = None,
+    **asked: Any,
 ) -> "DataFrame":
     """Return the rows of all stages, see verify/rows.py."""
     from segproof_spark.session import cores_of
     from segproof_spark.verify.checkpoint import open_checkpoint
     from segproof_spark.verify.plan import make_plan
 
+    wanted = Wanted(None if laws is None else frozenset(laws), **asked)
     places = [os.fspath(path) for path in paths]
     places = [path if is_url(path) else os.path.abspath(path) for path in places]
     cores = cores_of(session)

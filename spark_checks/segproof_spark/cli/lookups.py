@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `spark lookups`: bulk lookups compared with the definition swept in order."""
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
-from segproof_spark.cli.common import Master, Remote, check_new, running
+from segproof_spark.cli.common import Master, Remote, check_new, running, write_found
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -197,11 +196,8 @@ def _on_spark(
 
 
 def _show(summary: "Summary", seconds: float, output_format: Format) -> None:
-    from segproof_harness.reports import write_jsonl, write_text
 
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in summary.findings:
-        write(finding, sys.stdout)
+    write_found(summary.findings, output_format)
     for source, note in summary.notes:
         summarise(f"{source}: {note}")
     for total in summary.totals:

@@ -24,7 +24,7 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
-from segproof_spark.cli.common import Master, Remote, check_new, running
+from segproof_spark.cli.common import Master, Remote, check_new, running, write_found
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def command(
       segproof spark replay --structure offset-index --count 100000
       segproof spark replay --total 200000 --length 100 --out replayed
     """
-    from segproof_harness.reports import write_jsonl, write_text
     from segproof_spark.replay import replay_on_spark
     from segproof_spark.replay.histories import Seeds, shared
     from segproof_spark.replay.table import write_table
@@ -106,9 +105,7 @@ def command(
             )
         except ResultsLostError as error:
             refuse(f"--out {error}")
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in result.findings:
-        write(finding, sys.stdout)
+    write_found(result.findings, output_format)
     seconds = time.monotonic() - started
     write_table(result, sys.stderr)
     summarise(f"{compared(result.total)} on Spark in {seconds:.1f} s: {counted(result)}")

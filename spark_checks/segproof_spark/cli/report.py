@@ -8,6 +8,7 @@ import typer
 
 from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, refuse, summarise
 from segproof_harness.cli.histories import compared
+from segproof_spark.cli.common import write_found
 from segproof_spark.cli.replay import counted
 
 
@@ -32,7 +33,6 @@ def command(
     Example:
       segproof spark report replayed
     """
-    from segproof_harness.reports import write_jsonl, write_text
     from segproof_spark.replay.report import NoResultsError, is_finished, report
     from segproof_spark.replay.table import write_rows, write_table
 
@@ -40,9 +40,7 @@ def command(
         result, finished = report(place), is_finished(place)
     except NoResultsError as error:
         refuse(str(error))
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in result.findings:
-        write(finding, sys.stdout)
+    write_found(result.findings, output_format)
     if output_format is Format.JSONL:
         write_rows(result.rows(), sys.stdout)
     else:

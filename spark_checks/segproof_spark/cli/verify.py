@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `spark verify`: the findings of `segproof verify`, made in parallel."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.verify import FailOn, known_laws
-from segproof_spark.cli.common import Master, Remote, running
+from segproof_spark.cli.common import Master, Remote, running, write_found
 from segproof_spark.session import LOCAL, RETRIES
 
 if TYPE_CHECKING:
@@ -163,9 +162,6 @@ def _told(
 
     Without notes these are counted, and neither written nor held against the limit.
     """
-    from segproof_harness.reports import write_jsonl, write_text
-
-    write = write_jsonl if output_format is Format.JSONL else write_text
     counts: Counter[str] = Counter()
     written = hidden = 0
     for finding in findings:
@@ -175,7 +171,7 @@ def _told(
         if limit is not None and written >= limit:
             hidden += 1
             continue
-        write(finding, sys.stdout)
+        write_found([finding], output_format)
         written += 1
     return counts, hidden
 

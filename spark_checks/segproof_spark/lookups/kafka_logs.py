@@ -8,6 +8,7 @@ A sample is asked of the model of each segment and, of a drawn log, of `Partitio
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -334,15 +335,12 @@ def read_log(unit: Unit, files: Files, draw: Draw, notes: list[str]) -> Log | No
 
 def _headers(path: str, files: Files, limit: int, notes: list[str]) -> Headers:
     """Return the headers of a segment, up to a limit of their number."""
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         found = walk_headers(file, limit)
         if found is None:
             notes.append(f"{path}: older messages, told by segproof's own reader")
             found = _older_headers(file, limit)
         return found
-    finally:
-        file.close()
 
 
 def _older_headers(file: File, limit: int) -> Headers:

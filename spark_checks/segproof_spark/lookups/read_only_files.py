@@ -6,6 +6,7 @@ A mapping is a private copy in memory; every call that would change a file or di
 
 import errno
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, NoReturn, cast
 
 from segproof.files import Files
@@ -30,12 +31,9 @@ def read_only(files: Files) -> Files:
 
 def read_file(files: Files, path: str, limit: int) -> bytes | None:
     """Return the bytes of a file, or None if there are more than a limit. Raises: OSError."""
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         size = file.size()
         return file.pread(size, 0) if size <= limit else None
-    finally:
-        file.close()
 
 
 class _ReadOnly:

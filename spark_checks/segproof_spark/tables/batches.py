@@ -29,7 +29,8 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         start = start_position(log, unit, request, files)
         reader = LogReader(log, start=start, with_checksums=request.wants("crc_valid"))
         for headers in reader:
-            made = batch_of(request, unit, len(headers.table), _columns(headers))
+            count = len(headers.table)
+            made = batch_of(request, unit, count, _columns(headers), headers.table)
             rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))
             yield _patched(made, rows, headers, request, log) if len(rows) else made
 
@@ -44,30 +45,23 @@ def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:
 
 
 def _columns(headers: Headers) -> dict[str, Make]:
-    """Return the columns as the table of headers has them."""
+    """Return the columns that follow from the table of headers."""
     table = headers.table
     attributes = table["attributes"]
     is_batch = table["magic"] == 2
-
-    def plain(name: str) -> Make:
-        return lambda: np.ascontiguousarray(table[name])
 
     def timestamp_types() -> Any:
         is_append = attributes & 8 != 0
         return names_of(np.where(table["magic"] == 0, 0, 1 + is_append), TIMESTAMP_TYPES)
 
-    names = (
-        "base_offset", "last_offset", "position", "max_timestamp", "producer_id", "producer_epoch",
-        "base_sequence", "magic", "record_count",
-    )  # fmt: skip
-    columns = {name: plain(name) for name in names}
-    columns["size"] = plain("size_bytes")
-    columns["compression"] = lambda: names_of(attributes & 7, COMPRESSION_NAMES)
-    columns["timestamp_type"] = timestamp_types
-    columns["is_transactional"] = lambda: is_batch & (attributes & 16 != 0)
-    columns["is_control"] = lambda: is_batch & (attributes & 32 != 0)
-    columns["crc_valid"] = lambda: headers.crc_valid
-    return columns
+    return {
+        "size": lambda: np.ascontiguousarray(table["size_bytes"]),
+        "compression": lambda: names_of(attributes & 7, COMPRESSION_NAMES),
+        "timestamp_type": timestamp_types,
+        "is_transactional": lambda: is_batch & (attributes & 16 != 0),
+        "is_control": lambda: is_batch & (attributes & 32 != 0),
+        "crc_valid": lambda: headers.crc_valid,
+    }
 
 
 def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:

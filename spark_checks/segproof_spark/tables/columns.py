@@ -36,25 +36,35 @@ def arrow_schema(request: Request) -> Any:
     return pa.schema([(name, _TYPES[table[name].kind]) for name in request.columns])
 
 
-def batch_of(request: Request, unit: Unit, count: int, makers: Mapping[str, Make]) -> Any:
-    """Return a batch of `count` rows; of the makers only those of wanted columns are called."""
+def batch_of(
+    request: Request,
+    unit: Unit,
+    count: int,
+    makers: Mapping[str, Make],
+    table: "NDArray[Any] | None" = None,
+) -> Any:
+    """Return a batch of `count` rows; of the makers only those of wanted columns are called.
+
+    A column that no maker makes is that of the same name in `table`, or says of which file it is.
+    """
     schema = arrow_schema(request)
     of_unit = {
         "path": unit.path,
         "directory": unit.directory,
         "segment_base_offset": unit.base_offset,
     }
+    stored = () if table is None else table.dtype.names or ()
     arrays = []
     for field in schema:
         if field.name in makers:
             made = makers[field.name]()
-            if not isinstance(made, pa.Array):
-                made = pa.array(made, field.type)
-            elif made.type != field.type:
-                made = made.cast(field.type)
+        elif table is not None and field.name in stored:
+            made = table[field.name].astype(field.type.to_pandas_dtype())
         else:
             made = pa.repeat(pa.scalar(of_unit[field.name], field.type), count)
-        arrays.append(made)
+        if not isinstance(made, pa.Array):
+            made = pa.array(made, field.type)
+        arrays.append(made.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -7,6 +7,7 @@ Upstream: Kafka, OffsetIndex, TimeIndex, TransactionIndex.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
@@ -36,23 +37,18 @@ def index_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     """
     (suffix,) = unit.suffixes
     base = np.int64(unit.base_offset or 0)
-    file = files.open(unit.path)
-    try:
+    with closing(files.open(unit.path)) as file:
         for first, block in genuine_entries(file, suffix):
             yield _block(request, unit, first, block, base)
         _refuse_partial(file, ENTRY_TYPES[suffix].itemsize, unit.path)
-    finally:
-        file.close()
 
 
 def _block(request: Request, unit: Unit, first: int, block: Entries, base: np.int64) -> Any:
     makers = {
         "entry": lambda: np.arange(first, first + len(block), dtype=np.int64),
         "offset": lambda: block["offset"].astype(np.int64) + base,
-        "position": lambda: block["position"].astype(np.int64),
-        "timestamp": lambda: block["timestamp"].astype(np.int64),
     }
-    return batch_of(request, unit, len(block), makers)
+    return batch_of(request, unit, len(block), makers, block)
 
 
 def whole_entries(file: File, suffix: str) -> int:
@@ -68,8 +64,7 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
     Raises: OSError; SegproofError at an entry of an unknown version; CorruptIndexError for a
     partial entry; both behind the entries before.
     """
-    file = files.open(unit.path)
-    try:
+    with closing(files.open(unit.path)) as file:
         number = 0
         while data := file.pread(BLOCK_ENTRIES * ABORTED_BYTES, number * ABORTED_BYTES):
             block = read_aborted_txns(data)
@@ -89,18 +84,11 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
                 break
             number += len(block)
         _refuse_partial(file, ABORTED_BYTES, unit.path)
-    finally:
-        file.close()
 
 
 def _aborted_block(request: Request, unit: Unit, first: int, block: NDArray[Any]) -> Any:
-    def column(name: str) -> Any:
-        return lambda: np.ascontiguousarray(block[name])
-
-    names = ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
-    makers = {name: column(name) for name in names}
-    makers["entry"] = lambda: np.arange(first, first + len(block), dtype=np.int64)
-    return batch_of(request, unit, len(block), makers)
+    makers = {"entry": lambda: np.arange(first, first + len(block), dtype=np.int64)}
+    return batch_of(request, unit, len(block), makers, block)
 
 
 def _refuse_partial(file: File, entry_bytes: int, path: str) -> None:

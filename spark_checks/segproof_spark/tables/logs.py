@@ -10,7 +10,7 @@ Laws: BATCH-12, SCAN-1 to SCAN-7, SCAN-10.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,11 +47,8 @@ def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
     Raises: OSError; SegproofError for a file too large for a log.
     """
     kind = LogAsFound if unit.next_base_offset is None else RecordFile
-    log = kind.open(unit.path, mutable=False, files=files)
-    try:
+    with closing(kind.open(unit.path, mutable=False, files=files)) as log:
         yield log
-    finally:
-        log.close()
 
 
 class LogReader:

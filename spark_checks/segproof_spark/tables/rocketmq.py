@@ -5,6 +5,7 @@ Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,7 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
     Raises: OSError; CorruptIndexError for a file that is no index, or whose number of slots cannot
     be told or does not fit, and where the file ends before the count, behind the entries before.
     """
-    file = files.open(unit.path)
-    try:
+    with closing(files.open(unit.path)) as file:
         header = read_stored_header(file)
         if header is None:
             raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=unit.path)
@@ -57,8 +57,6 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
                 path=unit.path,
                 position=geometry.position_of(index),
             )
-    finally:
-        file.close()
 
 
 def _block(
@@ -71,16 +69,13 @@ def _block(
     geometry, header = file
     count = len(block)
 
-    def column(name: str) -> Any:
-        kind = np.int64 if name == "phy_offset" else np.int32
-        return lambda: block[name].astype(kind)
-
     def slots() -> Any:
         hashes = block["key_hash"].astype(np.int64)
         return pa.array((hashes % geometry.hash_slot_num).astype(np.int32), mask=hashes < 0)
 
-    makers = {name: column(name) for name in ("key_hash", "phy_offset", "time_diff", "prev_index")}
-    makers["slot"] = slots
-    makers["index"] = lambda: np.arange(first, first + count, dtype=np.int32)
-    makers["begin_timestamp"] = lambda: np.full(count, header.begin_timestamp, np.int64)
-    return batch_of(request, unit, count, makers)
+    makers = {
+        "slot": slots,
+        "index": lambda: np.arange(first, first + count, dtype=np.int32),
+        "begin_timestamp": lambda: np.full(count, header.begin_timestamp, np.int64),
+    }
+    return batch_of(request, unit, count, makers, block)

@@ -6,6 +6,7 @@ checksums no batch is summed.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,12 @@ def _add_file(
     if suffix == ".log" and request.wants(*OF_HEADERS, "damage"):
         _add_headers(row, unit, request, files)
     elif suffix in COUNTS and request.wants(COUNTS[suffix], "damage"):
-        file = files.open(path)
-        try:
+        with closing(files.open(path)) as file:
             row[COUNTS[suffix]] = whole_entries(file, suffix)
             known = ENTRY_TYPES.get(suffix)
             entry_bytes = ABORTED_BYTES if known is None else known.itemsize
             if partial := file.size() % entry_bytes:
                 raise SegproofError(f"{partial} bytes behind the last whole entry", path=path)
-        finally:
-            file.close()
 
 
 def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files: Files) -> None:

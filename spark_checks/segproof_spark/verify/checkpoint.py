@@ -20,11 +20,12 @@ import os
 import posixpath
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from segproof.files import File, Files
+from segproof.files import Files
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.geometry import index_file_names
@@ -260,13 +261,10 @@ def _digest(path: str, files: Files) -> str:
     status = files.status(path)
     if status is not None and status.is_directory:
         return ""
-    file: File = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         size = file.size()
         summed = hashlib.sha256(file.pread(min(size, DIGEST_BYTES), 0))
         if size > DIGEST_BYTES:
             start = max(DIGEST_BYTES, size - DIGEST_BYTES)
             summed.update(file.pread(size - start, start))
         return summed.hexdigest()
-    finally:
-        file.close()
