@@ -16,6 +16,7 @@ from segproof.kernels import producer_rules as rules
 from segproof_model.kafka.broker import producer_append_info as model
 from segproof_model.kafka.broker import producer_snapshot as snapshot
 from segproof_model.kafka.broker import producer_state as state
+from segproof_model.kafka.format.transaction_index import CompletedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.states import refusal
@@ -132,7 +133,7 @@ def stable_offset(
     """
     manager = STATE(Files())
     manager.ongoing_txns = tuple([model.TxnMetadata(*txn) for txn in open_txns])
-    completed = model.CompletedTxn(producer_id, 0, last_offset, False)
+    completed = CompletedTxn(producer_id, 0, last_offset, False)
     return manager.last_stable_offset(completed) == rules.stable_offset(
         open_txns, producer_id, last_offset
     )
