@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries of an offset or time index from first to last, read in blocks as numpy arrays.
+"""The entries of an index file, read in blocks as numpy arrays.
 
-Upstream: Kafka, OffsetIndex, TimeIndex.
+Memory is constant for any size of a file: the end of the entries is looked for from the file's end.
+
+Upstream: Kafka, OffsetIndex, TimeIndex, TransactionIndex.
 """
 
 from collections.abc import Iterator
@@ -10,18 +12,92 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File
+from segproof.files import File, data_end
 
-__all__ = ["BLOCK_ENTRIES", "ENTRY_TYPES", "Entries", "count_entries", "genuine_entries"]
+__all__ = [
+    "BLOCK_ENTRIES",
+    "ENTRY_TYPES",
+    "TRANSACTION_ENTRY",
+    "Entries",
+    "EntryFile",
+    "count_entries",
+    "genuine_entries",
+]
 
 ENTRY_TYPES: Final = {
     ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
     ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
 }
 """The layout of an entry; its offset counts from the base offset."""
+TRANSACTION_ENTRY: Final = np.dtype(
+    [
+        ("version", ">i2"),
+        ("producer_id", ">i8"),
+        ("first_offset", ">i8"),
+        ("last_offset", ">i8"),
+        ("last_stable_offset", ">i8"),
+    ]
+)
+"""The layout of an entry of a `.txnindex` file."""
 BLOCK_ENTRIES: Final = 1 << 15
 
 Entries = NDArray[np.void]
+
+
+class EntryFile:
+    """An open index file with `slots` whole entries. Raises: OSError, in all methods."""
+
+    def __init__(self, file: File, dtype: "np.dtype[np.void]", slots: int) -> None:
+        self.file = file
+        self.dtype = dtype
+        self.entry_bytes = dtype.itemsize
+        self.slots = slots
+        self.count = slots
+        """Genuine entries, once `find_end` is through: without the zeros at the end."""
+
+    def read(self, start: int, count: int) -> Entries:
+        """Return entries [start, start + count), fewer if the file has become shorter."""
+        position = start * self.entry_bytes
+        data = self.file.pread(count * self.entry_bytes, position)
+        if len(data) < count * self.entry_bytes:
+            self.ends_at(position + len(data))
+        return np.frombuffer(data, self.dtype, len(data) // self.entry_bytes)
+
+    def ends_at(self, position: int) -> None:
+        """Take that the file has become shorter: it ends at or before this byte."""
+
+    def find_end(self) -> Iterator[int]:
+        """Find the last entry that is not all zero; yield the bytes read."""
+        end = min(self.slots, -(-data_end(self.file) // self.entry_bytes))
+        while end > 0:
+            start = max(0, end - BLOCK_ENTRIES)
+            block = self.read(start, end - start)
+            data = block.tobytes()
+            used = 0 if data.count(0) == len(data) else len(data.rstrip(b"\0"))
+            yield len(data)
+            if used or len(block) < end - start:
+                end = start - (-used // self.entry_bytes)
+                break
+            end = start
+        self.count = end
+
+    def blocks(self) -> Iterator[tuple[int, Entries]]:
+        """Yield the number of its first entry and a block, up to the last genuine entry."""
+        for start in range(0, self.count, BLOCK_ENTRIES):
+            wanted = min(BLOCK_ENTRIES, self.count - start)
+            block = self.read(start, wanted)
+            yield start, block
+            if len(block) < wanted:
+                return
+
+
+def _found(file: File, suffix: str, end: int | None) -> EntryFile:
+    dtype, size = ENTRY_TYPES[suffix], file.size()
+    shown = size if end is None else -(-end // dtype.itemsize) * dtype.itemsize
+    entries = EntryFile(file, dtype, min(size, shown) // dtype.itemsize)
+    for _ in entries.find_end():
+        pass
+    return entries
 
 
 def genuine_entries(
@@ -29,44 +105,11 @@ def genuine_entries(
 ) -> Iterator[tuple[int, Entries]]:
     """Yield the number of its first entry and a block of entries, up to the last that is not zero.
 
-    `end` is where the entries end, in bytes; None: where the file does. Zeros are held back until
-    something follows them: they cost no memory, whatever their number.
+    `end` is where the entries end, in bytes; None: where the file does.
     """
-    dtype = ENTRY_TYPES[suffix]
-    zeros = 0
-    for number, block in _blocks(file, dtype, end):
-        used = np.flatnonzero(block.view(np.uint8).reshape(len(block), -1).any(axis=1))
-        if not len(used):
-            zeros += len(block)
-            continue
-        for first in range(number - zeros, number, BLOCK_ENTRIES):
-            yield first, np.zeros(min(BLOCK_ENTRIES, number - first), dtype)
-        kept = int(used[-1]) + 1
-        yield number, block[:kept]
-        zeros = len(block) - kept
+    return _found(file, suffix, end).blocks()
 
 
 def count_entries(file: File, suffix: str, end: int | None = None) -> int:
-    """Return how many entries come before the zeros at the end."""
-    count = 0
-    for first, block in genuine_entries(file, suffix, end):
-        count = first + len(block)
-    return count
-
-
-def _blocks(
-    file: File, dtype: "np.dtype[np.void]", end: int | None
-) -> Iterator[tuple[int, Entries]]:
-    """Yield all whole entries, with the number of the first in each block."""
-    number = 0
-    while True:
-        most = BLOCK_ENTRIES
-        if end is not None:
-            most = min(most, -(-end // dtype.itemsize) - number)
-        data = file.pread(most * dtype.itemsize, number * dtype.itemsize)
-        count = len(data) // dtype.itemsize
-        if count:
-            yield number, np.frombuffer(data, dtype, count)
-        if count < BLOCK_ENTRIES:
-            return
-        number += count
+    """Return how many entries come before the zeros at the end. Cost: only these are read."""
+    return _found(file, suffix, end).count

@@ -4,17 +4,21 @@
 Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 10; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19, 23.
 """
 
-from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.files import holds_zeros
 from segproof.findings import Severity
+from segproof.kafka.batch_table import BatchTable
 from segproof.reading.sound_batches import MAX_CRC_BYTES, MAX_DISTANCE, next_sound_batch
-from segproof.verifying.log_blocks import Block, Bools
+from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described
+from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, declare
 
 __all__ = ["BatchCheck"]
@@ -80,12 +84,18 @@ class BatchCheck(LogCheck):
             self._log.max_timestamp = max(self._log.max_timestamp, int(sound.max()))
 
     def _broken(
-        self, law: str, block: Block, is_broken: Bools, describe: Callable[[np.void], Described]
+        self,
+        law: str,
+        block: Block,
+        is_broken: Bools,
+        message: str,
+        expected: NDArray[Any] | int | str | None = None,
+        actual: NDArray[Any] | None = None,
+        **columns: Any,
     ) -> None:
-        if not is_broken.any():
-            return
-        rows = block.table[is_broken]
-        self._report.add_rows(law, rows["position"], lambda row: describe(rows[row]))
+        """Report batches; `message` names columns, and fields of the batch as `{row[...]}`."""
+        positions, columns["row"] = block.table["position"], block.table
+        self._report.add_where(law, is_broken, positions, message, expected, actual, **columns)
 
     # --- one batch by itself
 
@@ -94,24 +104,23 @@ class BatchCheck(LogCheck):
         is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
         self._broken(
             "BATCH-14", block, bad & is_small,
-            lambda row: Described(
-                f"a batch of magic 2 needs 61 bytes and this one says it has {row['size_bytes']}",
-                "61 or more", int(row["size_bytes"]),
-            ),
+            "a batch of magic 2 needs 61 bytes and this one says it has {row[size_bytes]}",
+            "61 or more", table["size_bytes"],
         )  # fmt: skip
         for law, is_format in (("BATCH-3", table["magic"] == 2), ("BATCH-2", table["magic"] < 2)):
-            self._broken(law, block, bad & is_format & ~is_small, self._wrong_checksum)
+            rows = table[bad & is_format & ~is_small]
+            self._report.add_rows(law, rows["position"], partial(self._wrong_checksum, rows))
 
-    def _wrong_checksum(self, row: np.void) -> Described:
-        size, magic = int(row["size_bytes"]), int(row["magic"])
+    def _wrong_checksum(self, rows: BatchTable, at: int) -> Described:
+        size, magic = int(rows["size_bytes"][at]), int(rows["magic"][at])
         made: str | None = None
         if size <= MAX_CRC_BYTES:
-            data = self._file.pread(size, int(row["position"]))
+            data = self._file.pread(size, int(rows["position"][at]))
             made = f"{crc32c(data[21:]) if magic == 2 else crc32(data[16:]):#010x}"
         return Described(
             f"the checksum of this batch of {size} bytes is wrong: bytes in it were changed",
             made,
-            f"{int(row['crc']):#010x}",
+            f"{int(rows['crc'][at]):#010x}",
         )
 
     def _check_attributes(self, block: Block) -> None:
@@ -121,23 +130,18 @@ class BatchCheck(LogCheck):
             return
         good, codec = block.crc_valid, attributes & 7
         self._broken(
-            "BATCH-18", block, good & (codec > 4),
-            lambda row: Described(
-                f"codec {row['attributes'] & 7} is none of 0 to 4", "0 to 4",
-                int(row["attributes"] & 7),
-            ),
+            "BATCH-18", block, good & (codec > 4), "codec {codec} is none of 0 to 4", "0 to 4",
+            codec, codec=codec,
         )  # fmt: skip
         self._broken(
             "BATCH-11", block, good & (codec == 4) & (table["magic"] < 2),
-            lambda row: Described(f"a message of magic {row['magic']} is compressed with zstd"),
+            "a message of magic {row[magic]} is compressed with zstd",
         )  # fmt: skip
         used = np.where(table["magic"] == 2, 0x7F, 0x0F)
         self._broken(
             "DISK-15", block, good & (attributes & ~used != 0),
-            lambda row: Described(
-                "attribute bits are set that no release uses",
-                "0 in all bits but 0 to 6 (magic 2) or 0 to 3", int(row["attributes"]),
-            ),
+            "attribute bits are set that no release uses",
+            "0 in all bits but 0 to 6 (magic 2) or 0 to 3", attributes,
         )  # fmt: skip
 
     def _check_counts(self, block: Block) -> None:
@@ -145,30 +149,21 @@ class BatchCheck(LogCheck):
         count, size = table["record_count"].astype(np.int64), table["size_bytes"]
         delta = table["last_offset_delta"].astype(np.int64)
         good = block.crc_valid & (table["magic"] == 2)
-        is_plain = table["attributes"] & 7 == 0
+        is_plain, room = table["attributes"] & 7 == 0, size - 61
+        too_many = (count < 0) | (is_plain & (count * MIN_RECORD_BYTES > room))
         self._broken(
-            "BATCH-15", block, good & (count == 0) & (size != 61),
-            lambda row: Described(
-                "a batch without records has 61 bytes, this one has more", 61,
-                int(row["size_bytes"]),
-            ),
+            "BATCH-15", block, good & (count == 0) & (room != 0),
+            "a batch without records has 61 bytes, this one has more", 61, size,
         )  # fmt: skip
-        too_many = is_plain & (count * MIN_RECORD_BYTES > size - 61)
         self._broken(
-            "BATCH-16", block, good & ((count < 0) | too_many),
-            lambda row: Described(
-                f"{row['record_count']} records cannot lie in the {row['size_bytes'] - 61} bytes"
-                " behind the header", f"0 to {(row['size_bytes'] - 61) // MIN_RECORD_BYTES}",
-                int(row["record_count"]),
-            ),
+            "BATCH-16", block, good & too_many,
+            "{row[record_count]} records cannot lie in the {room} bytes behind the header",
+            "0 to {most}", count, room=room, most=room // MIN_RECORD_BYTES,
         )  # fmt: skip
         self._broken(
             "DISK-14", block, good & ((delta < 0) | ((count > delta + 1) & (count > 0))),
-            lambda row: Described(
-                f"{row['record_count']} records cannot have offsets from {row['base_offset']} to"
-                f" {row['last_offset']}", f"at most {int(row['last_offset_delta']) + 1}",
-                int(row["record_count"]),
-            ),
+            "{row[record_count]} records cannot have offsets from {row[base_offset]} to"
+            " {row[last_offset]}", "at most {most}", count, most=delta + 1,
         )  # fmt: skip
 
     # --- batches beside each other
@@ -180,47 +175,33 @@ class BatchCheck(LogCheck):
         good = block.crc_valid
         self._broken(
             "DISK-13", block, good & ((last < 0) | (last > MAX_DISTANCE)),
-            lambda row: Described(
-                f"last offset {row['last_offset']} is not within 2^31 - 1 of the segment's base"
-                f" offset {base_offset}", f"{base_offset} to {base_offset + MAX_DISTANCE}",
-                int(row["last_offset"]),
-            ),
+            "last offset {row[last_offset]} is not within 2^31 - 1 of the segment's base offset"
+            f" {base_offset}", f"{base_offset} to {base_offset + MAX_DISTANCE}",
+            table["last_offset"],
         )  # fmt: skip
         # Of a loose batch only what is certain counts: see `Block.last`.
         claimed = np.where(good, last, block.last)
-        previous = np.empty(len(table), np.int64)
-        previous[0], previous[1:] = self._last, claimed[:-1]
+        previous = shifted(claimed, self._last)
         self._last = int(claimed[-1])
         overlaps = good & (own <= previous) & (last >= 0)
         if overlaps.any():
             self._log.is_sound = False
-            before = previous[overlaps] + base_offset
-            rows = table[overlaps]
-            self._report.add_rows(
-                "DISK-13",
-                rows["position"],
-                lambda row: Described(
-                    f"the batch begins at offset {rows[row]['base_offset']}, and the log has"
-                    f" reached offset {before[row]} before it",
-                    f"{before[row] + 1} or more",
-                    int(rows[row]["base_offset"]),
-                ),
-            )
-        self._check_next_segment(block, good)
-        self._count_gaps(block)
-
-    def _check_next_segment(self, block: Block, good: Bools) -> None:
+            before = previous + base_offset
+            self._broken(
+                "DISK-13", block, overlaps,
+                "the batch begins at offset {row[base_offset]}, and the log has reached offset"
+                " {before} before it", "{due} or more", table["base_offset"],
+                before=before, due=before + 1,
+            )  # fmt: skip
         following = self._segment.next_base_offset
-        if following is None:
-            return
-        self._broken(
-            "LOG-4", block, good & (block.table["last_offset"] >= following),
-            lambda row: Described(
-                f"the batch ends at offset {row['last_offset']}, and the next segment begins at"
+        if following is not None:
+            self._broken(
+                "LOG-4", block, good & (table["last_offset"] >= following),
+                "the batch ends at offset {row[last_offset]}, and the next segment begins at"
                 f" {following}: both claim the offsets between", f"less than {following}",
-                int(row["last_offset"]),
-            ),
-        )  # fmt: skip
+                table["last_offset"],
+            )  # fmt: skip
+        self._count_gaps(block)
 
     def _count_gaps(self, block: Block) -> None:
         is_gap = block.is_gap()

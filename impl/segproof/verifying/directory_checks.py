@@ -297,7 +297,7 @@ def _report_long_indexes(
     segments = [known for known in kinds.values() if known.kind is NameKind.SEGMENT]
     last = max((known.base_offset for known in segments if known.suffix == ".log"), default=None)
     for kind in (OffsetIndexFile, TimeIndexFile):
-        limit = size // kind.dtype.itemsize * kind.dtype.itemsize
+        limit = size // kind.entry_type.itemsize * kind.entry_type.itemsize
         if last is None or FileName(NameKind.SEGMENT, last, kind.suffix) not in segments:
             continue
         name = _join(path, segment_file_name(last, kind.suffix))
@@ -307,8 +307,8 @@ def _report_long_indexes(
             continue  # said by who reads it
         try:
             length = file.size()
-            entry = file.pread(kind.dtype.itemsize, limit)
-            is_used = len(entry) == kind.dtype.itemsize and any(entry)
+            entry = file.pread(kind.entry_type.itemsize, limit)
+            is_used = len(entry) == kind.entry_type.itemsize and any(entry)
         except OSError:
             continue
         finally:

@@ -15,7 +15,8 @@ from segproof.findings import Severity
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, PathReporter, Reporter
+from segproof.verifying.reporting import PathReporter, Reporter
+from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
 
@@ -50,8 +51,8 @@ class EpochCheck(LogCheck):
             starts = np.zeros(1, np.int64)
         else:
             before = self._runs[-1].epoch if self._runs else int(epochs[0])
-            previous = np.concatenate(([before], epochs[:-1]))
-            self._judge(rows, previous)
+            previous = shifted(epochs, before)
+            _report_falls(self._report, rows["position"], epochs, previous)
             starts = np.flatnonzero(np.concatenate(([True], epochs[1:] != epochs[:-1])))
         ends = np.concatenate((starts[1:], [len(rows)])) - 1
         columns = ("partition_leader_epoch", "base_offset", "position")
@@ -71,39 +72,30 @@ class EpochCheck(LogCheck):
         elif len(self._runs) < RUNS_MAX:
             self._runs.append(run)
 
-    def _judge(self, rows: np.ndarray, previous: np.ndarray) -> None:
-        falls = rows["partition_leader_epoch"] < previous
-        if falls.any():
-            bad, before = rows[falls], previous[falls]
-            self._report.add_rows(
-                "DISK-28",
-                bad["position"],
-                lambda row: _fall(int(before[row]), int(bad["partition_leader_epoch"][row])),
-            )
 
-
-def _fall(before: int, epoch: int) -> Described:
-    return Described(
-        f"the batch is of leader epoch {epoch}, and the one before it of {before}: at recovery"
-        f" Kafka drops the epochs from {epoch} on that it knew before, and followers may truncate"
-        " at another offset than this log does",
-        f"{before} or more",
-        epoch,
+def _report_falls(
+    report: PathReporter, positions: Int64Array, epochs: Int64Array, before: Int64Array
+) -> None:
+    """Report batches of an older epoch than the one before them."""
+    report.add_where(
+        "DISK-28",
+        epochs < before,
+        positions,
+        "the batch is of leader epoch {epoch}, and the one before it of {before}: at recovery Kafka"
+        " drops the epochs from {epoch} on that it knew before, and followers may truncate at"
+        " another offset than this log does",
+        "{before} or more",
+        epochs,
+        epoch=epochs,
+        before=before,
     )
 
 
 def compare_epochs(before: EpochRun | None, runs: Sequence[EpochRun], report: PathReporter) -> None:
     """Judge the first epoch of a segment's log by the last one of the segments before it."""
-    if before is None or not runs or runs[0].epoch >= before.epoch:
-        return
-    words = _fall(before.epoch, runs[0].epoch)
-    report.add(
-        "DISK-28",
-        words.message,
-        position=runs[0].position,
-        expected=words.expected,
-        actual=words.actual,
-    )
+    if before is not None and runs:
+        numbers = (runs[0].position, runs[0].epoch, before.epoch)
+        _report_falls(report, *(np.array([number], np.int64) for number in numbers))
 
 
 def check_against_checkpoint(

@@ -1,184 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offset and time index files by themselves, and their entries handed out beside the log.
+"""Index files by themselves, and their entries handed out beside the log.
 
-The file is read in blocks, from the end until its zero tail is known and then from the start, so
-memory is constant for any size. Offsets are relative to the base offset throughout.
+Offsets of offset and time indexes are relative to the base offset throughout.
 
-Laws: OFFIDX-1, OFFIDX-2, TIMEIDX-1, TIMEIDX-7, DISK-6, DISK-8, DISK-22.
+Upstream: Kafka 4.3.1: OffsetIndex, TimeIndex, TransactionIndex.
+Laws: OFFIDX-1, OFFIDX-2, TIMEIDX-1, TIMEIDX-7, TXNIDX-1, DISK-6, DISK-8, DISK-11, DISK-21, DISK-22.
 """
 
 from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.files import File, data_end
 from segproof.findings import Severity
-from segproof.verifying.reporting import Described, Int64Array, Reporter
-from segproof.verifying.rules import REBUILD, declare
-from segproof.verifying.segment_files import (
-    FILE_SIZE_MAX_BYTES,
-    Segment,
-    size_guarded,
+from segproof.reading.index_entries import (
+    BLOCK_ENTRIES,
+    ENTRY_TYPES,
+    TRANSACTION_ENTRY,
+    Entries,
+    EntryFile,
 )
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rows import Bools, Int64Array, shifted
+from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, declare
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, Segment, size_guarded
 
-__all__ = ["EntryWindow", "IndexFile", "OffsetIndexFile", "TimeIndexFile"]
+__all__ = [
+    "EntryWindow",
+    "IndexFile",
+    "KeyedIndexFile",
+    "OffsetIndexFile",
+    "TimeIndexFile",
+    "TransactionIndexFile",
+]
 
 declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8")
 declare("time-index", Severity.ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-22")
+declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-21")
 
-BLOCK_ENTRIES = 1 << 16
 WINDOW_ENTRIES_MAX = 1 << 18
 """Entries that may wait in a window; a sound file never has more than a block or two waiting."""
+COMPARED_MAX = 1 << 18
+"""Entries of a transaction index that are compared with the log; a segment has hardly ever a
+thousandth of that."""
 
-Entries = NDArray[np.void]
 
-
-class IndexFile:
-    """An offset or time index that is read in blocks of entries; `check` judges it by itself.
+class IndexFile(EntryFile):
+    """An index file that is read in blocks of entries; `check` judges it by itself.
 
     Raises: OSError, here and in all methods.
     """
 
     suffix: ClassVar[str]
-    structure: ClassVar[str]
     read_for: ClassVar[frozenset[str]]
     """It is read where one of these files is reported on."""
-    dtype: ClassVar[np.dtype[np.void]]
-    key: ClassVar[str]
-    """The column that its entries are compared with the log by."""
+    entry_type: ClassVar[np.dtype[np.void]]
     length_law: ClassVar[str]
 
     def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
-        self._file = file
-        self.path = segment.path(self.suffix)
+        self.report = segment.report(self.suffix, reporter)
+        self.size = size_guarded(file, self.report)
+        # DISK-7 says it where the file has more entries than can be looked at.
+        slots = min(self.size, FILE_SIZE_MAX_BYTES) // self.entry_type.itemsize
+        super().__init__(file, self.entry_type, slots)
         self._segment = segment
         self._base = segment.base_offset
-        self.report = reporter.at(self.path, self.structure)
-        self.entry_bytes = self.dtype.itemsize
-        self.size = size_guarded(file, self.report)
-        self.slots = min(self.size, FILE_SIZE_MAX_BYTES) // self.entry_bytes
-        """Whole entries that can be looked at; DISK-7 says it where the file has more."""
-        self.count = self.slots
-        """Genuine entries, once checked: without the zero tail."""
-        self.is_damaged = False
-        """Whether an entry holds a negative number, which no broker ever wrote."""
+
+    def ends_at(self, position: int) -> None:
+        """Report that the file has become shorter."""
+        self.report.shrunk(self.size, position)
 
     def check(self) -> Iterator[int]:
         """Judge the file by itself; yield the bytes read."""
-        yield from self._find_tail()
-        self._check_length()
-        previous = np.zeros(0, self.dtype)
-        for start, block in self.blocks():
-            self._check_entries(np.concatenate((previous, block)), start, len(previous))
-            previous = block[-1:]
-            yield block.nbytes
-
-    def _check_entries(self, entries: Entries, start: int, known: int) -> None:
-        """Judge entries from number `start` on; `known` entries before it are there to compare."""
-        raise NotImplementedError
-
-    def read(self, start: int, count: int) -> Entries:
-        """Return entries [start, start + count), fewer if the file has become shorter."""
-        size = self.entry_bytes
-        data = self._file.pread(count * size, start * size)
-        whole = len(data) // size
-        if whole < count:
-            self.report.shrunk(self.size, start * size + len(data))
-        return np.frombuffer(data, self.dtype, whole)
-
-    def _find_tail(self) -> Iterator[int]:
-        """Find the last entry that is not all zero; yield the bytes read."""
-        end = min(self.slots, -(-data_end(self._file) // self.entry_bytes))
-        if end < self.slots:
-            self.read(self.slots - 1, 1)  # a hole, or the file has become shorter
-        while end > 0:
-            start = max(0, end - BLOCK_ENTRIES)
-            block = self.read(start, end - start)
-            data = block.tobytes()
-            used = 0 if data.count(0) == len(data) else len(data.rstrip(b"\0"))
-            yield len(block) * self.entry_bytes
-            if used or len(block) < end - start:
-                end = start - (-used // self.entry_bytes)
-                break
-            end = start
-        self.count = end
-
-    def _check_length(self) -> None:
-        """Report a partial entry and a zero tail."""
-        entry_bytes = self.entry_bytes
-        rest = self.size - self.slots * entry_bytes
-        if 0 < rest < entry_bytes:
+        size, whole = self.entry_bytes, self.slots * self.entry_bytes
+        if 0 < self.size - whole < size:
             self.report.add(
                 self.length_law,
                 f"the file ends inside an entry: {self.size} bytes are {self.slots} entries of"
-                f" {entry_bytes} bytes and {rest} bytes more",
-                position=self.slots * entry_bytes,
-                expected=self.slots * entry_bytes,
+                f" {size} bytes and {self.size - whole} bytes more",
+                position=whole,
+                expected=whole,
                 actual=self.size,
             )
-        tail = self.slots - self.count
-        if tail:
-            state = self._segment
-            why = f", although {state.why_closed}" if state.is_closed else ", as a broker keeps it"
-            self.report.add(
-                "DISK-6",
-                f"{tail} preallocated entries of zeros follow"
-                f" {'one genuine one' if self.count == 1 else f'{self.count} genuine ones'}{why}",
-                position=self.count * entry_bytes,
-                expected=self.count * entry_bytes,
-                actual=self.size,
-                severity=state.tail_severity,
-                hint=None if state.is_closed else "nothing: closing or recovery trims the file",
+        yield from self._check_all()
+
+    def _check_all(self) -> Iterator[int]:
+        """Judge all genuine entries; yield the bytes read."""
+        previous = np.zeros(0, self.dtype)
+        for start, block in self.blocks():
+            entries, first = np.concatenate((previous, block)), start - len(previous)
+            self._check_entries(entries, first, np.arange(len(entries)) >= len(previous))
+            previous = block[-1:]
+            yield block.nbytes
+
+    def _check_entries(self, entries: Entries, first: int, is_new: Bools) -> None:
+        """Judge entries from number `first` on; the first one may be there to compare only."""
+        raise NotImplementedError
+
+    def _report(
+        self, law: str, first: int, broken: Bools, actual: Int64Array, message: str, expected: str
+    ) -> None:
+        """Report entries from number `first` on.
+
+        `message` and `expected` name the value before as `{before}`, and that of the entry `{now}`.
+        """
+        if broken.any():
+            before, place = shifted(actual, 0), (first * self.entry_bytes, self.entry_bytes)
+            self.report.add_where(
+                law, broken, place, message, expected, actual, now=actual, before=before
             )
 
-    def blocks(self) -> Iterator[tuple[int, Entries]]:
-        """Yield (number of the first entry, entries) of all genuine entries."""
-        for start in range(0, self.count, BLOCK_ENTRIES):
-            wanted = min(BLOCK_ENTRIES, self.count - start)
-            block = self.read(start, wanted)
-            yield start, block
-            if len(block) < wanted:
-                return
 
-    def _report_below_base(self, law: str, start: int, offsets: Int64Array) -> None:
-        below = np.flatnonzero(offsets < 0)
-        self.report.add_values(
-            law,
-            (below + start) * self.entry_bytes,
-            offsets[below] + self._base,
-            f"the entry's offset {{}} is below the base offset {self._base}",
-            f"{self._base} or more",
+class KeyedIndexFile(IndexFile):
+    """An offset or time index, which a broker keeps preallocated."""
+
+    key: ClassVar[str]
+    """The column that its entries are compared with the log by."""
+    is_damaged = False
+    """Whether an entry holds a negative number, which no broker ever wrote."""
+
+    def find_end(self) -> Iterator[int]:
+        """Find the last genuine entry; yield the bytes read."""
+        if self.slots:
+            self.read(self.slots - 1, 1)  # the file may have become shorter
+        yield from super().find_end()
+
+    def _check_all(self) -> Iterator[int]:
+        yield from self.find_end()
+        self._report_tail()
+        yield from super()._check_all()
+
+    def _report_tail(self) -> None:
+        tail, genuine = self.slots - self.count, self.count
+        if not tail:
+            return
+        state = self._segment
+        why = f", although {state.why_closed}" if state.is_closed else ", as a broker keeps it"
+        self.report.add(
+            "DISK-6",
+            f"{tail} preallocated entries of zeros follow"
+            f" {'one genuine one' if genuine == 1 else f'{genuine} genuine ones'}{why}",
+            position=genuine * self.entry_bytes,
+            expected=genuine * self.entry_bytes,
+            actual=self.size,
+            severity=state.tail_severity,
+            hint=None if state.is_closed else "nothing: closing or recovery trims the file",
         )
 
-    def _report_falls(
-        self,
-        law: str,
-        first: int,
-        values: Int64Array,
-        falls: NDArray[np.bool_],
-        words: str,
-        base: int = 0,
-    ) -> None:
-        """Report each entry behind which `falls` is true; `first` is the number of values[0]."""
-        rows = np.flatnonzero(falls) + 1
 
-        def describe(row: int) -> Described:
-            before = base + int(values[rows[row] - 1])
-            now = base + int(values[rows[row]])
-            return Described(words.format(now=now, before=before), f"more than {before}", now)
-
-        self.report.add_rows(law, (rows + first) * self.entry_bytes, describe)
-
-
-class OffsetIndexFile(IndexFile):
+class OffsetIndexFile(KeyedIndexFile):
     """An offset index; once checked, it says how far its entries go."""
 
     suffix = ".index"
-    structure = "offset-index"
     read_for = frozenset((".index",))
-    dtype = np.dtype([("offset", ">i4"), ("position", ">i4")])
+    entry_type = ENTRY_TYPES[".index"]
     key = "position"
     length_law = "OFFIDX-1"
     last_position = 0
@@ -188,65 +164,125 @@ class OffsetIndexFile(IndexFile):
     widest_gap = 0
     """The most bytes from an entry's position to the next one's; byte 0 counts as one."""
 
-    def _check_entries(self, entries: Entries, start: int, known: int) -> None:
-        offsets = entries["offset"].astype(np.int64)
-        positions = entries["position"].astype(np.int64)
-        first = start - known
+    def _check_entries(self, entries: Entries, first: int, is_new: Bools) -> None:
+        offsets, positions = (entries[name].astype(np.int64) for name in ("offset", "position"))
+        base, follows = self._base, np.arange(len(entries)) > 0
         self.is_damaged |= bool((offsets < 0).any() or (positions < 0).any())
-        self._report_below_base("OFFIDX-2", start, offsets[known:])
-        self._report_falls(
-            "OFFIDX-2", first, offsets, np.diff(offsets) <= 0,
-            "offset {now} follows offset {before}; offsets must increase", self._base,
+        self._report(
+            "OFFIDX-2", first, is_new & (offsets < 0), offsets + base,
+            f"the entry's offset {{now}} is below the base offset {base}", f"{base} or more",
         )  # fmt: skip
-        self._report_falls(
-            "DISK-8", first, positions, np.diff(positions) <= 0,
+        self._report(
+            "OFFIDX-2", first, follows & (offsets <= shifted(offsets, 0)), offsets + base,
+            "offset {now} follows offset {before}; offsets must increase", "more than {before}",
+        )  # fmt: skip
+        self._report(
+            "DISK-8", first, follows & (positions <= shifted(positions, 0)), positions,
             "position {now} follows position {before}; positions must increase",
+            "more than {before}",
         )  # fmt: skip
         if len(positions):
-            gaps = np.diff(positions, prepend=positions[0] if start else 0)
+            gaps = np.diff(positions, prepend=0 if is_new[0] else positions[0])
             self.widest_gap = max(self.widest_gap, int(gaps.max()))
             self.last_position = max(self.last_position, int(positions.max()))
             self.last_offset = max(self.last_offset, int(offsets.max()))
 
 
-class TimeIndexFile(IndexFile):
+class TimeIndexFile(KeyedIndexFile):
     """A time index."""
 
     suffix = ".timeindex"
-    structure = "time-index"
     read_for = frozenset((".timeindex", ".index"))  # it tells where an offset index should end
-    dtype = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+    entry_type = ENTRY_TYPES[".timeindex"]
     key = "offset"
     length_law = "TIMEIDX-1"
 
-    def _find_tail(self) -> Iterator[int]:
-        yield from super()._find_tail()
+    def find_end(self) -> Iterator[int]:
+        """Find the last genuine entry; yield the bytes read."""
+        yield from super().find_end()
         # A single entry of timestamp 0 for the first offset is all zero and no tail.
         if self.slots == 1 and self.count == 0:
             self.count = 1
 
-    def _check_entries(self, entries: Entries, start: int, known: int) -> None:
-        timestamps = entries["timestamp"].astype(np.int64)
-        offsets = entries["offset"].astype(np.int64)
-        first = start - known
+    def _check_entries(self, entries: Entries, first: int, is_new: Bools) -> None:
+        timestamps, offsets = (entries[name].astype(np.int64) for name in ("timestamp", "offset"))
+        base, follows = self._base, np.arange(len(entries)) > 0
         self.is_damaged |= bool((offsets < 0).any() or (timestamps < 0).any())
-        self._report_below_base("DISK-22", start, offsets[known:])
-        self._report_falls(
-            "TIMEIDX-7", first, timestamps, timestamps[1:] <= timestamps[:-1],
+        self._report(
+            "DISK-22", first, is_new & (offsets < 0), offsets + base,
+            f"the entry's offset {{now}} is below the base offset {base}", f"{base} or more",
+        )  # fmt: skip
+        self._report(
+            "TIMEIDX-7", first, follows & (timestamps <= shifted(timestamps, 0)), timestamps,
             "timestamp {now} follows timestamp {before}; timestamps must increase",
+            "more than {before}",
         )  # fmt: skip
-        self._report_falls(
-            "TIMEIDX-7", first, offsets, np.diff(offsets) < 0,
-            "offset {now} follows offset {before}; offsets must not fall", self._base,
+        self._report(
+            "TIMEIDX-7", first, follows & (offsets < shifted(offsets, 0)), offsets + base,
+            "offset {now} follows offset {before}; offsets must not fall", "more than {before}",
         )  # fmt: skip
-        negative = np.flatnonzero(timestamps[known:] < 0)
-        self.report.add_values(
-            "DISK-22",
-            (negative + start) * self.entry_bytes,
-            timestamps[known:][negative],
-            "timestamp {} is below 0, which is never stored",
-            "0 or more",
+        self._report(
+            "DISK-22", first, is_new & (timestamps < 0), timestamps,
+            "timestamp {now} is below 0, which is never stored", "0 or more",
+        )  # fmt: skip
+
+
+class TransactionIndexFile(IndexFile):
+    """A transaction index, whose entries are kept for the comparison."""
+
+    suffix = ".txnindex"
+    read_for = frozenset((".txnindex", ".log"))
+    entry_type = TRANSACTION_ENTRY
+    length_law = "TXNIDX-1"
+    is_complete = False
+    """Whether `kept` holds all entries, so that one which is not in it is not in the file."""
+
+    def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
+        super().__init__(file, segment, reporter)
+        self.kept: Entries = np.empty(0, TRANSACTION_ENTRY)
+        """The first COMPARED_MAX entries, in file order."""
+
+    def _check_all(self) -> Iterator[int]:
+        # Of zeros that are not even on the disk one block is judged: all say the same.
+        self.count = min(self.slots, max(COMPARED_MAX, data_end(self.file) // self.entry_bytes + 1))
+        yield from super()._check_all()
+        self.is_complete = len(self.kept) == self.slots
+        if self.slots > COMPARED_MAX:
+            self.report.add(
+                "DISK-11",
+                f"only the first {COMPARED_MAX} of {self.slots} entries are compared with the log",
+                position=COMPARED_MAX * self.entry_bytes,
+                actual=self.slots,
+            )
+
+    def _check_entries(self, entries: Entries, first: int, is_new: Bools) -> None:
+        if first < COMPARED_MAX - 1:
+            self.kept = np.concatenate((self.kept, entries[is_new]))
+        base = self._base
+        begin, last, stable = (
+            entries[f"{name}_offset"].astype(np.int64) for name in ("first", "last", "last_stable")
         )
+        version = entries["version"].astype(np.int64)
+        follows = np.arange(len(entries)) > 0
+        broken: tuple[tuple[str, Bools, Int64Array, str, str], ...] = (
+            ("TXNIDX-1", version >> 8 > 0, version,
+             "version {now} is not known: a broker refuses to read this entry", "0"),
+            ("TXNIDX-1", (version >> 8 <= 0) & (version != 0), version,
+             "version {now} is not 0, the only one that is written", "0"),
+            ("DISK-21", last < base, last,
+             "last offset {now} is below the base offset of the segment", f"{base} or more"),
+            ("DISK-21", follows & (last <= shifted(last, 0)), last,
+             "last offset {now} is not above that of the entry before; entries are in order",
+             "more than the entry before has"),
+            ("DISK-21", (begin > last) | (begin < 0), begin,
+             "first offset {now} is negative or behind the last offset of the transaction",
+             "0 to the last offset"),
+            ("DISK-21", (stable < 0) | (stable > last + 1), stable,
+             "last stable offset {now} is negative or behind the end of the transaction",
+             "0 to the last offset + 1"),
+        )  # fmt: skip
+        for law, is_broken, column, *words in broken:
+            self._report(law, first, is_new & is_broken, column, *words)
 
 
 class EntryWindow:
@@ -257,7 +293,7 @@ class EntryWindow:
     by WINDOW_ENTRIES_MAX, and a file so disordered that this does not suffice leaves `unread`.
     """
 
-    def __init__(self, index: IndexFile) -> None:
+    def __init__(self, index: KeyedIndexFile) -> None:
         self._index = index
         self._next = 0
         self._median = -(1 << 40)

@@ -12,16 +12,16 @@ Upstream: Kafka since 0.11.0: LogSegment.append writes both indexes, LogSegment.
 Laws: SEG-7, DISK-9, DISK-10, DISK-24.
 """
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from segproof.findings import Severity
 from segproof.reading.sound_batches import FAR
-from segproof.verifying.index_file_checks import EntryWindow, OffsetIndexFile, TimeIndexFile
-from segproof.verifying.log_blocks import Block, Bools
+from segproof.verifying.index_file_checks import EntryWindow, KeyedIndexFile
+from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, Int64Array
+from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, declare
 
 __all__ = ["IndexEndCheck", "OffsetEntriesCheck", "TimeEntriesCheck"]
@@ -44,14 +44,51 @@ LOG_APPEND_TIME = 8
 """The attribute bit of timestamps that the broker set."""
 
 
-class OffsetEntriesCheck(LogCheck):
+class _EntriesCheck(LogCheck):
+    """Judges the entries of one index, as the log goes by."""
+
+    def __init__(self, log: LogPass, index: KeyedIndexFile | None, law: str) -> None:
+        super().__init__(log)
+        assert index is not None
+        self._index = index
+        self._law = law
+        self._window = EntryWindow(index)
+        self._base = log.segment.base_offset
+
+    def _broken(
+        self,
+        where: Bools,
+        numbers: Int64Array,
+        message: str,
+        expected: Int64Array | str,
+        actual: Int64Array,
+        **columns: Any,
+    ) -> None:
+        """Report some of the entries, in the order of their numbers."""
+        rows = np.flatnonzero(where)
+        if len(rows):
+            rows, positions = rows[np.argsort(numbers[rows])], numbers * self._index.entry_bytes
+            report = self._index.report
+            report.add_where(self._law, rows, positions, message, expected, actual, **columns)
+
+    def _not_compared(self, count: int, where: str, number: int | None = None) -> None:
+        """Note entries that could not be compared, from a number on if it is known."""
+        self._index.report.add(
+            self._law,
+            f"{count} entries could not be compared: the log cannot be read {where}, or the entries"
+            " are in no order",
+            position=None if number is None else number * self._index.entry_bytes,
+            actual=count,
+            severity=Severity.NOTE,
+            hint="mend first what else was found, then verify again",
+        )
+
+
+class OffsetEntriesCheck(_EntriesCheck):
     """Judges where the entries of an offset index point."""
 
     def __init__(self, log: LogPass) -> None:
-        super().__init__(log)
-        self._index = _there(log.offsets)
-        self._window = EntryWindow(self._index)
-        self._base = log.segment.base_offset
+        super().__init__(log, log.offsets, "SEG-7")
         # Entries whose offset lies further on than the log has been read: number and offset.
         self._later: tuple[Int64Array, Int64Array] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._outside(self._window.take(0))
@@ -64,36 +101,29 @@ class OffsetEntriesCheck(LogCheck):
     def check(self, block: Block) -> None:
         """Judge the entries that point into the block."""
         numbers, positions, offsets = self._window.take(block.end_position)
+        starts = block.table["position"]
         # What comes too late is out of order, which DISK-8 has said already.
-        is_late = (positions >= 0) & (positions < block.table["position"][0])
-        if is_late.any():
-            numbers, positions = numbers[~is_late], positions[~is_late]
-            offsets = offsets[~is_late]
-        rows = np.searchsorted(block.table["position"], positions)
-        starts = rows < len(block.table)
-        starts[starts] = block.table["position"][rows[starts]] == positions[starts]
-        if not starts.all():
-            self._broken(
-                numbers[~starts],
-                "the entry for offset {} points at byte {}, where no batch begins",
-                offsets[~starts],
-                positions[~starts],
-                "the first byte of a batch",
-            )
-            numbers, offsets = numbers[starts], offsets[starts]
-            rows, positions = rows[starts], positions[starts]
-        passed = block.before[rows] >= offsets
-        if passed.any():
-            self._broken(
-                numbers[passed],
-                "the entry for offset {} points at byte {}, and a batch before that byte ends at"
-                " or behind this offset: a read would miss it",
-                offsets[passed],
-                positions[passed],
-                "the batch of the offset, or one before it",
-            )
-            numbers, offsets = numbers[~passed], offsets[~passed]
-        self._check_held(block, numbers, offsets)
+        judged = (positions < 0) | (positions >= starts[0])
+        rows = np.searchsorted(starts, positions)
+        leads = rows < len(starts)
+        leads[leads] = starts[rows[leads]] == positions[leads]
+        columns = {"offset": offsets + self._base, "position": positions}
+        self._broken(
+            judged & ~leads, numbers,
+            "the entry for offset {offset} points at byte {position}, where no batch begins",
+            "the first byte of a batch", positions, **columns,
+        )  # fmt: skip
+        judged &= leads
+        passed = judged.copy()
+        passed[judged] = block.before[rows[judged]] >= offsets[judged]
+        self._broken(
+            passed, numbers,
+            "the entry for offset {offset} points at byte {position}, and a batch before that byte"
+            " ends at or behind this offset: a read would miss it",
+            "the batch of the offset, or one before it", positions, **columns,
+        )  # fmt: skip
+        judged &= ~passed
+        self._check_held(block, numbers[judged], offsets[judged])
 
     def _check_held(self, block: Block, numbers: Int64Array, offsets: Int64Array) -> None:
         """Judge whether the offsets are the first or last of a batch, as far as it is read."""
@@ -107,80 +137,49 @@ class OffsetEntriesCheck(LogCheck):
         is_key |= block.first[rows] == offsets
         # Which offset a compressed message of magic 0 or 1 begins with is not known here.
         is_key |= (block.table["record_count"][rows] < 0) & (block.table["magic"][rows] < 2)
-        if not is_key.all():
-            self._broken(
-                numbers[~is_key],
-                "the entry is for offset {}, which is neither the first nor the last of a batch",
-                offsets[~is_key],
-                offsets[~is_key],
-                "the first or last offset of a batch",
-            )
+        shown = offsets + self._base
+        self._broken(
+            ~is_key, numbers,
+            "the entry is for offset {offset}, which is neither the first nor the last of a batch",
+            "the first or last offset of a batch", shown, offset=shown,
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Judge the entries that point behind the last batch."""
-        log, end_position = self._log, self._log.scan.end_position
+        log = self._log
+        unread = f"behind byte {log.scan.end_position}"
         behind = self._window.take(log.size)
         if log.is_read:
             self._outside(behind)
         elif len(behind[0]):
-            self._out_of_reach(int(behind[0].min()), len(behind[0]), end_position)
+            self._not_compared(len(behind[0]), unread, int(behind[0].min()))
         if log.is_read and log.is_sound:
+            numbers, shown = self._later[0], self._later[1] + self._base
             self._broken(
-                self._later[0],
-                "the entry is for offset {}, which no batch at or behind its position ends with",
-                self._later[1],
-                self._later[1],
-                "the first or last offset of a batch",
-            )
+                np.ones(len(numbers), np.bool_), numbers,
+                "the entry is for offset {offset}, which no batch at or behind its position ends"
+                " with", "the first or last offset of a batch", shown, offset=shown,
+            )  # fmt: skip
         self._outside(self._window.take(FAR))
         if self._window.unread:
-            self._out_of_reach(None, self._window.unread, end_position)
+            self._not_compared(self._window.unread, unread)
 
     def _outside(self, taken: tuple[Int64Array, Int64Array, Int64Array]) -> None:
         numbers, positions, offsets = taken
+        size = self._log.size
         self._broken(
-            numbers,
-            "the entry for offset {} points at byte {}, where the log holds no batch",
-            offsets,
-            positions,
-            f"0 to {self._log.size - 1}" if self._log.size else "no entry: the log is empty",
-        )
-
-    def _out_of_reach(self, number: int | None, count: int, end_position: int) -> None:
-        self._index.report.add(
-            "SEG-7",
-            f"{count} entries could not be compared: the log cannot be read behind byte"
-            f" {end_position}, or the entries are in no order",
-            position=None if number is None else number * self._index.entry_bytes,
-            actual=count,
-            severity=Severity.NOTE,
-            hint="mend first what else was found, then verify again",
-        )
-
-    def _broken(
-        self, numbers: Int64Array, words: str, offsets: Int64Array, actual: Int64Array, what: str
-    ) -> None:
-        if not len(numbers):
-            return
-        order = np.argsort(numbers)
-
-        def describe(row: int) -> Described:
-            at = order[row]
-            offset = self._base + int(offsets[at])
-            shown = int(actual[at]) if "{}, where" in words or "byte {}" in words else offset
-            return Described(words.format(offset, shown), what, shown)
-
-        self._index.report.add_rows("SEG-7", numbers[order] * self._index.entry_bytes, describe)
+            np.ones(len(numbers), np.bool_), numbers,
+            "the entry for offset {offset} points at byte {position}, where the log holds no batch",
+            f"0 to {size - 1}" if size else "no entry: the log is empty", positions,
+            offset=offsets + self._base, position=positions,
+        )  # fmt: skip
 
 
-class TimeEntriesCheck(LogCheck):
+class TimeEntriesCheck(_EntriesCheck):
     """Judges whether each time index entry has the largest timestamp up to its offset."""
 
     def __init__(self, log: LogPass) -> None:
-        super().__init__(log)
-        self._index = _there(log.times)
-        self._window = EntryWindow(self._index)
-        self._base = log.segment.base_offset
+        super().__init__(log, log.times, "DISK-9")
         self._largest = -1
 
     @classmethod
@@ -190,47 +189,53 @@ class TimeEntriesCheck(LogCheck):
 
     def check(self, block: Block) -> None:
         """Judge the entries whose offsets the block reaches."""
-        is_sound = block.crc_valid
-        times = np.where(is_sound, block.table["max_timestamp"], -1)
+        times = np.where(block.crc_valid, block.table["max_timestamp"], -1)
         up_to = np.maximum(np.maximum.accumulate(times), self._largest)
-        earlier = np.empty(len(times), np.int64)
-        earlier[0], earlier[1:] = self._largest, up_to[:-1]
+        earlier = shifted(up_to, self._largest)
         self._largest = int(up_to[-1])
         numbers, offsets, timestamps = self._window.take(int(block.reach[-1]) + 1)
-        # What comes too late is out of order, which TIMEIDX-7 has said already.
-        is_late = (offsets >= 0) & (offsets <= block.before[0])
-        if is_late.any():
-            numbers, offsets = numbers[~is_late], offsets[~is_late]
-            timestamps = timestamps[~is_late]
         if not len(numbers):
             return
+        # What comes too late is out of order, which TIMEIDX-7 has said already.
+        judged = (offsets < 0) | (offsets > block.before[0])
         rows = np.searchsorted(block.reach, offsets)
-        held = (block.first[rows] <= offsets) | block.is_doubtful[rows]
+        own, before = times[rows], earlier[rows]
+        is_sure = ~block.is_doubtful[rows]
+        held = judged & ((block.first[rows] <= offsets) | ~is_sure)
+        self._misplaced(judged & ~held, numbers, offsets, timestamps)
+        columns = {
+            "offset": offsets + self._base,
+            "timestamp": timestamps,
+            "own": own,
+            "before": before,
+        }
+        differs = held & (own != timestamps) & is_sure
         self._broken(
-            numbers, ~held, "no batch holds offset {0}, which the entry gives timestamp {1}",
-            offsets, timestamps, "an offset of a batch",
+            differs, numbers,
+            "the entry gives offset {offset} the timestamp {timestamp}; the largest one in the"
+            " batch of that offset is {own}", own, timestamps, **columns,
         )  # fmt: skip
-        differs = held & (times[rows] != timestamps) & ~block.is_doubtful[rows]
         self._broken(
-            numbers, differs,
-            "the entry gives offset {0} the timestamp {1}; the largest one in the batch of that"
-            " offset is {2}",
-            offsets, timestamps, times[rows],
-        )  # fmt: skip
-        smaller = held & ~differs & (earlier[rows] > timestamps)
-        self._broken(
-            numbers, smaller,
-            "the entry says that no timestamp up to offset {0} is above {1}; an earlier batch has"
-            " {2}",
-            offsets, timestamps, earlier[rows],
+            held & ~differs & (before > timestamps), numbers,
+            "the entry says that no timestamp up to offset {offset} is above {timestamp}; an"
+            " earlier batch has {before}", before, timestamps, **columns,
         )  # fmt: skip
         is_set_by_broker = block.table["attributes"][rows] & LOG_APPEND_TIME != 0
-        again = held & (earlier[rows] == timestamps) & (times[rows] == timestamps)
+        again = held & (before == timestamps) & (own == timestamps)
         self._broken(
-            numbers, again & ~is_set_by_broker & ~block.is_doubtful[rows],
-            "the entry gives offset {0} the timestamp {1}, which an earlier batch has too: a search"
-            " by time would pass that one over",
-            offsets, timestamps, "an offset of the earlier batch",
+            again & ~is_set_by_broker & is_sure, numbers,
+            "the entry gives offset {offset} the timestamp {timestamp}, which an earlier batch has"
+            " too: a search by time would pass that one over",
+            "an offset of the earlier batch", timestamps, **columns,
+        )  # fmt: skip
+
+    def _misplaced(
+        self, where: Bools, numbers: Int64Array, offsets: Int64Array, timestamps: Int64Array
+    ) -> None:
+        self._broken(
+            where, numbers, "no batch holds offset {offset}, which the entry gives timestamp"
+            " {timestamp}", "an offset of a batch", timestamps,
+            offset=offsets + self._base, timestamp=timestamps,
         )  # fmt: skip
 
     def finish(self) -> None:
@@ -238,21 +243,10 @@ class TimeEntriesCheck(LogCheck):
         is_sound = self._log.is_read and self._log.is_sound
         numbers, offsets, timestamps = self._window.take(FAR)
         if is_sound:
-            self._broken(
-                numbers, np.ones(len(numbers), np.bool_),
-                "no batch holds offset {0}, which the entry gives timestamp {1}",
-                offsets, timestamps, "an offset of a batch",
-            )  # fmt: skip
+            self._misplaced(np.ones(len(numbers), np.bool_), numbers, offsets, timestamps)
         unread = self._window.unread + (0 if is_sound else len(numbers))
         if unread:
-            self._index.report.add(
-                "DISK-9",
-                f"{unread} entries could not be compared: the log cannot be read so far, or the"
-                " entries are in no order",
-                actual=unread,
-                severity=Severity.NOTE,
-                hint="mend first what else was found, then verify again",
-            )
+            self._not_compared(unread, "so far")
         elif is_sound and self._segment.is_closed:
             self._check_last()
 
@@ -273,35 +267,14 @@ class TimeEntriesCheck(LogCheck):
             actual=timestamp,
         )
 
-    def _broken(
-        self,
-        numbers: Int64Array,
-        is_broken: Bools,
-        words: str,
-        offsets: Int64Array,
-        timestamps: Int64Array,
-        expected: Int64Array | str,
-    ) -> None:
-        broken = np.flatnonzero(is_broken)
-        if not len(broken):
-            return
-        broken = broken[np.argsort(numbers[broken])]
-
-        def describe(row: int) -> Described:
-            at = broken[row]
-            offset, timestamp = self._base + int(offsets[at]), int(timestamps[at])
-            other = expected if isinstance(expected, str) else int(expected[at])
-            return Described(words.format(offset, timestamp, other), other, timestamp)
-
-        self._index.report.add_rows("DISK-9", numbers[broken] * self._index.entry_bytes, describe)
-
 
 class IndexEndCheck(LogCheck):
     """Judges where the offset index ends."""
 
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
-        self._offsets = _there(log.offsets)
+        assert log.offsets is not None
+        self._offsets = log.offsets
         self._position = 0
         self._reach = -1
 
@@ -352,11 +325,3 @@ class IndexEndCheck(LogCheck):
             is_there = (distances > self._offsets.last_offset) & (distances <= self._reach)
             count += int(np.count_nonzero(is_there))
         return count
-
-
-Index = TypeVar("Index", OffsetIndexFile, TimeIndexFile)
-
-
-def _there(index: Index | None) -> Index:
-    assert index is not None
-    return index

@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
 from segproof.reading.sound_batches import FAR, distances
-from segproof.verifying.reporting import Int64Array
+from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.segment_files import Segment
 
-__all__ = ["Block", "Bools", "LogScan", "blocks_of"]
+__all__ = ["Block", "LogScan", "blocks_of"]
 
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20
 """A block of large batches ends with the first one that begins so far behind its start."""
-
-Bools = NDArray[np.bool_]
 
 
 class LogScan(Protocol):
@@ -171,8 +169,7 @@ def _block(all_rows: CheckedBatches, segment: Segment, carried: _Carried, count:
     known, reach = len(table), carried.reach
     following = np.full(known, FAR, np.int64)
     following[:-1] = base[1:]
-    before_raw = np.empty(known, np.int64)
-    before_raw[0], before_raw[1:] = reach, last[:-1]
+    before_raw = shifted(last, reach)
     is_loose = ~all_rows.crc_valid | (last < base)
     # Of two batches that claim the same offsets either may be wrong.
     is_outlier = (last >= following) & (following > before_raw) & (following < FAR)
@@ -184,8 +181,7 @@ def _block(all_rows: CheckedBatches, segment: Segment, carried: _Carried, count:
     claimed = np.where(last < FAR, last, base)
     bounded = np.where(is_loose, np.minimum(claimed, ceiling), last)[:count]
     up_to = np.maximum(np.maximum.accumulate(bounded), reach)
-    before = np.empty(count, np.int64)
-    before[0], before[1:] = reach, up_to[:-1]
+    before = shifted(up_to, reach)
     is_doubtful = is_loose.copy()
     is_doubtful[1:] |= is_loose[:-1]
     is_doubtful[0] |= carried.is_doubtful

@@ -8,12 +8,15 @@ into `LOG_CHECKS` in verifying/segment_checks.py.
 from dataclasses import dataclass
 
 from segproof.files import File
-from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
+from segproof.verifying.index_file_checks import (
+    OffsetIndexFile,
+    TimeIndexFile,
+    TransactionIndexFile,
+)
 from segproof.verifying.log_blocks import Block, LogScan
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.transaction_index_checks import TransactionIndexFile
 
 __all__ = ["LogCheck", "LogPass"]
 

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from segproof.findings import Severity
 from segproof.reading.file_names import read_partition_name
-from segproof.verifying.log_blocks import Block, Bools
+from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, Int64Array, PathReporter
+from segproof.verifying.reporting import PathReporter
+from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
@@ -284,29 +285,26 @@ def compare_producers(
 
 
 def _judge_epochs(before: ProducerTable, after: ProducerTable, report: PathReporter) -> None:
-    falls = after["first_epoch"] < before["epoch"]
-    if not falls.any():
-        return
-    old, new = before[falls], after[falls]
+    is_older = after["first_epoch"] < before["epoch"]
     # Of a marker the first timestamp is its own; of what follows it, at least that.
-    forgotten = new["first_timestamp"] - old["timestamp"] >= EXPIRATION_MS
-    for severity, rows in ((Severity.ERROR, ~forgotten), (Severity.WARNING, forgotten)):
-        earlier, later = old[rows], new[rows]
-
-        def describe(
-            row: int, earlier: ProducerTable = earlier, later: ProducerTable = later
-        ) -> Described:
-            producer_id, epoch = later["producer_id"][row], later["first_epoch"][row]
-            return Described(
-                f"producer {producer_id} writes in epoch {epoch} after it has written in epoch"
-                f" {earlier['epoch'][row]}: Kafka fences off an older epoch at the append, and"
-                " takes what lies in the log as it is",
-                f"{earlier['epoch'][row]} or more",
-                int(epoch),
-            )
-
-        places = later["first_position"]
-        report.add_rows("DISK-29", places, describe, severity=severity)
+    forgotten = after["first_timestamp"] - before["timestamp"] >= EXPIRATION_MS
+    for severity, where in (
+        (Severity.ERROR, is_older & ~forgotten),
+        (Severity.WARNING, is_older & forgotten),
+    ):
+        report.add_where(
+            "DISK-29",
+            where,
+            after["first_position"],
+            "producer {after[producer_id]} writes in epoch {after[first_epoch]} after it has"
+            " written in epoch {before[epoch]}: Kafka fences off an older epoch at the append, and"
+            " takes what lies in the log as it is",
+            "{before[epoch]} or more",
+            after["first_epoch"],
+            severity=severity,
+            before=before,
+            after=after,
+        )
 
 
 def _judge_transactions(
@@ -314,29 +312,25 @@ def _judge_transactions(
 ) -> None:
     """Report batches outside of a transaction that come next to those of an open one."""
     has_gap = after["first_missing"] + missing > before["missing"]
-    for severity, rows in ((Severity.ERROR, ~has_gap), (Severity.WARNING, has_gap)):
-        earlier, later = before[rows], after[rows]
-
-        def describe(
-            row: int,
-            earlier: ProducerTable = earlier,
-            later: ProducerTable = later,
-            is_known: bool = severity is Severity.ERROR,
-        ) -> Described:
-            last_offset = earlier["last_offset"][row]
-            words = (
-                f"this batch of producer {later['producer_id'][row]} is of no transaction, and the"
-                f" one before it, which ends at offset {last_offset}, is of one that no marker has"
-                " ended"
-            )
-            if is_known:
-                words += ": Kafka refuses such a batch, also when it reads the log at its start"
-            else:
-                words += "; offsets are missing between, and the marker may be among them"
-            return Described(words, "a batch of the transaction, or its marker", "neither")
-
-        places = later["first_position"]
-        report.add_rows("DISK-44", places, describe, severity=severity)
+    for severity, where, what_follows in (
+        (Severity.ERROR, ~has_gap,
+         ": Kafka refuses such a batch, also when it reads the log at its start"),
+        (Severity.WARNING, has_gap,
+         "; offsets are missing between, and the marker may be among them"),
+    ):  # fmt: skip
+        report.add_where(
+            "DISK-44",
+            where,
+            after["first_position"],
+            "this batch of producer {after[producer_id]} is of no transaction, and the one before"
+            " it, which ends at offset {before[last_offset]}, is of one that no marker has ended"
+            + what_follows,
+            "a batch of the transaction, or its marker",
+            "neither",
+            severity=severity,
+            before=before,
+            after=after,
+        )
 
 
 def _judge_sequences(
@@ -344,44 +338,32 @@ def _judge_sequences(
 ) -> None:
     base, last = after["first_base_sequence"], before["last_sequence"]
     is_same = after["first_data_epoch"] == before["data_epoch"]
-    expected = np.where(is_same, (last + 1) & SEQUENCE_MAX, 0)
-    broken = (base != expected) & (after["first_data_epoch"] >= before["data_epoch"])
-    if not broken.any():
-        return
-    old, new, due = before[broken], after[broken], expected[broken]
-    back = (old["last_sequence"] - new["first_base_sequence"]) & SEQUENCE_MAX < 1 << 30
-    repeats = (new["first_base_sequence"] == old["base_sequence"]) & (
-        new["first_last_sequence"] == old["last_sequence"]
-    )
-    again = is_same[broken] & back & ((new["first_base_sequence"] != 0) | repeats)
-    forgotten = new["first_timestamp"] - old["timestamp"] >= EXPIRATION_MS
-    has_gap = new["first_missing"] + missing > old["missing"]
-    for law, severity, rows in (
-        ("DISK-30", Severity.ERROR, again & ~forgotten),
-        ("DISK-30", Severity.WARNING, again & forgotten),
-        ("DISK-31", Severity.WARNING, ~again & ~has_gap),
-        ("DISK-31", Severity.NOTE, ~again & has_gap),
-    ):
-        _report_sequences(law, severity, new[rows], due[rows], report)
-
-
-def _report_sequences(
-    law: str,
-    severity: Severity,
-    rows: ProducerTable,
-    due: Int64Array,
-    report: PathReporter,
-) -> None:
-    def describe(row: int) -> Described:
-        producer_id, epoch = rows["producer_id"][row], rows["first_data_epoch"][row]
-        first, last = rows["first_base_sequence"][row], rows["first_last_sequence"][row]
-        words = f"this batch of producer {producer_id}, epoch {epoch}, has the sequence numbers"
-        words = f"{words} {first} to {last}, and {due[row]} should follow"
-        if law == "DISK-30":
-            words += ": records that the log had already, and consumers get them twice"
-        elif severity is Severity.NOTE:
-            words += "; offsets are missing between, as compaction leaves them"
-        return Described(words, int(due[row]), int(first))
-
-    places = rows["first_data_position"]
-    report.add_rows(law, places, describe, severity=severity)
+    due = np.where(is_same, (last + 1) & SEQUENCE_MAX, 0)
+    broken = (base != due) & (after["first_data_epoch"] >= before["data_epoch"])
+    is_back = (last - base) & SEQUENCE_MAX < 1 << 30
+    is_repeated = (base == before["base_sequence"]) & (after["first_last_sequence"] == last)
+    again = broken & is_same & is_back & ((base != 0) | is_repeated)
+    gone = broken & ~again
+    forgotten = after["first_timestamp"] - before["timestamp"] >= EXPIRATION_MS
+    has_gap = after["first_missing"] + missing > before["missing"]
+    twice = ": records that the log had already, and consumers get them twice"
+    for law, severity, where, what_follows in (
+        ("DISK-30", Severity.ERROR, again & ~forgotten, twice),
+        ("DISK-30", Severity.WARNING, again & forgotten, twice),
+        ("DISK-31", Severity.WARNING, gone & ~has_gap, ""),
+        ("DISK-31", Severity.NOTE, gone & has_gap,
+         "; offsets are missing between, as compaction leaves them"),
+    ):  # fmt: skip
+        report.add_where(
+            law,
+            where,
+            after["first_data_position"],
+            "this batch of producer {after[producer_id]}, epoch {after[first_data_epoch]}, has the"
+            " sequence numbers {after[first_base_sequence]} to {after[first_last_sequence]}, and"
+            " {due} should follow" + what_follows,
+            due,
+            base,
+            severity=severity,
+            after=after,
+            due=due,
+        )

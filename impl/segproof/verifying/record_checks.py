@@ -5,14 +5,12 @@ Laws: BATCH-9, BATCH-10, BATCH-11, BATCH-16, BATCH-18, DISK-16, DISK-17, DISK-18
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.errors import SegproofError, TooLargeError
 from segproof.findings import Severity
-from segproof.kafka.batch_table import BatchTable
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
-from segproof.verifying.reporting import Described, PathReporter
+from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import DECLARED, RESTORE, declare
 
 __all__ = ["MAX_BATCH_BYTES", "RecordsCheck"]
@@ -23,6 +21,13 @@ declare("record-batch", Severity.ERROR,
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
 read: a warning says so."""
+OFFSETS = (
+    "the offsets of the records do not rise to the batch's last offset {said}: they fall, or end at"
+    " {found}"
+)
+TIMESTAMPS = (
+    "the batch says that {said} is its largest timestamp, and that of its records is {found}"
+)
 _HIGHER = "to look into it, give a higher limit: --limit-bytes, or limit of verify()"
 
 
@@ -40,48 +45,21 @@ class RecordsCheck(LogCheck):
         is_read[list(block.errors)] = False
         rows = np.flatnonzero(is_read & (block.summaries["record_count"] > 0))
         table, summaries = block.table[rows], block.summaries[rows]
+        last = summaries["last_offset"]
         is_new = table["magic"] == 2
         # A message of magic 0 or 1 is called by the offset of its last record.
-        too_far = np.where(
-            is_new,
-            summaries["last_offset"] > table["last_offset"],
-            summaries["last_offset"] != table["last_offset"],
-        )
-        for law, is_broken in (
-            ("DISK-16", is_new & (too_far | ~summaries["offsets_rise"])),
-            ("BATCH-9", ~is_new & (too_far | ~summaries["offsets_rise"])),
+        too_far = np.where(is_new, last > table["last_offset"], last != table["last_offset"])
+        is_broken = too_far | ~summaries["offsets_rise"]
+        late = (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
+        for law, where, name, words in (
+            ("DISK-16", is_new & is_broken, "last_offset", OFFSETS),
+            ("BATCH-9", ~is_new & is_broken, "last_offset", OFFSETS),
+            ("DISK-17", late, "max_timestamp", TIMESTAMPS),
         ):
-            rows = np.flatnonzero(is_broken)
-            _report_unlike(
-                self._report, law, table[rows], summaries[rows], "last_offset",
-                "the offsets of the records do not rise to the batch's last offset {0}: they fall,"
-                " or end at {1}",
-            )  # fmt: skip
-        late = np.flatnonzero(
-            (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
-        )
-        _report_unlike(
-            self._report, "DISK-17", table[late], summaries[late],
-            "max_timestamp",
-            "the batch says that {0} is its largest timestamp, and that of its records is {1}",
-        )  # fmt: skip
-
-
-def _report_unlike(
-    report: PathReporter,
-    law: str,
-    table: BatchTable,
-    summaries: NDArray[np.void],
-    name: str,
-    words: str,
-) -> None:
-    """Report each batch whose header says another number than its records."""
-
-    def describe(row: int) -> Described:
-        said, found = int(table[name][row]), int(summaries[name][row])
-        return Described(words.format(said, found), found, said)
-
-    report.add_rows(law, table["position"], describe)
+            said, found = table[name], summaries[name]
+            self._report.add_where(
+                law, where, table["position"], words, found, said, said=said, found=found
+            )
 
 
 def _report_error(error: SegproofError, block: Block, row: int, report: PathReporter) -> None:

@@ -8,12 +8,13 @@ one by one; the others are counted, and one finding at the end says how many the
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Finding, Severity
+from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare
 
 __all__ = ["FINDINGS_PER_LAW", "Described", "PathReporter", "Reporter", "Wanted"]
@@ -27,7 +28,6 @@ declare("log-segment", Severity.WARNING,
 FINDINGS_PER_LAW = 100
 
 Value = int | str | None
-Int64Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,16 @@ class Described(NamedTuple):
     message: str
     expected: Value = None
     actual: Value = None
+
+
+class Facts(TypedDict, total=False):
+    """What a finding says beside its words."""
+
+    position: int | None
+    expected: Value
+    actual: Value
+    severity: Severity | None
+    hint: str | None
 
 
 class Broken(NamedTuple):
@@ -178,46 +188,28 @@ class PathReporter:
     structure: str | None
     shown_by: str
 
-    def finding(
-        self,
-        law: str,
-        message: str,
-        *,
-        position: int | None = None,
-        expected: Value = None,
-        actual: Value = None,
-        severity: Severity | None = None,
-        hint: str | None = None,
-    ) -> Finding:
+    def finding(self, law: str, message: str, **facts: Unpack[Facts]) -> Finding:
         """Return a finding; severity, structure and hint come from the law's rule if not given."""
-        rule = DECLARED[law]
+        rule, position = DECLARED[law], facts.get("position")
         structure = rule.structure
         if rule.is_of_any_file and self.structure is not None:
             structure = self.structure
-        command = _command(self.shown_by, law, position, self.reporter.wanted)
         return Finding(
-            law, severity or rule.severity, structure, self.path, position, expected, actual,
-            message, hint or rule.hint, command,
-        )  # fmt: skip
+            law,
+            facts.get("severity") or rule.severity,
+            structure,
+            self.path,
+            position,
+            facts.get("expected"),
+            facts.get("actual"),
+            message,
+            facts.get("hint") or rule.hint,
+            _command(self.shown_by, law, position, self.reporter.wanted),
+        )
 
-    def add(
-        self,
-        law: str,
-        message: str,
-        *,
-        position: int | None = None,
-        expected: Value = None,
-        actual: Value = None,
-        severity: Severity | None = None,
-        hint: str | None = None,
-    ) -> None:
+    def add(self, law: str, message: str, **facts: Unpack[Facts]) -> None:
         """Report that the law is broken here."""
-        self.reporter.add(
-            self.finding(
-                law, message, position=position, expected=expected, actual=actual,
-                severity=severity, hint=hint,
-            )
-        )  # fmt: skip
+        self.reporter.add(self.finding(law, message, **facts))
 
     def add_rows(
         self,
@@ -243,26 +235,49 @@ class PathReporter:
             rows = np.flatnonzero(positions == reporter.wanted.position)
         room = reporter.room(law, self.path)
         for row in rows[:room].tolist():
-            words, at = describe(row), int(positions[row])
+            words = describe(row)._asdict()
             reporter.keep(
-                self.finding(
-                    law, words.message, position=at, expected=words.expected, actual=words.actual,
-                    severity=severity,
-                )
-            )  # fmt: skip
+                self.finding(law, position=int(positions[row]), severity=severity, **words)
+            )
         counted = severity or DECLARED[law].severity
         reporter.count_more(law, self.path, len(rows) - room, counted)
 
-    def add_values(
-        self, law: str, positions: Int64Array, values: Int64Array, words: str, expected: Value
+    def add_where(
+        self,
+        law: str,
+        where: NDArray[Any],
+        positions: NDArray[Any] | tuple[int, int],
+        message: str,
+        expected: NDArray[Any] | Value = None,
+        actual: NDArray[Any] | Value = None,
+        *,
+        severity: Severity | None = None,
+        **columns: Any,
     ) -> None:
-        """Report the law broken at each position, in `words` with the value in it."""
+        """Report the law broken in the rows of a table that `where` selects, by mask or number.
+
+        `positions`, the `columns`, and `expected` and `actual` where they are arrays, have a value
+        for each row of the table; two positions are that of row 0 and the distance of rows, in
+        bytes. `message`, and `expected` in words, name columns in braces.
+        """
+        rows = np.flatnonzero(where) if where.dtype == np.bool_ else where
+        if not len(rows):
+            return
 
         def describe(row: int) -> Described:
-            value = int(values[row])
-            return Described(words.format(value), expected, value)
+            at = rows[row]
+            told = {name: column[at] for name, column in columns.items()}
+            limit, found = (
+                int(one[at]) if isinstance(one, np.ndarray) else one for one in (expected, actual)
+            )
+            limit = limit.format(**told) if isinstance(limit, str) else limit
+            return Described(message.format(**told), limit, found)
 
-        self.add_rows(law, positions, describe)
+        if isinstance(positions, tuple):
+            begin, step = positions
+            self.add_rows(law, rows * step + begin, describe, severity=severity)
+        else:
+            self.add_rows(law, positions[rows], describe, severity=severity)
 
     def broken(self, law: str) -> Broken:
         """Return where the file breaks a law, as far as reported, asked for or not."""

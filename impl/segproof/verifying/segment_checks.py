@@ -15,7 +15,11 @@ from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
-from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
+from segproof.verifying.index_file_checks import (
+    OffsetIndexFile,
+    TimeIndexFile,
+    TransactionIndexFile,
+)
 from segproof.verifying.index_log_checks import (
     IndexEndCheck,
     OffsetEntriesCheck,
@@ -34,7 +38,6 @@ from segproof.verifying.segment_files import (
     open_guarded,
     size_guarded,
 )
-from segproof.verifying.transaction_index_checks import TransactionIndexFile
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
 __all__ = ["LOG_CHECKS", "Scanning", "SegmentCheck", "scan_of"]

@@ -16,13 +16,13 @@ from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
 from segproof.kafka.record import control_record_type, end_transaction_marker
 from segproof.kafka.record_batch import RecordBatch
+from segproof.reading.index_entries import TRANSACTION_ENTRY
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, PathReporter, Reporter
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import REMAKE_TRANSACTIONS, RESTORE, declare
 from segproof.verifying.segment_carry import Coordinators, LogCarry, MarkerTimes, TransactionCarry
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.transaction_index_checks import ENTRY, ENTRY_BYTES
 
 __all__ = ["PRODUCERS_MAX", "MissingEntries", "TransactionMarkers", "report_coordinator"]
 
@@ -54,7 +54,7 @@ class TransactionMarkers(LogCheck):
         """Below this byte of the log a marker must have its entry. Behind it a broker may have
         written the marker after the entries were read."""
         self._index_report = segment.report(".txnindex", log.reporter)
-        kept = np.empty(0, ENTRY) if entries is None else entries.kept
+        kept = np.empty(0, TRANSACTION_ENTRY) if entries is None else entries.kept
         self._kept = kept
         self._order = np.argsort(kept["last_offset"], kind="stable")
         self._lasts = kept["last_offset"].astype(np.int64)[self._order]
@@ -206,7 +206,7 @@ class TransactionMarkers(LogCheck):
                     f"the transaction of producer {producer_id} that was aborted at offset"
                     f" {offset} begins at offset {claimed} by this entry; by the log it begins"
                     f" within {limits}",
-                    position=number * ENTRY_BYTES,
+                    position=number * TRANSACTION_ENTRY.itemsize,
                     expected=limits,
                     actual=claimed,
                 )
@@ -230,16 +230,17 @@ class TransactionMarkers(LogCheck):
         for low, high in self._unsure:
             lasts = self._kept["last_offset"][numbers]
             numbers = numbers[(lasts < low) | (lasts > high)]
-        rows = self._kept[numbers]
-        self._index_report.add_rows(
+        last = self._kept["last_offset"]
+        self._index_report.add_where(
             "DISK-11",
-            numbers * ENTRY_BYTES,
-            lambda row: Described(
-                f"the log has no marker at offset {rows['last_offset'][row]} that aborts a"
-                f" transaction of producer {rows['producer_id'][row]}",
-                "the offset of an ABORT marker of this producer",
-                int(rows["last_offset"][row]),
-            ),
+            numbers,
+            (0, TRANSACTION_ENTRY.itemsize),
+            "the log has no marker at offset {last} that aborts a transaction of producer"
+            " {producer_id}",
+            "the offset of an ABORT marker of this producer",
+            last,
+            last=last,
+            producer_id=self._kept["producer_id"],
         )
 
 

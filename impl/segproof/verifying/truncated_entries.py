@@ -11,14 +11,14 @@ entries from one on up to the last are broken, all before them are sound, and th
 sound ones is no longer than a broker leaves without an entry, then the findings of each law become
 one note. It is a warning if entries lead to zeros: there were batches, and they are lost.
 
-Upindex: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
+Upstream: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
 Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
 """
 
 import numpy as np
 
 from segproof.findings import Severity
-from segproof.verifying.index_file_checks import IndexFile, OffsetIndexFile
+from segproof.verifying.index_file_checks import KeyedIndexFile, OffsetIndexFile
 from segproof.verifying.log_check import LogCheck
 
 __all__ = ["TruncatedEntriesCheck"]
@@ -48,7 +48,7 @@ class TruncatedEntriesCheck(LogCheck):
             if index is not None:
                 self._soften(index)
 
-    def _soften(self, index: IndexFile) -> None:
+    def _soften(self, index: KeyedIndexFile) -> None:
         """Soften the findings of one index; entries that lead to zeros are a warning."""
         segment = self._segment
         log_end = self._log.scan.end_position
@@ -92,7 +92,7 @@ class TruncatedEntriesCheck(LogCheck):
             )
 
 
-def _goes_on(index: IndexFile, first: int, log_end: int) -> bool:
+def _goes_on(index: KeyedIndexFile, first: int, log_end: int) -> bool:
     """Return whether the log is much longer behind entry `first` - 1 than without an entry."""
     if not first:
         return log_end > WITHOUT_ENTRY_BYTES

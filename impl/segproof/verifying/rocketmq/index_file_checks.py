@@ -31,6 +31,7 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.index_rows import RowChecks, stored_difference
+from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
@@ -294,13 +295,14 @@ class _IndexFile:
         """Judge slots and previous indexes; each entry must be named once."""
         count, geometry, path = len(own), self._geometry, self._path
         is_wrong = (slots < 0) | (slots >= count)
-        wrong = np.flatnonzero(is_wrong)
-        self._reporter.at(path).add_values(
+        self._reporter.at(path).add_where(
             "RMQDISK-8",
-            wrong * SLOT_BYTES + HEADER_BYTES,
-            slots[wrong].astype(np.int64),
-            f"the slot leads to entry {{}}, and there are {count - 1}",
+            is_wrong,
+            (HEADER_BYTES, SLOT_BYTES),
+            f"the slot leads to entry {{entry}}, and there are {count - 1}",
             f"0 to {count - 1}",
+            slots,
+            entry=slots,
         )
         heads = np.flatnonzero(~is_wrong & (slots != 0))
         named = np.zeros(count, np.bool_)
@@ -335,22 +337,22 @@ class _IndexFile:
         self._reporter.at(self._path).add_rows("RMQDISK-9", positions, describe)
 
     def _belong(
-        self, targets: Int32Array, wanted: Int32Array, own: Int32Array, positions: NDArray[np.int64]
+        self, targets: Int32Array, wanted: Int32Array, own: Int32Array, positions: Int64Array
     ) -> None:
         """Report links that leave their slot; entries without a lawful hash are reported anyway."""
         found = own[targets]
-        wrong = np.flatnonzero((found != wanted) & (found >= 0) & (wanted >= 0))
-
-        def describe(row: int) -> Described:
-            at = wrong[row]
-            return Described(
-                f"the chain of slot {int(wanted[at])} leads to entry {int(targets[at])}, whose"
-                f" hash belongs to slot {int(found[at])}",
-                int(wanted[at]),
-                int(found[at]),
-            )
-
-        self._reporter.at(self._path).add_rows("RMQDISK-10", positions[wrong], describe)
+        self._reporter.at(self._path).add_where(
+            "RMQDISK-10",
+            (found != wanted) & (found >= 0) & (wanted >= 0),
+            positions,
+            "the chain of slot {wanted} leads to entry {target}, whose hash belongs to slot"
+            " {found}",
+            wanted,
+            found,
+            wanted=wanted,
+            target=targets,
+            found=found,
+        )
 
     def _report_named(self, heads: Int32Array, previous: Int32Array, count: int) -> None:
         """Report entries that are not named once; counts some at a time, as counts take memory."""
@@ -364,7 +366,7 @@ class _IndexFile:
                 times += np.bincount(part[names] - low, minlength=high - low)
             self._report_times(low, times)
 
-    def _report_times(self, low: int, times: NDArray[np.int64]) -> None:
+    def _report_times(self, low: int, times: Int64Array) -> None:
         wrong = np.flatnonzero(times != 1)
 
         def describe(row: int) -> Described:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from segproof.findings import Severity
 from segproof.rocketmq.index_table import ENTRY_BYTES, Geometry, StoredHeader
-from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
 __all__ = ["RowChecks", "stored_difference"]
@@ -46,10 +47,9 @@ class RowChecks:
     def __init__(
         self, path: str, geometry: Geometry, header: StoredHeader, reporter: Reporter
     ) -> None:
-        self._path = path
+        self._report = reporter.at(path)
         self._geometry = geometry
         self._header = header
-        self._reporter = reporter
         self._offset = 0
         self.is_ordered = True
         """Whether no offset was below the one before."""
@@ -68,50 +68,42 @@ class RowChecks:
             self.slots[0] = -1
             skip = 1
         place = self._geometry.position_of(first + skip)
-        self._values("RMQDISK-10", place, hashes[skip:], "the key hash {} is below 0")
-        self._values("RMQDISK-13", place, differences[skip:], "the time difference {} is below 0")
+        self._values("RMQDISK-10", place, hashes[skip:], "key hash")
+        self._values("RMQDISK-13", place, differences[skip:], "time difference")
         self._offsets(place, offsets[skip:])
         self._times(first + skip, differences[skip:])
 
     def _first(self, entry: Any) -> None:
         if entry.tobytes().strip(b"\0"):
-            self._reporter.at(self._path).add(
+            self._report.add(
                 "RMQDISK-7",
                 "entry 0 is not zero; no put writes there, since 0 means none",
                 position=self._geometry.position_of(0),
                 expected=0,
             )
 
-    def _values(self, law: str, place: int, values: NDArray[np.int32], words: str) -> None:
-        wrong = np.flatnonzero(values < 0)
-        if len(wrong):
-            self._reporter.at(self._path).add_values(
-                law,
-                wrong * ENTRY_BYTES + place,
-                values[wrong].astype(np.int64),
-                words,
-                "0 to 2147483647",
-            )
+    def _values(self, law: str, place: int, values: NDArray[np.int32], name: str) -> None:
+        words, expected = f"the {name} {{value}} is below 0", "0 to 2147483647"
+        place_of = (place, ENTRY_BYTES)
+        self._report.add_where(law, values < 0, place_of, words, expected, values, value=values)
 
-    def _offsets(self, place: int, offsets: NDArray[np.int64]) -> None:
+    def _offsets(self, place: int, offsets: Int64Array) -> None:
         """Report offsets below the one before, and below 0."""
         if not len(offsets):
             return
-        before = np.empty_like(offsets)
-        before[0], before[1:] = self._offset, offsets[:-1]
-        wrong = np.flatnonzero(offsets < np.maximum(before, 0))
-
-        def describe(row: int) -> Described:
-            at = wrong[row]
-            return Described(
-                f"the offset {int(offsets[at])} lies before {max(0, int(before[at]))}, that of the"
-                " entry before, or the log's begin",
-                f"{max(0, int(before[at]))} or more",
-                int(offsets[at]),
-            )
-
-        self.is_ordered &= not len(wrong)
-        self._reporter.at(self._path).add_rows("RMQDISK-15", wrong * ENTRY_BYTES + place, describe)
+        least = np.maximum(shifted(offsets, self._offset), 0)
+        is_wrong = offsets < least
+        self._report.add_where(
+            "RMQDISK-15",
+            is_wrong,
+            (place, ENTRY_BYTES),
+            "the offset {offset} lies before {least}, that of the entry before, or the log's begin",
+            "{least} or more",
+            offsets,
+            offset=offsets,
+            least=least,
+        )
+        self.is_ordered &= not is_wrong.any()
         self._offset = int(offsets[-1])
 
     def _times(self, first: int, differences: NDArray[np.int32]) -> None:
@@ -124,30 +116,19 @@ class RowChecks:
         if header.begin_timestamp <= 0:
             return
         is_far = differences.astype(np.int64) > room + CLOCK_SECONDS
-        self._late(first, differences, room, is_late & ~is_far, Severity.NOTE)
-        self._late(first, differences, room, is_late & is_far, Severity.WARNING)
-
-    def _late(
-        self,
-        first: int,
-        differences: NDArray[np.int32],
-        room: int,
-        is_late: NDArray[np.bool_],
-        severity: Severity,
-    ) -> None:
-        late = np.flatnonzero(is_late)
-        words = "the broker's clock went back"
-        if severity is Severity.WARNING:
-            words += " by more than 20 years, or the entry or the header is damaged"
-
-        def describe(row: int) -> Described:
-            seconds = int(differences[late[row]])
-            return Described(
-                f"the entry reads as {seconds} s behind the begin timestamp, later than the last"
-                f" message of the file ({room} s): {words}",
+        damaged = " by more than 20 years, or the entry or the header is damaged"
+        for severity, where, more in (
+            (Severity.NOTE, is_late & ~is_far, ""),
+            (Severity.WARNING, is_late & is_far, damaged),
+        ):
+            self._report.add_where(
+                "RMQDISK-14",
+                where,
+                (self._geometry.position_of(first), ENTRY_BYTES),
+                "the entry reads as {seconds} s behind the begin timestamp, later than the last"
+                f" message of the file ({room} s): the broker's clock went back{more}",
                 f"at most {room}",
-                seconds,
+                differences,
+                severity=severity,
+                seconds=differences,
             )
-
-        positions = late * ENTRY_BYTES + self._geometry.position_of(first)
-        self._reporter.at(self._path).add_rows("RMQDISK-14", positions, describe, severity=severity)

@@ -17,13 +17,12 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.rocketmq.geometry import index_file_names
-from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.rocketmq.index_table import ENTRY_BYTES, entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
@@ -34,6 +33,7 @@ from segproof.verifying.rocketmq.log_records import (
     LogBlock,
     LogRecords,
 )
+from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
 __all__ = ["KeyChecks"]
@@ -57,8 +57,6 @@ NO_INDEX_HINT = (
 BLOCK_ENTRIES = 1 << 14
 """Entries of each file that are in memory."""
 
-Int64Array = NDArray[np.int64]
-
 
 class _Rows(NamedTuple):
     """Entries of one file, in its order."""
@@ -69,8 +67,9 @@ class _Rows(NamedTuple):
     phy_offset: Int64Array
     time_diff: Int64Array
 
-    def cut(self, place: slice) -> "_Rows":
-        return _Rows(*(column[place] for column in self))
+    def only(self, rows: slice | Bools) -> "_Rows":
+        """Return some of them."""
+        return _Rows(*(column[rows] for column in self))
 
 
 class _Entries:
@@ -115,9 +114,9 @@ class _Entries:
             if offset is not None:
                 count = int(np.searchsorted(self._rows.phy_offset, offset))
             if count:
-                yield self._rows.cut(slice(0, count))
+                yield self._rows.only(slice(0, count))
             if count < len(self._rows.number):
-                self._rows = self._rows.cut(slice(count, None))
+                self._rows = self._rows.only(slice(count, None))
                 return
             self._rows = self._next()
 
@@ -200,104 +199,89 @@ class KeyChecks:
         """Judge the entries of one file that lead into a block; return those that are right."""
         good = [np.zeros(0, np.int64)]
         for rows in entries.below(block.end):
-            rows = self._in_log(entries.summary, rows, block.start)
+            rows = self._in_log(entries.summary, rows)
             place = np.searchsorted(offsets, rows.phy_offset)
             is_there = np.zeros(len(place), np.bool_)
             inside = place < len(offsets)
             is_there[inside] = offsets[place[inside]] == rows.phy_offset[inside]
-            self._no_message(entries.summary, rows, ~is_there)
+            self._report_rows(
+                "RMQDISK-29", entries.summary, rows, ~is_there,
+                "entry {number} leads to offset {phy_offset} of the commit log, where no message"
+                " begins", "a message", rows.phy_offset,
+            )  # fmt: skip
             coded = place * HASHES + rows.key_hash % HASHES
             is_right = is_there & np.isin(coded, allowed)
-            self._wrong_key(entries.summary, rows, is_there & ~is_right, block, place)
-            self._times(entries.summary, rows, is_right, block, place)
+            is_wrong = is_there & ~is_right
+            self._wrong_key(entries.summary, rows.only(is_wrong), block, place[is_wrong])
+            self._times(entries.summary, rows.only(is_right), block, place[is_right])
             good.append(coded[is_right])
         return np.concatenate(good)
 
-    def _in_log(self, summary: IndexSummary, rows: _Rows, start: int) -> _Rows:
+    def _in_log(self, summary: IndexSummary, rows: _Rows) -> _Rows:
         """Leave out entries before the log, and those where it could not be read."""
         first = self._records.log.min_offset
         is_gone = rows.phy_offset < first
         self._expired[summary.path] += int(np.count_nonzero(is_gone))
         kept = ~is_gone & ~self._records.is_dark(rows.phy_offset)
-        return _Rows(*(column[kept] for column in rows)) if not kept.all() else rows
+        return rows if kept.all() else rows.only(kept)
 
     def _report_rows(
-        self, law: str, summary: IndexSummary, rows: _Rows, wrong: Int64Array, describe: Any
+        self,
+        law: str,
+        summary: IndexSummary,
+        rows: _Rows,
+        where: Bools,
+        message: str,
+        expected: Int64Array | str,
+        actual: Int64Array,
+        **columns: Any,
     ) -> None:
-        geometry = summary.geometry
-        assert geometry is not None
-        positions = np.array([geometry.position_of(int(at)) for at in rows.number[wrong]], np.int64)
-        self._reporter.at(summary.path).add_rows(
-            law, positions, lambda row: describe(int(wrong[row]))
+        """Report some of the entries; `message` names columns, also those of the entries."""
+        assert summary.geometry is not None
+        positions = rows.number * ENTRY_BYTES + summary.geometry.position_of(0)
+        self._reporter.at(summary.path).add_where(
+            law, where, positions, message, expected, actual, **rows._asdict(), **columns
         )
 
-    def _no_message(self, summary: IndexSummary, rows: _Rows, wrong: NDArray[np.bool_]) -> None:
-        def describe(row: int) -> Described:
-            offset = int(rows.phy_offset[row])
-            return Described(
-                f"entry {int(rows.number[row])} leads to offset {offset} of the commit log, where"
-                " no message begins",
-                "a message",
-                offset,
-            )
-
-        self._report_rows("RMQDISK-29", summary, rows, np.flatnonzero(wrong), describe)
-
     def _wrong_key(
-        self,
-        summary: IndexSummary,
-        rows: _Rows,
-        wrong: NDArray[np.bool_],
-        block: LogBlock,
-        place: Int64Array,
+        self, summary: IndexSummary, rows: _Rows, block: LogBlock, place: Int64Array
     ) -> None:
+        """Report entries that lead to a message, at `place` in the block, without their hash."""
+        assert summary.geometry is not None
+
         def describe(row: int) -> Described:
-            request = block.requests[int(place[row])]
-            keys = keys_of(request)
+            keys = keys_of(block.requests[int(place[row])])
+            key_hash = int(rows.key_hash[row])
             return Described(
-                f"entry {int(rows.number[row])} has hash {int(rows.key_hash[row])}, and the message"
-                f" at offset {int(rows.phy_offset[row])} has no key of this hash",
+                f"entry {rows.number[row]} has hash {key_hash}, and the message at offset"
+                f" {rows.phy_offset[row]} has no key of this hash",
                 " ".join(str(int(each)) for each in index_key_hash_many(keys)) if keys else "none",
-                int(rows.key_hash[row]),
+                key_hash,
             )
 
-        self._report_rows("RMQDISK-30", summary, rows, np.flatnonzero(wrong), describe)
+        positions = rows.number * ENTRY_BYTES + summary.geometry.position_of(0)
+        self._reporter.at(summary.path).add_rows("RMQDISK-30", positions, describe)
 
     def _times(
-        self,
-        summary: IndexSummary,
-        rows: _Rows,
-        is_right: NDArray[np.bool_],
-        block: LogBlock,
-        place: Int64Array,
+        self, summary: IndexSummary, rows: _Rows, block: LogBlock, place: Int64Array
     ) -> None:
         """Compare the times of entries, but for the first, and of the header with the messages."""
         header = summary.header
         is_under_way = self._is_running and summary.path == self._newest
-        times = np.array([one.store_timestamp for one in block.requests], np.int64)
-        judged = np.flatnonzero(is_right)
-        stored = times[place[judged]]
+        stored = np.array([one.store_timestamp for one in block.requests], np.int64)[place]
         wanted = np.array(
             [stored_difference(header.begin_timestamp, int(each)) for each in stored], np.int64
         )
-        wrong = judged[(wanted != rows.time_diff[judged]) & (rows.number[judged] > 1)]
-
-        def describe(row: int) -> Described:
-            time = int(times[place[row]])
-            expected = stored_difference(header.begin_timestamp, time)
-            return Described(
-                f"entry {int(rows.number[row])} has {int(rows.time_diff[row])} s, its message was"
-                f" stored at {time}, {expected} s behind the begin timestamp",
-                expected,
-                int(rows.time_diff[row]),
-            )
-
-        self._report_rows("RMQDISK-32", summary, rows, wrong, describe)
+        self._report_rows(
+            "RMQDISK-32", summary, rows, (wanted != rows.time_diff) & (rows.number > 1),
+            "entry {number} has {time_diff} s, its message was stored at {time}, {wanted} s behind"
+            " the begin timestamp", wanted, rows.time_diff, time=stored, wanted=wanted,
+        )  # fmt: skip
         for at, index, name, value in (
             (0, 1, "begin", header.begin_timestamp),
             (8, summary.stop - 1, "end", header.end_timestamp),
         ):
-            for time in stored[rows.number[judged] == index].tolist():
+            for time in stored[rows.number == index].tolist():
                 if time != value and not (is_under_way and name == "end"):
                     self._reporter.at(summary.path).add(
                         "RMQDISK-32",
@@ -376,20 +360,12 @@ class KeyChecks:
         self._coverage()
 
     def _behind(self, summary: IndexSummary, rows: _Rows) -> None:
-        rows = self._in_log(summary, rows, 0)
-
-        def describe(row: int) -> Described:
-            offset = int(rows.phy_offset[row])
-            return Described(
-                f"entry {int(rows.number[row])} leads to offset {offset}, and the commit log ends"
-                f" at {self._records.end}",
-                f"below {self._records.end}",
-                offset,
-            )
-
+        rows, end = self._in_log(summary, rows), self._records.end
         self._report_rows(
-            "RMQDISK-28", summary, rows, np.arange(len(rows.number), dtype=np.int64), describe
-        )
+            "RMQDISK-28", summary, rows, np.ones(len(rows.number), np.bool_),
+            "entry {number} leads to offset {phy_offset}, and the commit log ends at"
+            f" {end}", f"below {end}", rows.phy_offset,
+        )  # fmt: skip
 
     def _coverage(self) -> None:
         for where, count in self._outside.items():

@@ -38,6 +38,7 @@ from segproof.verifying.rocketmq.store_checks import (
     numbered_files,
     report_stray,
 )
+from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import DECLARED, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
@@ -65,7 +66,6 @@ NAME_MAX = 127
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 Units = NDArray[Any]
-Int64Array = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -209,24 +209,14 @@ class _Walk:
         offsets = offsets[kept]
         if not len(offsets):
             return
-        before = np.empty_like(offsets)
-        before[0], before[1:] = self._last, offsets[:-1]
-        wrong = np.flatnonzero(offsets <= before)
+        before = shifted(offsets, self._last)
         self._last = int(offsets[-1])
         self._queue.furthest = max(self._queue.furthest, int(offsets.max()))
-
-        def describe(row: int) -> Described:
-            at = wrong[row]
-            return Described(
-                f"the unit leads to offset {int(offsets[at])}, and the one before to"
-                f" {int(before[at])}",
-                f"above {int(before[at])}",
-                int(offsets[at]),
-            )
-
-        self._reporter.at(one.path).add_rows(
-            "RMQDISK-36", (kept[wrong] + first) * UNIT_BYTES, describe
-        )
+        self._reporter.at(one.path).add_where(
+            "RMQDISK-36", offsets <= before, (kept + first) * UNIT_BYTES,
+            "the unit leads to offset {offset}, and the one before to {before}", "above {before}",
+            offsets, offset=offsets, before=before,
+        )  # fmt: skip
 
     def _report(self, law: str, path: str, words: str, position: int) -> None:
         self._reporter.at(path).add(law, words, position=position)
