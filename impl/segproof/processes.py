@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How processes that share the work of one command begin."""
+"""Processes that share the work of one command, and what tells how far they are."""
 
 import multiprocessing
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
+from typing import Any, TypeVar
+
+from segproof.closing import Closing
+
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes that there are to read."""
+SECONDS_BETWEEN_LOOKS = 0.1
+_counter: Any = None
+"""In a worker: the number of bytes that all of them have read."""
 
 
 def process_context() -> BaseContext:
@@ -22,3 +33,68 @@ def quiet_fork() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         yield
+
+
+class Meter:
+    """Counts the bytes that were read, and tells the caller."""
+
+    def __init__(self, on_progress: Progress | None, total: int) -> None:
+        self.on_progress = on_progress
+        self._total = total
+        self._done = 0
+
+    def add(self, count: int) -> None:
+        """Count bytes that were read."""
+        if self.on_progress is not None and count:
+            self._done += count
+            self.on_progress(self._done, max(self._total, self._done))
+
+    def set(self, done: int) -> None:
+        """Say how many bytes were read in all."""
+        self.add(done - self._done)
+
+
+def _begin_worker(counter: Any) -> None:
+    global _counter
+    _counter = counter
+
+
+def count_bytes(count: int) -> None:
+    """Count bytes that this worker has read."""
+    with _counter.get_lock():
+        _counter.value += count
+
+
+class Workers(Closing):
+    """`jobs` processes. A context manager. A meter tells of the bytes that they count."""
+
+    def __init__(self, jobs: int, meter: Meter) -> None:
+        context = process_context()
+        self._meter = meter
+        self._counter = context.Value("q", 0)
+        self._pool = ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_begin_worker, initargs=(self._counter,)
+        )
+
+    def submit(self, work: Callable[..., Result], *arguments: object) -> "Future[Result]":
+        """Let a process do some work."""
+        with quiet_fork():
+            return self._pool.submit(work, *arguments)
+
+    def result(self, future: "Future[Result]") -> Result:
+        """Wait for the result of some work, showing progress.
+
+        Raises: what the work raises; BrokenProcessPool where a process was ended from outside.
+        """
+        while True:
+            try:
+                result = future.result(SECONDS_BETWEEN_LOOKS if self._meter.on_progress else None)
+            except TimeoutError:
+                self._meter.set(self._counter.value)
+                continue
+            self._meter.set(self._counter.value)
+            return result
+
+    def close(self) -> None:
+        """End all, once they have done what they began."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

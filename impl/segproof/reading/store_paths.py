@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -91,11 +92,8 @@ def _kind_of_log(path: str, files: Files) -> PlaceKind:
         return PlaceKind.QUEUE_FILE
     if "commitlog" in parts[-2:]:
         return PlaceKind.LOG_FILE
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         magic = file.pread(4, 4)
-    finally:
-        file.close()
     return PlaceKind.LOG_FILE if magic in BLANK_OR_MESSAGE else PlaceKind.QUEUE_FILE
 
 

@@ -16,7 +16,7 @@ Not covered: the broker's limits of 32 and 64 answers, unless they are asked for
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
@@ -235,8 +235,7 @@ class StoreReader:
 
     def _one_file(self, question: _Question, path: str, key_hash: int, is_first: bool) -> bool:
         """Look into one file; return whether an older one is to be asked."""
-        file = self._files.open(path)
-        try:
+        with closing(self._files.open(path)) as file:
             header = _sound_header(file)
             if header.index_count <= 1:
                 self._steps.note("file", path, entries=0, taken="no: it has no entry")
@@ -249,8 +248,6 @@ class StoreReader:
             )  # fmt: skip
             if is_matched:
                 self._chain(question, path, file, header, key_hash)
-        finally:
-            file.close()
         if len(question.found) >= question.max_num:
             self._steps.note("end", path, why=f"{question.max_num} are found")
             return False

@@ -10,6 +10,8 @@ Upstream: Kafka 4.3.1: LogSegment.append, recover.
 Laws: SEG-22.
 """
 
+from contextlib import closing
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -108,11 +110,8 @@ def inferred_interval(partition: Partition, files: Files) -> int | None:
 
 
 def _sample(segment: Segment, positions: NDArray[np.int32], files: Files) -> IntervalBounds:
-    log = files.open(segment.path(".log"))
-    try:
+    with closing(files.open(segment.path(".log"))) as log:
         headers = read_batch_headers(log, 0, min(log.size(), SAMPLE_BYTES))
-    finally:
-        log.close()
     bounds = IntervalBounds(positions[positions < headers.end_position])
     bounds.add(headers.table)
     return bounds

@@ -17,12 +17,12 @@ from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.rebuilding.safe_places import MARKER, log_changed
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 __all__ = [
     "BESIDE",
-    "MARKER",
     "Partition",
     "Segment",
     "check_unchanged",
@@ -36,8 +36,6 @@ BESIDE = ".rebuilt.deleted"
 Kafka takes `X.index.rebuilt.deleted` for nothing but a file to remove: when a broker loads the
 partition after a crash, it does, as every release does with names that end with `.deleted`.
 """
-MARKER = "segproof-rebuild.incomplete"
-"""The file that stands in a new directory until all others are whole and durable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +255,5 @@ def check_unchanged(partition: Partition, files: Files) -> None:
         if files.status(segment.path(".log")) != segment.status:
             changed.add(segment.base_offset)
     if changed:
-        raise SegproofError(
-            "the log changed while it was read: a broker is at work here",
-            path=os.path.join(partition.directory, segment_file_name(min(changed), ".log")),
-            hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
-        )
+        name = segment_file_name(min(changed), ".log")
+        raise log_changed(os.path.join(partition.directory, name))

@@ -14,7 +14,6 @@ Laws: SEG-20 to SEG-30, LOAD-1, PROD-13.
 """
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +21,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
 from segproof.integers import INT32_MAX
+from segproof.processes import Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
 from segproof.rebuilding.partition_files import (
     Partition,
@@ -30,28 +30,13 @@ from segproof.rebuilding.partition_files import (
     refusing_what_vanishes,
 )
 from segproof.rebuilding.partition_targets import InPlace, NewDirectory, Place, snapshots_behind
-from segproof.rebuilding.segment_build import BuiltSegment, IntervalSource, Wanted
-from segproof.rebuilding.segment_chains import Progress, build
+from segproof.rebuilding.safe_places import check_apart
+from segproof.rebuilding.segment_build import IntervalSource, RebuiltFile, Wanted
+from segproof.rebuilding.segment_chains import build
 
 __all__ = ["Rebuilt", "RebuiltFile", "rebuild"]
 
 TWO_TIME_ENTRIES = 24
-
-
-@dataclass(frozen=True, slots=True)
-class RebuiltFile:
-    """One index file that was made new."""
-
-    path: str
-    entries: int
-    old_entries: int | None
-    """None where there was no sound old file; zeros at its end count as none."""
-    changed: bool
-    """Whether a byte differs from the old file."""
-    index_interval_bytes: int
-    """The interval that decided which batches have an entry."""
-    interval_from: IntervalSource
-    """Who said so: `given`, `old index` (of this segment), `other segments`, `default`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +91,7 @@ def rebuild(
     _check_arguments(out, in_place, cut_tail, copy, index_interval_bytes, max_index_bytes, jobs)
     target = source if out is None else os.fspath(out)
     if out is not None:
-        _check_apart(source, target)
+        check_apart(source, target, "old one")
     with refusing_what_vanishes(source):
         partition = read_partition(source, files)
     if partition.findings:
@@ -132,7 +117,8 @@ def rebuild(
         place.complete(built)
     cut = sum(one.segment.status.size_bytes - one.valid_bytes for one in built)
     behind = (f"{name}: it is behind the cut" for name in snapshots_behind(partition, built))
-    return Rebuilt(tuple(_rows(target, built)), (), (*partition.left_out, *behind), cut)
+    made = tuple(index for one in built for index in one.indexes)
+    return Rebuilt(made, (), (*partition.left_out, *behind), cut)
 
 
 def _interval(given: int | None, partition: Partition, files: Files) -> tuple[int, IntervalSource]:
@@ -168,26 +154,3 @@ def _check_arguments(
         )
     if jobs < 1:
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
-
-
-def _check_apart(source: str, target: str) -> None:
-    """Return if neither directory lies in the other one."""
-    old, new = os.path.realpath(source), os.path.realpath(target)
-    if os.path.commonpath((old, new)) in (old, new):
-        raise InvalidArgumentError(
-            f"{target} and {source} lie in each other",
-            hint="give a new directory beside the old one, or rebuild in place",
-        )
-
-
-def _rows(target: str, built: Sequence[BuiltSegment]) -> Iterator[RebuiltFile]:
-    for segment in built:
-        for index in segment.indexes:
-            yield RebuiltFile(
-                os.path.join(target, index.name),
-                index.entries,
-                index.old_entries,
-                index.changed,
-                segment.index_interval_bytes,
-                segment.interval_source,
-            )

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Protocol, Self
 
 from segproof.errors import SegproofError
@@ -24,7 +25,8 @@ from segproof.reading.file_names import (
     NameKind,
     read_file_name,
 )
-from segproof.rebuilding.partition_files import BESIDE, MARKER, Partition, check_unchanged
+from segproof.rebuilding.partition_files import BESIDE, Partition, check_unchanged
+from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
 from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.small_files import EPOCHS
 
@@ -77,7 +79,8 @@ class InPlace:
         self._lock: File | None = None
 
     def __enter__(self) -> Self:
-        self._lock = self._locked()
+        above = os.path.dirname(os.path.realpath(self._directory))
+        self._lock = lock_of(os.path.join(above, LOCK), "data directory", self._files)
         try:
             for name in self._partition.leftovers:
                 self._files.remove(os.path.join(self._directory, name))
@@ -85,24 +88,6 @@ class InPlace:
             self._unlock()
             raise
         return self
-
-    def _locked(self) -> File | None:
-        """Take the lock of the data directory, if it has one.
-
-        Raises: SegproofError where a broker has it; PermissionError where it can't be taken.
-        """
-        above = os.path.dirname(os.path.realpath(self._directory))
-        path = os.path.join(above, LOCK)
-        if self._files.status(path) is None:
-            return None
-        lock = self._files.lock_file(path)
-        if lock is None:
-            raise SegproofError(
-                "another process has locked the data directory: a broker runs here",
-                path=path,
-                hint="stop the broker, or rebuild into a new directory",
-            )
-        return lock
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -112,9 +97,8 @@ class InPlace:
     def complete(self, built: Sequence[BuiltSegment]) -> None:
         """Rename what differs over the old files, durably."""
         for index in (index for one in built for index in one.indexes):
-            path = os.path.join(self._directory, index.name)
-            if index.changed and self._files.status(path + BESIDE) is not None:
-                self._files.rename(path + BESIDE, path)
+            if index.changed and self._files.status(index.path + BESIDE) is not None:
+                self._files.rename(index.path + BESIDE, index.path)
         self._files.sync_directory(self._directory)
 
     def __exit__(self, *_: object) -> None:
@@ -141,15 +125,10 @@ class NewDirectory:
         self._is_new = False
 
     def __enter__(self) -> Self:
-        status = self._files.status(self._directory)
-        if status is not None and not status.is_directory:
-            raise NotADirectoryError(errno.ENOTDIR, "not a directory", self._directory)
-        self._is_new = status is None
-        names = [] if status is None else self._files.list_directory(self._directory)
+        found = names_in_new(self._directory, self._files)
+        self._is_new, names = found is None, found or []
         if names and MARKER not in names:
-            raise FileExistsError(
-                errno.ENOTEMPTY, "the directory exists and is not empty", self._directory
-            )
+            raise not_empty(self._directory)
         self._check_ours(names)
         try:
             self._files.make_directory(self._directory)
@@ -165,11 +144,8 @@ class NewDirectory:
             kind = read_file_name(name).kind
             is_ours = name == MARKER or name.endswith(BESIDE)
             if not is_ours and kind not in (NameKind.SEGMENT, NameKind.KNOWN):
-                raise FileExistsError(
-                    errno.ENOTEMPTY,
-                    "a rebuild was ended in this directory, but this file is not its own",
-                    os.path.join(self._directory, name),
-                )
+                words = "a rebuild was ended in this directory, but this file is not its own"
+                raise not_empty(self._path(name), words)
 
     def _begin(self, names: Sequence[str]) -> None:
         self._files.open(self._path(MARKER), writable=True, create=True).close()
@@ -194,8 +170,8 @@ class NewDirectory:
             self._cut_epochs(_cut_at(built))
         check_unchanged(self._partition, self._files)
         for index in (index for one in built for index in one.indexes):
-            if self._files.status(self._path(index.name + BESIDE)) is not None:
-                self._files.rename(self._path(index.name + BESIDE), self._path(index.name))
+            if self._files.status(index.path + BESIDE) is not None:
+                self._files.rename(index.path + BESIDE, index.path)
         self._files.sync_directory(self._directory)
         self._files.sync_directory(os.path.dirname(os.path.realpath(self._directory)))
         self._files.remove(self._path(MARKER))
@@ -227,16 +203,12 @@ class NewDirectory:
         status = self._files.status(source)
         if status is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", source)
-        old = self._files.open(source)
-        try:
-            new = self._files.open(target, writable=True, create=True)
-            try:
-                _copy_bytes(old, new, status.size_bytes if size is None else size)
-                new.sync()
-            finally:
-                new.close()
-        finally:
-            old.close()
+        with (
+            closing(self._files.open(source)) as old,
+            closing(self._files.open(target, writable=True, create=True)) as new,
+        ):
+            _copy_bytes(old, new, status.size_bytes if size is None else size)
+            new.sync()
         with contextlib.suppress(PermissionError):
             self._files.take_access(target, source)
         # Retention goes by it where a log has no timestamps.

@@ -10,6 +10,7 @@ Laws: SEG-20 to SEG-24, SEG-30.
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,9 +28,10 @@ from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
+from segproof.rebuilding.safe_places import is_same, log_changed
 from segproof.rebuilding.transactions import Transactions
 
-__all__ = ["BuiltSegment", "NewIndex", "Wanted", "build_segment"]
+__all__ = ["BuiltSegment", "RebuiltFile", "Wanted", "build_segment"]
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]
 
@@ -50,15 +52,19 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class NewIndex:
-    """One index file that was built."""
+class RebuiltFile:
+    """One index file that was made new."""
 
-    name: str
+    path: str
     entries: int
     old_entries: int | None
-    """None where there was no sound old file of this name."""
+    """None where there was no sound old file; zeros at its end count as none."""
     changed: bool
     """Whether a byte differs from the old file."""
+    index_interval_bytes: int
+    """The interval that decided which batches have an entry."""
+    interval_from: IntervalSource
+    """Who said so: `given`, `old index` (of this segment), `other segments`, `default`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,7 @@ class BuiltSegment:
     """The indexes of a segment, whole and durable beside their places; or why there are none."""
 
     segment: Segment
-    indexes: tuple[NewIndex, ...]
-    index_interval_bytes: int
-    interval_source: IntervalSource
+    indexes: tuple[RebuiltFile, ...]
     valid_bytes: int
     """Where the log's batches end."""
     end_offset: int
@@ -95,11 +99,7 @@ def build_segment(
     """
     with RecordFile.open(segment.path(".log"), False, True, files=files) as log:
         if log.size_in_bytes() != segment.status.size_bytes:
-            raise SegproofError(
-                "the log changed while it was read: a broker is at work here",
-                path=log.name,
-                hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
-            )
+            raise log_changed(log.name)
         build = _Build(segment, wanted, log, files, on_bytes)
         try:
             return build.run(producers)
@@ -166,22 +166,12 @@ class _Build:
             if not bounds.has(interval):
                 interval = bounds.choose()
                 valid_bytes, error = self._recover(interval, None)
-        finding = self._judge(valid_bytes, error)
-        if finding is not None:
-            return self._built((), interval, source, valid_bytes, finding)
-        self._finish()
-        return self._built(tuple(self._indexes()), interval, source, valid_bytes, None)
-
-    def _built(
-        self,
-        indexes: tuple[NewIndex, ...],
-        interval: int,
-        source: IntervalSource,
-        valid_bytes: int,
-        finding: Finding | None,
-    ) -> BuiltSegment:
-        end = self._end_offset
-        return BuiltSegment(self._segment, indexes, interval, source, valid_bytes, end, finding)
+        finding, indexes = self._judge(valid_bytes, error), list[RebuiltFile]()
+        if finding is None:
+            self._finish()
+            indexes += self._indexes(interval, source)
+        segment, end_offset = self._segment, self._end_offset
+        return BuiltSegment(segment, tuple(indexes), valid_bytes, end_offset, finding)
 
     def _tell(self, table: BatchTable) -> None:
         done = int(table["position"][-1] + table["size_bytes"][-1])
@@ -244,11 +234,10 @@ class _Build:
             if self._files.status(path) is None:
                 continue
             self._take_access(path)
-            file = self._files.open(path)  # it may be for reading only now, as the log is
-            try:
+            with closing(
+                self._files.open(path)
+            ) as file:  # it may be for reading only now, as the log is
                 file.sync()
-            finally:
-                file.close()
 
     def _take_access(self, path: str) -> None:
         try:
@@ -258,33 +247,20 @@ class _Build:
             if self._wanted.target == self._segment.directory:
                 raise
 
-    def _indexes(self) -> Iterator[NewIndex]:
-        yield self._new_index(".index", self._offset_index.entries)
-        yield self._new_index(".timeindex", self._time_index.entries)
+    def _indexes(self, interval: int, source: IntervalSource) -> Iterator[RebuiltFile]:
+        entries = {
+            ".index": self._offset_index.entries,
+            ".timeindex": self._time_index.entries,
+        }
         status = self._files.status(self._beside(".txnindex"))
         if status is not None or ".txnindex" in self._segment.suffixes:
             size_bytes = 0 if status is None else status.size_bytes
-            yield self._new_index(".txnindex", size_bytes // TransactionIndex.ENTRY_SIZE)
-
-    def _new_index(self, suffix: str, entries: int) -> NewIndex:
-        segment = self._segment
-        before = old_entries(segment, suffix, self._files)
-        changed = not self._are_equal(segment.path(suffix), self._beside(suffix))
-        return NewIndex(segment.name(suffix), entries, before, changed)
-
-    def _are_equal(self, old: str, new: str) -> bool:
-        """Return whether two index files have the same bytes; not where one can't be read."""
-        before, after = self._files.status(old), self._files.status(new)
-        if before is None or after is None or before.size_bytes != after.size_bytes:
-            return False
-        return self._read(old) == self._read(new)
-
-    def _read(self, path: str) -> bytes | None:
-        try:
-            file = self._files.open(path)
-        except OSError:
-            return None
-        try:
-            return file.pread(file.size(), 0)
-        finally:
-            file.close()
+            entries[".txnindex"] = size_bytes // TransactionIndex.ENTRY_SIZE
+        for suffix, count in entries.items():
+            old = self._segment.path(suffix)
+            is_same_as_old = False
+            with suppress(OSError):  # what can't be read is no old file
+                is_same_as_old = is_same(old, self._beside(suffix), self._files)
+            path = os.path.join(self._wanted.target, self._segment.name(suffix))
+            before = old_entries(self._segment, suffix, self._files)
+            yield RebuiltFile(path, count, before, not is_same_as_old, interval, source)

@@ -7,6 +7,7 @@ Laws: RMQLOG-1 to RMQLOG-6, RMQSVC-13 to RMQSVC-15.
 
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -131,12 +132,9 @@ class LogReader:
         """
         for log_file in self._log.log_files:
             self.end_offset = log_file.start
-            file = self._files.open(log_file.path)
-            try:
+            with closing(self._files.open(log_file.path)) as file:
                 _announce(data_end(file))
                 yield from self._blocks_of(file, log_file)
-            finally:
-                file.close()
             if self.end_result is not None:
                 return
 

@@ -14,16 +14,18 @@ Not covered: the checkpoint of the store, which stays as it is.
 
 import os
 import shlex
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Final, Literal
 
 import numpy as np
 
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
+from segproof.processes import Progress
+from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
 from segproof.rebuilding.store_log import LogReader, MessageBlock
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -35,13 +37,10 @@ from segproof.rocketmq.index_table import Geometry
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes that there are to read."""
 BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
-COMPARED_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def rebuild_index(
     if hash_slot_num < 1 or index_num < 2:
         raise InvalidArgumentError("an index file has a slot and two entries at least")
     if out is not None:
-        _check_apart(store, os.fspath(out))
+        check_apart(store, os.fspath(out), "store")
     wanted = _Wanted(Geometry(hash_slot_num, index_num), cut_tail, zone, on_progress)
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
@@ -181,11 +180,7 @@ class _Rebuild:
             for one in built:
                 _store_count_of_puts(one, self._files)
         if before != self._statuses():
-            raise SegproofError(
-                "the log changed while it was read: a broker is at work here",
-                path=os.path.join(self._log.store_path, COMMIT_LOG),
-                hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
-            )
+            raise log_changed(os.path.join(self._log.store_path, COMMIT_LOG))
         left_bytes, findings = self._judge_end(reader)
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
@@ -298,12 +293,12 @@ class _Rebuild:
 
     def _row(self, built: Built, directory: str) -> RebuiltIndexFile:
         old_path = os.path.join(self._old_directory, built.name)
-        old = built.name in self._old_names and _same_length(old_path, built.path, self._files)
+        old = built.name in self._old_names and is_as_long(old_path, built.path, self._files)
         return RebuiltIndexFile(
             os.path.join(directory, built.name),
             built.entries,
             _entries_of(old_path, self._files) if old else None,
-            not (old and _same_bytes(old_path, built.path, self._files)),
+            not (old and is_same(old_path, built.path, self._files)),
         )
 
 
@@ -325,12 +320,9 @@ def _feed(service: IndexService, block: MessageBlock) -> None:
 
 def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
     """Let the slot count of a header be that of its entries (RMQIDX-24), durably."""
-    file = files.open(built.path, writable=True)
-    try:
+    with closing(files.open(built.path, writable=True)) as file:
         file.pwrite(built.entries.to_bytes(4, "big"), IndexHeader.POSITIONS["hash_slot_count"])
         file.sync()
-    finally:
-        file.close()
 
 
 def _holes(log: CommitLog) -> tuple[Finding, ...]:
@@ -357,15 +349,6 @@ def _finding(path: str, position: int, message: str, hint: str, law: str = "RMQL
     )  # fmt: skip
 
 
-def _check_apart(store: str, out: str) -> None:
-    old, new = os.path.realpath(store), os.path.realpath(out)
-    if os.path.commonpath((old, new)) in (old, new):
-        raise InvalidArgumentError(
-            f"{out} and {store} lie in each other",
-            hint="give a new directory beside the store, or rebuild in place",
-        )
-
-
 def _old_names(store: str, files: Files) -> list[str]:
     """Return the names of the old index files, oldest first."""
     directory = os.path.join(store, INDEX)
@@ -380,32 +363,7 @@ def _old_names(store: str, files: Files) -> list[str]:
     return found
 
 
-def _same_length(old: str, new: str, files: Files) -> bool:
-    one, other = files.status(old), files.status(new)
-    return one is not None and other is not None and one.size_bytes == other.size_bytes
-
-
 def _entries_of(path: str, files: Files) -> int:
     """Return how many entries the header of a file tells."""
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         return max(0, int.from_bytes(file.pread(4, 36), "big", signed=True) - 1)
-    finally:
-        file.close()
-
-
-def _same_bytes(old: str, new: str, files: Files) -> bool:
-    one = files.open(old)
-    try:
-        other = files.open(new)
-        try:
-            position = 0
-            while data := one.pread(COMPARED_BYTES, position):
-                if data != other.pread(COMPARED_BYTES, position):
-                    return False
-                position += len(data)
-            return True
-        finally:
-            other.close()
-    finally:
-        one.close()

@@ -6,6 +6,7 @@ Laws: RMQSVC-14, RMQIDX-24.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 
 import numpy as np
@@ -46,8 +47,7 @@ def counts_puts_in_old_index(paths: Sequence[str], geometry: Geometry, files: Fi
     False where none of the files can tell. Raises: OSError.
     """
     for path in paths:
-        file = files.open(path)
-        try:
+        with closing(files.open(path)) as file:
             header = read_stored_header(file)
             if header is None or file.size() != geometry.file_size:
                 continue
@@ -55,14 +55,11 @@ def counts_puts_in_old_index(paths: Sequence[str], geometry: Geometry, files: Fi
             used = int(np.count_nonzero(read_slots(file, geometry)))
             if used < entries and counted in (used, entries):
                 return counted == entries
-        finally:
-            file.close()
     return False
 
 
 def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> bool | None:
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         header = read_stored_header(file)
         if header is None or header.index_count <= 1:
             return None
@@ -78,8 +75,6 @@ def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> boo
             hashes, offsets = block["key_hash"].tolist(), block["phy_offset"].tolist()
             for key_hash, offset in zip(hashes, offsets, strict=True):
                 known.setdefault(offset, set()).add(key_hash)
-    finally:
-        file.close()
     # The entries of the first and the last message may lie in other files in part.
     for offset in (header.begin_phy_offset, header.end_phy_offset, max(known)):
         known.pop(offset, None)

@@ -8,22 +8,19 @@ Upstream: RocketMQ 5.5.1: DefaultMessageStore.start, which locks the file `lock`
 """
 
 import contextlib
-import errno
 import os
 from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
-from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
+from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 
-__all__ = ["WORKING", "Built", "IndexInPlace", "NewIndexDirectory"]
+__all__ = ["Built", "IndexInPlace", "NewIndexDirectory"]
 
 LOCK: Final = "lock"
 """The file in a store that a broker has locked while it runs."""
-WORKING: Final = "segproof-rebuild.incomplete"
-"""The directory that stands beside the new files until all of them are whole and durable."""
 
 
 class Built(NamedTuple):
@@ -39,7 +36,7 @@ class _Working:
     """The working directory: a store of its own, with an index and a checkpoint."""
 
     def __init__(self, parent: str, files: SharedFiles) -> None:
-        self.path = os.path.join(parent, WORKING)
+        self.path = os.path.join(parent, MARKER)
         self._parent = parent
         self._files = files
 
@@ -74,26 +71,13 @@ class IndexInPlace:
 
     def __enter__(self) -> str:
         """Lock the store; return the working directory. Raises: SegproofError; OSError."""
-        self._lock = self._locked()
+        self._lock = lock_of(os.path.join(self._store, LOCK), "store", self._files)
         try:
             self._working.make()
         except BaseException:
             self.__exit__()
             raise
         return self._working.path
-
-    def _locked(self) -> File | None:
-        path = os.path.join(self._store, LOCK)
-        if self._files.status(path) is None:
-            return None
-        lock = self._files.lock_file(path)
-        if lock is None:
-            raise SegproofError(
-                "another process has locked the store: a broker runs here",
-                path=path,
-                hint="stop the broker, or rebuild into a new directory",
-            )
-        return lock
 
     def complete(
         self, built: Sequence[Built], changed: Set[str], old_names: Sequence[str], like: str
@@ -144,16 +128,11 @@ class NewIndexDirectory:
 
         Raises: NotADirectoryError; FileExistsError, with nothing changed, where it is not empty.
         """
-        status = self._files.status(self.directory)
-        if status is not None and not status.is_directory:
-            raise NotADirectoryError(errno.ENOTDIR, "not a directory", self.directory)
-        self._is_new = status is None
-        names = [] if status is None else self._files.list_directory(self.directory)
-        ours = index_file_names(names) if WORKING in names else []
-        if {*names} - {*ours, WORKING}:
-            raise FileExistsError(
-                errno.ENOTEMPTY, "the directory exists and is not empty", self.directory
-            )
+        found = names_in_new(self.directory, self._files)
+        self._is_new, names = found is None, found or []
+        ours = index_file_names(names) if MARKER in names else []
+        if {*names} - {*ours, MARKER}:
+            raise not_empty(self.directory)
         try:
             self._files.make_directory(self.directory)
             for name in ours:

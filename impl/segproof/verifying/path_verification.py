@@ -6,18 +6,19 @@ The findings and their order are the same in one process and in many.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
-from segproof.processes import process_context, quiet_fork
+from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.partition_verification import PartitionCheck
@@ -32,10 +33,6 @@ __all__ = ["Progress", "Work", "check", "plan", "run", "walk"]
 Work = Partition | Place
 """What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes that there are to read."""
-
-SECONDS_BETWEEN_LOOKS = 0.1
 USUAL_RECORD_BYTES = 128
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
@@ -50,25 +47,6 @@ class Result(NamedTuple):
     carry: LogCarry
 
 
-@dataclass(slots=True)
-class _Meter:
-    """Counts the bytes that were read, and tells them."""
-
-    on_progress: Progress | None
-    total: int
-    done: int = 0
-
-    def add(self, count: int) -> None:
-        """Count bytes that were read."""
-        if self.on_progress is not None and count:
-            self.done += count
-            self.on_progress(self.done, max(self.total, self.done))
-
-    def set(self, done: int) -> None:
-        """Say how many bytes were read in all."""
-        self.add(done - self.done)
-
-
 def run(
     path: str, wanted: Wanted, files: Files, on_progress: Progress | None, jobs: int
 ) -> Iterator[Finding]:
@@ -77,7 +55,7 @@ def run(
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
     works, findings = plan(path, wanted, files)
-    meter = _Meter(on_progress, _announced(works, wanted))
+    meter = Meter(on_progress, _announced(works, wanted))
     yield from findings
     partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
@@ -124,7 +102,7 @@ def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> It
 def check(works: Sequence[Work], wanted: Wanted, files: Files) -> Iterator[Finding]:
     """Yield the findings of what `plan` found, here or on another machine."""
     again = [_sized(one, files) if isinstance(one, Partition) else one for one in works]
-    yield from _one_by_one(again, wanted, files, _Meter(None, _announced(again, wanted)))
+    yield from _one_by_one(again, wanted, files, Meter(None, _announced(again, wanted)))
 
 
 def _announced(works: Sequence[Work], wanted: Wanted) -> int:
@@ -137,7 +115,7 @@ def _announced(works: Sequence[Work], wanted: Wanted) -> int:
 
 
 def _one_by_one(
-    works: Sequence[Work], wanted: Wanted, files: Files, meter: _Meter
+    works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter
 ) -> Iterator[Finding]:
     """Check the segments and places in this process."""
     for partition in works:
@@ -162,73 +140,48 @@ def _sized(partition: Partition, files: Files) -> Partition:
 
 # --- processes
 
-_counter: Any = None
-"""In a worker: the shared number of bytes read."""
-
-
-def _begin_worker(counter: Any) -> None:
-    global _counter
-    _counter = counter
-
 
 def _run_segment(segment: Segment, wanted: Wanted) -> Result:
     """Check one segment in a worker."""
     check = SteadyCheck(segment, wanted, REAL_FILES)
     for done in check.run():
-        with _counter.get_lock():
-            _counter.value += done
+        count_bytes(done)
     return Result(check.findings, check.carry)
 
 
 def _in_processes(
-    partitions: list[Partition], wanted: Wanted, meter: _Meter, jobs: int
+    partitions: list[Partition], wanted: Wanted, meter: Meter, jobs: int
 ) -> Iterator[Finding]:
     """Check the segments in `jobs` processes; findings come in the same order as without."""
-    context = process_context()
-    counter = context.Value("q", 0)
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_begin_worker, initargs=(counter,)
-    )
-    todo = deque((one, segment) for one in partitions for segment in one.segments)
+    todo = ((one, segment) for one in partitions for segment in one.segments)
     waiting: deque[tuple[Partition, Segment, Future[Result]]] = deque()
     carried: PartitionCheck | None = None
     current: Partition | None = None
-    try:
-        while todo or waiting:
-            while todo and len(waiting) < TASKS_AHEAD * jobs:
-                partition, segment = todo.popleft()
-                with quiet_fork():
-                    future = pool.submit(_run_segment, segment, wanted)
+    with Workers(jobs, meter) as workers:
+
+        def begin(count: int) -> None:
+            for partition, segment in islice(todo, count):
+                future = workers.submit(_run_segment, segment, wanted)
                 waiting.append((partition, segment, future))
+
+        begin(TASKS_AHEAD * jobs)
+        while waiting:
             partition, segment, future = waiting.popleft()
             if partition is not current:
                 if carried is not None:
                     yield from carried.finish()
                 carried, current = PartitionCheck(partition, wanted, REAL_FILES), partition
-            result = _result(future, counter, meter, segment)
+            try:
+                result = workers.result(future)
+            except BrokenProcessPool as error:
+                raise SegproofError(
+                    "a process of the verifier was ended from outside, perhaps for want of memory",
+                    path=segment.path(".log"),
+                    hint=f"verify with jobs=1 (this process is {os.getpid()})",
+                ) from error
+            begin(1)
             yield from result.findings
             assert carried is not None
             carried.add(segment, result.carry)
         if carried is not None:
             yield from carried.finish()
-        meter.set(counter.value)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _result(future: "Future[Result]", counter: Any, meter: _Meter, segment: Segment) -> Result:
-    """Wait for one segment, showing progress."""
-    while True:
-        try:
-            result = future.result(SECONDS_BETWEEN_LOOKS if meter.on_progress else None)
-        except TimeoutError:
-            meter.set(counter.value)
-            continue
-        except BrokenProcessPool as error:
-            raise SegproofError(
-                "a process of the verifier was ended from outside, perhaps for want of memory",
-                path=segment.path(".log"),
-                hint=f"verify with jobs=1 (this process is {os.getpid()})",
-            ) from error
-        meter.set(counter.value)
-        return result

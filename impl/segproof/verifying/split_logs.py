@@ -13,6 +13,7 @@ Laws: none of its own; see verifying/segment_checks.py.
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,13 +119,10 @@ def piece_of(
 
     Raises: OSError.
     """
-    file = files.open(segment.path(".log"))
-    try:
+    with closing(files.open(segment.path(".log"))) as file:
         for checked in scan_of(file, start, end, segment, wanted):
             for row in range(0, len(checked.table), PART_ROWS):
                 yield _rows_of(checked, row, row + PART_ROWS)
-    finally:
-        file.close()
 
 
 def _rows_of(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:

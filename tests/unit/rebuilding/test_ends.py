@@ -7,7 +7,8 @@ from typing import TypeVar
 import pytest
 
 from segproof import rebuild
-from segproof.rebuilding.partition_files import BESIDE, MARKER
+from segproof.rebuilding.partition_files import BESIDE
+from segproof.rebuilding.safe_places import MARKER
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
 from segproof_tests.failing_files import Ended, EndingFiles

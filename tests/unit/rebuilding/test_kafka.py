@@ -33,8 +33,8 @@ from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
-from segproof.rebuilding.partition_files import MARKER
 from segproof.rebuilding.partition_rebuild import Rebuilt
+from segproof.rebuilding.safe_places import MARKER
 from segproof.verification import RULES
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.shipped_directories import partition_of, scenarios

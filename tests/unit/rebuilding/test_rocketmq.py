@@ -26,8 +26,8 @@ from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
 from segproof.rebuilding import store_log
 from segproof.rebuilding import store_rebuild as module
+from segproof.rebuilding.safe_places import MARKER
 from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
-from segproof.rebuilding.store_targets import WORKING
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
@@ -378,9 +378,9 @@ def test_what_a_killed_run_has_left_is_replaced() -> None:
     files = MemoryFiles()
     write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
     for top in ("/new", "/s"):
-        files.make_directory(f"{top}/{WORKING}/index")
+        files.make_directory(f"{top}/{MARKER}/index")
         for name in ("index/20000101000000001", "checkpoint"):
-            files.open(f"{top}/{WORKING}/{name}", writable=True, create=True).close()
+            files.open(f"{top}/{MARKER}/{name}", writable=True, create=True).close()
     files.open("/new/20000101000000001", writable=True, create=True).close()
     assert len(rebuilt(files).files) == 1
     assert ["20231114221320000"] == files.list_directory("/new")
@@ -392,7 +392,7 @@ def test_a_directory_with_the_mark_of_a_rebuild_and_other_files() -> None:
     """What is not an index file is somebody's, and nothing is removed."""
     files = MemoryFiles()
     write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
-    files.make_directory(f"/new/{WORKING}")
+    files.make_directory(f"/new/{MARKER}")
     files.open("/new/letter", writable=True, create=True).close()
     with pytest.raises(FileExistsError):
         rebuilt(files)
@@ -453,12 +453,12 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
             left = files.images("/new") if files.status("/new") is not None else {}
             assert all(data == new[name] for name, data in left.items())
             if left and left.keys() != new.keys():
-                assert files.status(f"/new/{WORKING}") is not None
+                assert files.status(f"/new/{MARKER}") is not None
             if left == new:
                 continue
         rebuilt(files, in_place=in_place)
         assert images_of(complete, place) == images_of(files, place)
-        assert files.status(f"/s/{WORKING}") is None
+        assert files.status(f"/s/{MARKER}") is None
     assert ends > 15
 
 
@@ -481,7 +481,7 @@ def test_a_full_device(in_place: bool, old_names: tuple[str, ...]) -> None:
             ends.append((error.errno, bool(error.filename)))
         else:
             break
-        assert files.status(f"/s/{WORKING}") is None
+        assert files.status(f"/s/{MARKER}") is None
         assert in_place or files.status("/new") is None
         for name, data in files.images("/s/index").items():
             assert data in (old.get(name), new.get(name))

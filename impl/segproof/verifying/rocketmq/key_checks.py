@@ -13,6 +13,7 @@ Laws: RMQDISK-28 to RMQDISK-34.
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -87,12 +88,9 @@ class _Entries:
         assert geometry is not None
         if first >= self.summary.stop:
             return None
-        file = self._files.open(self.summary.path)
-        try:
+        with closing(self._files.open(self.summary.path)) as file:
             blocks = entry_blocks(file, geometry, first, self.summary.stop, BLOCK_ENTRIES)
             _, data = next(blocks, (first, np.zeros(0, np.void)))
-        finally:
-            file.close()
         if not len(data):
             return None
         self._done += len(data)
@@ -394,11 +392,8 @@ class KeyChecks:
         if self._files.status(folder) is None:
             return end
         for name in index_file_names(self._files.list_directory(folder)):
-            file = self._files.open(posixpath.join(folder, name))
-            try:
+            with closing(self._files.open(posixpath.join(folder, name))) as file:
                 header = read_stored_header(file)
-            finally:
-                file.close()
             if header is not None and header.index_count > 1:
                 end = max(end, header.end_phy_offset)
         return end

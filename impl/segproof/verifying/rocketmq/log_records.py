@@ -10,6 +10,7 @@ Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39.
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Protocol
@@ -263,11 +264,8 @@ class LogRecords:
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""
-        file = self._files.open(one.path)
-        try:
+        with closing(self._files.open(one.path)) as file:
             return bool(file.pread(8, offset - one.start).strip(b"\0"))
-        finally:
-            file.close()
 
     def _check_offset(self, one: LogFile, offset: int, message: Message) -> None:
         if message.physical_offset != offset:
@@ -283,8 +281,7 @@ class LogRecords:
     def _explain(self, one: LogFile, offset: int, is_last: bool) -> None:
         """Say why no record can be read at an offset, if that is no lawful end."""
         position = offset - one.start
-        file = self._files.open(one.path)
-        try:
+        with closing(self._files.open(one.path)) as file:
             head = file.pread(min(8, max(0, one.size_bytes - position)), position)
             if not head.strip(b"\0"):
                 self._zeros(one, position, is_last)
@@ -307,8 +304,6 @@ class LogRecords:
                         self._wrong_checksum(one, position, data)
                         return
                     words = f"the fields of a record of {size} bytes do not fit it"
-        finally:
-            file.close()
         self._damaged(one, offset, words, is_last)
 
     def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:

@@ -15,6 +15,7 @@ Not covered: queues that other queues' messages are dispatched to (names with %L
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -195,11 +196,8 @@ class _Walk:
 
     def _is_unit_now(self, one: QueueFile, place: int) -> bool:
         """Return whether a unit stands where none was a moment ago: a broker is writing it."""
-        file = self._files.open(one.path)
-        try:
+        with closing(self._files.open(one.path)) as file:
             unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
-        finally:
-            file.close()
         return bool(_are_units(np.frombuffer(unit, UNIT)).all())
 
     def _rises(self, one: QueueFile, first: int, units: Units) -> None:
@@ -230,16 +228,13 @@ def _are_units(units: Units) -> NDArray[np.bool_]:
 
 def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     """Yield the number of the first unit and a piece of a file."""
-    file = files.open(one.path)
-    try:
+    with closing(files.open(one.path)) as file:
         for first in range(0, one.size_bytes // UNIT_BYTES, PIECE_UNITS):
             data = file.pread(PIECE_UNITS * UNIT_BYTES, first * UNIT_BYTES)
             units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
             if not len(units):
                 return
             yield first, units
-    finally:
-        file.close()
 
 
 class QueueChecks:
@@ -395,8 +390,7 @@ class QueueChecks:
     def _read(self, one: QueueFile, places: Int64Array) -> Units:
         """Return units of a file by their places, which rise; zeros where it was cut meanwhile."""
         found = np.zeros(len(places), UNIT)
-        file = self._files.open(one.path)
-        try:
+        with closing(self._files.open(one.path)) as file:
             done = 0
             for near in np.split(places, np.flatnonzero(np.diff(places) > NEAR_UNITS) + 1):
                 first, count = int(near[0]), int(near[-1] - near[0]) + 1
@@ -404,8 +398,6 @@ class QueueChecks:
                 data = data.ljust(count * UNIT_BYTES, b"\0")
                 found[done : done + len(near)] = np.frombuffer(data, UNIT)[near - first]
                 done += len(near)
-        finally:
-            file.close()
         return found
 
     def finish(self) -> None:

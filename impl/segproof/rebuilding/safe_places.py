@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps the rebuild of a partition and of a store safe: locks, new directories, comparisons.
+
+Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageStore.lockFile.
+"""
+
+import errno
+import os
+from contextlib import closing
+from typing import Final
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import File, Files, SharedFiles
+
+__all__ = [
+    "MARKER",
+    "check_apart",
+    "is_as_long",
+    "is_same",
+    "lock_of",
+    "log_changed",
+    "names_in_new",
+    "not_empty",
+]
+
+MARKER: Final = "segproof-rebuild.incomplete"
+"""What stands beside the new files until all of them are whole and durable."""
+COMPARED_BYTES: Final = 1 << 20
+
+
+def log_changed(path: str) -> SegproofError:
+    """Return the error for a log that is another one than it was."""
+    return SegproofError(
+        "the log changed while it was read: a broker is at work here",
+        path=path,
+        hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+    )
+
+
+def check_apart(source: str, target: str, beside: str) -> None:
+    """Return if neither directory lies in the other one. Raises: InvalidArgumentError."""
+    old, new = os.path.realpath(source), os.path.realpath(target)
+    if os.path.commonpath((old, new)) in (old, new):
+        raise InvalidArgumentError(
+            f"{target} and {source} lie in each other",
+            hint=f"give a new directory beside the {beside}, or rebuild in place",
+        )
+
+
+def lock_of(path: str, locked: str, files: SharedFiles) -> File | None:
+    """Take the lock that a running broker has; None without the file.
+
+    Raises: SegproofError where a broker has it; PermissionError where it can't be taken.
+    """
+    if files.status(path) is None:
+        return None
+    lock = files.lock_file(path)
+    if lock is None:
+        raise SegproofError(
+            f"another process has locked the {locked}: a broker runs here",
+            path=path,
+            hint="stop the broker, or rebuild into a new directory",
+        )
+    return lock
+
+
+def names_in_new(directory: str, files: Files) -> list[str] | None:
+    """Return what lies in a directory that is to be new; None where it is not there.
+
+    Raises: NotADirectoryError.
+    """
+    status = files.status(directory)
+    if status is None:
+        return None
+    if not status.is_directory:
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory", directory)
+    return files.list_directory(directory)
+
+
+def not_empty(path: str, words: str = "the directory exists and is not empty") -> FileExistsError:
+    """Return the error for a directory that is to be new, and holds something else."""
+    return FileExistsError(errno.ENOTEMPTY, words, path)
+
+
+def is_as_long(old: str, new: str, files: Files) -> bool:
+    """Return whether two files are there and have the same length. Raises: OSError."""
+    before, after = files.status(old), files.status(new)
+    return before is not None and after is not None and before.size_bytes == after.size_bytes
+
+
+def is_same(old: str, new: str, files: Files) -> bool:
+    """Return whether two files are there and have the same bytes. Raises: OSError."""
+    if not is_as_long(old, new, files):
+        return False
+    with closing(files.open(old)) as one, closing(files.open(new)) as other:
+        position = 0
+        while data := one.pread(COMPARED_BYTES, position):
+            if data != other.pread(COMPARED_BYTES, position):
+                return False
+            position += len(data)
+    return True
