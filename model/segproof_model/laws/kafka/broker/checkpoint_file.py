@@ -66,7 +66,7 @@ def _is_whole(step: Transition) -> bool:
 def entries_are_counted_lines(step: Transition) -> bool:
     """A checkpoint file is version line, count line, then exactly count entry lines.
 
-    Whatever is read of another file is an error or, without a count line, no entry.
+    Reading any other file gives an error or, without a count line, no entry.
     """
     return not step.succeeded or (_is_whole(step) and len(step.answer) == len(_read(step)[1]))
 
@@ -83,8 +83,8 @@ def damage_is_an_io_error(step: Transition) -> bool:
     """A wrong version, a malformed version or count line, a wrong field count and a wrong number
     of lines raise an I/O error.
 
-    A field before it that is no number may raise its own error first. Since 3.0 a negative count is
-    an invalid argument, but not to segproof.
+    An earlier field that is not a number may raise its own error first. Since 3.0 a negative count
+    is an invalid argument, but not to segproof.
     """
     numbers, rows = _read(step)
     kinds = [ErrorKind.IO_ERROR]
@@ -112,8 +112,8 @@ def fields_are_numbers(step: Transition) -> bool:
 def crash_leaves_old_or_new(file: str, new: bytes, calls: Sequence[Call]) -> bool:
     """After a crash at any point of a write the file reads as the old or the new content.
 
-    `calls` is what was done to the disk in this order, up to the crash: the file's name is only
-    ever moved to, and what is moved there holds all the new bytes and was synced since.
+    `calls` are the changes of the disk in order, up to the crash: only a rename replaces the file,
+    and the renamed file has all the new bytes and was synced before.
     """
     for number, (what, path, argument) in enumerate(calls):
         if what == "rename" and argument == file:
@@ -130,7 +130,7 @@ def crash_leaves_old_or_new(file: str, new: bytes, calls: Sequence[Call]) -> boo
 def written_is_read(step: Transition) -> bool:
     """Writing then reading returns the same entries in the same order.
 
-    segproof refuses entries for which that would not hold.
+    segproof refuses entries that would be read differently.
     """
     entries, file = list(step.arguments["entries"]), step.before
     if not step.succeeded:

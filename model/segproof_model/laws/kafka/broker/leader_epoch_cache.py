@@ -86,10 +86,10 @@ def latest_epoch_ends_at_log_end(step: Transition) -> bool:
     "EPOCH-7", LeaderEpochFileCache, END, on="end_offset_for", unless=older.RequestedEpochIsAnswered
 )
 def epochs_end_where_the_next_begins(step: Transition) -> bool:
-    """end_offset_for(e) with no higher epoch is (-1, -1); with a higher epoch but no floor it is
-    (e, start of the higher); else (floor epoch, start of the next higher).
+    """end_offset_for(e) without a higher epoch is (-1, -1); with a higher epoch but no floor it is
+    (e, start of the higher epoch); else (floor epoch, start of the next higher epoch).
 
-    The latest epoch and -1 are left to the two laws before.
+    EPOCH-5 and EPOCH-6 judge -1 and the latest epoch.
     """
     requested, entries = step.arguments["requested_epoch"], step.before.entries
     if requested == -1 or requested in dict(entries[-1:]) or not is_strict(step.before):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of loading a log from its directory; most are about what an opening has made of it.
+"""The laws of loading a log from its directory; most compare the loaded log with the directory.
 
 LOAD-1 is a law of files.
 """
@@ -40,7 +40,7 @@ def swaps_are_completed(loading: Loading) -> bool:
     """A swap file with base >= the smallest `.cleaned` base is deleted; every other swap is
     completed by deleting the normal files with base in [min base, max next offset) and renaming.
 
-    Releases up to 2.8, where a swap is recovered, are not judged.
+    Not judged: releases up to 2.8, which recover swaps.
     """
     swaps, others = loading.completed
     is_all = loading.images.keys() == {*swaps, *others}
@@ -51,7 +51,7 @@ def swaps_are_completed(loading: Loading) -> bool:
 def other_segments_stay(loading: Loading) -> bool:
     """No segment outside the completed swap's range is touched.
 
-    Releases up to 2.8 replace a segment that reaches into it, so they are not judged.
+    Not judged: releases up to 2.8, which also replace a segment that reaches into the range.
     """
     _, others = loading.completed
     return all(loading.images.get(base) == image for base, image in others.items())
@@ -68,10 +68,10 @@ def indexes_have_a_log(loading: Loading) -> bool:
 
 @loaded("LOAD-18", CLASS)
 def loading_leaves_no_temporary_file(loading: Loading) -> bool:
-    """Of all `.deleted`, `.cleaned` and `.swap` files, loading leaves those `.deleted` ones that it
-    renamed itself, which go later, and `*.checkpoint.deleted`.
+    """Loading deletes all `.deleted`, `.cleaned` and `.swap` files, except the `.deleted` files
+    that it renamed itself, which are deleted later, and `*.checkpoint.deleted`.
 
-    One with `.swap` behind it is renamed, too. Up to 2.8 some `.swap` files stay.
+    It renames a file that ends in `.deleted.swap`. Up to 2.8 some `.swap` files stay.
     """
     pending = [name for one in loading.log.local_log.pending_deletions for name in one.names]
     renamed = [name.removesuffix(".swap") for name in loading.named(".swap")]
@@ -121,8 +121,8 @@ def unflushed_segments_are_recovered(loading: Loading) -> bool:
     """Without the clean marker every segment from the one containing the recovery point is
     recovered.
 
-    One that an invalid offset has cut to its base keeps the batches before that, and the entries
-    that were made until then.
+    A segment that an invalid offset has cut to its base keeps the batches before its base, and the
+    entries made until then.
     """
     return all(map(_is_recovered, loading.recovered))
 
@@ -131,8 +131,8 @@ def unflushed_segments_are_recovered(loading: Loading) -> bool:
 def nothing_follows_a_cut(loading: Loading) -> bool:
     """The first segment that loses bytes in recovery is the last one kept.
 
-    But for a segment whose indexes are missing or corrupt, which a release recovers before: those
-    that check all indexes are not judged.
+    Exception: a segment whose indexes are missing or corrupt, which a release recovers earlier. Not
+    judged: releases that check all indexes.
     """
     if not loading.is_plain:
         return True
@@ -148,11 +148,11 @@ def nothing_follows_a_cut(loading: Loading) -> bool:
 
 @law("LOAD-9", PartitionLog, RECOVER, on="open", unless=SanityChecksIndexes)
 def invalid_offsets_empty_the_segment(step: Transition) -> bool:
-    """An invalid-offset error during recovery truncates that segment to its base and the load goes
-    on.
+    """An invalid-offset error during recovery truncates that segment to its base and the load
+    continues.
 
-    But for a segment whose offset index is missing, which is recovered before; releases that check
-    the other indexes as well recover one with a corrupt index before, so they are not judged.
+    Exception: a segment whose offset index is missing, which is recovered earlier. Not judged:
+    releases that check the other indexes too, which recover a segment with a corrupt index earlier.
     """
     found = Directory(step.before, step.arguments["dir"])
     is_plain = found.is_plain and found.offsets(".log") <= found.offsets(".index")
@@ -182,12 +182,12 @@ def active_indexes_have_full_capacity(loading: Loading) -> bool:
 
 @law("LOAD-19", PartitionLog, RESIZING, on="open", unless=(SanityChecksIndexes, SanityChecksAll))
 def long_indexes_end_a_loading(step: Transition) -> bool:
-    """An index of the last segment whose entries are longer than `segment.index.bytes` ends a load
-    after a clean stop with the invalid-argument error, and the first such index is cut to that
-    size. A part of an entry counts for nothing.
+    """If the entries of an index of the last segment are longer than `segment.index.bytes`, a load
+    after a clean stop ends with the invalid-argument error, and the first such index is cut to that
+    size. A partial entry does not count.
 
-    So the third load succeeds, if each is one after a clean stop. Releases that check all indexes
-    are not judged, nor is segproof, which cuts none.
+    So the third load succeeds, if each follows a clean stop. Not judged: releases that check all
+    indexes, and segproof, which cuts no index.
     """
     found = Directory(step.before, step.arguments["dir"])
     others, bases = found.named(*TEMPORARY, INDEXES[2]), found.offsets(".log")
@@ -240,7 +240,7 @@ def recovery_point_after_loading(loading: Loading) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8), never below the log's start.
 
-    A log that was empty, or that was emptied, counts as not clean.
+    An empty log, or a log that loading emptied, counts as not clean.
     """
     log, end = loading.log, loading.log.log_end_offset
     known = max(log.log_start_offset, min(loading.recovery_point, end))
@@ -254,9 +254,9 @@ def epochs_fit_the_log(loading: Loading) -> bool:
     """After loading, the epoch cache has no entry with start >= log end and none superseded at the
     log start.
 
-    A log that does not end behind its start may keep the entry that was moved there, and all of its
-    entries where a log that is emptied does not forget them. Releases up to 1.1 move entries in
-    another way.
+    A log that ends at or before its start may keep the entry that was moved to the start, and all
+    its entries in releases that keep the epochs of an emptied log. Releases up to 1.1 move entries
+    differently.
     """
     if loading.log.size == 0 and has(loading.log, older.EmptiedLogKeepsEpochs):
         return True
@@ -281,9 +281,9 @@ def loading_twice_is_loading_once(step: Transition) -> bool:
     """Loading twice in a row without appends yields the same segments, the same log bytes and the
     same log end.
 
-    Between the two the log is closed, if the loads are those after a clean stop. Releases that
-    check all indexes may recover in the second load what the first has left. A log whose name is
-    not as Kafka writes it begins a segment in each load of a release that takes it.
+    Between the two the log is closed, if the loads follow a clean stop. Releases that check all
+    indexes may recover in the second load a segment that the first has left. A log whose name Kafka
+    would write differently begins a segment in each load of a release that accepts it.
     """
     loading = loading_of(step)
     if loading is None or any(map(is_odd, loading.left.named(".log"))):

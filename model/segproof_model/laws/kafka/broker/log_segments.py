@@ -27,7 +27,7 @@ def values_begin_at_the_floor(step: Transition) -> bool:
     """values(from, to) is empty for from = to, raises invalid-argument for to < from, and otherwise
     runs from floor(from), or the first segment, to the last base < to.
 
-    Up to 2.4 what is equal touches the floor, and an end is refused only below that.
+    Up to 2.4 an empty range touches the floor, and only an end below the floor is refused.
     """
     start, end = step.arguments["from_offset"], step.arguments["to_offset"]
     if end < start:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a partition's log: appending, reading, cutting, rolling and keeping.
+"""The laws of a partition's log: appends, reads, truncation, rolls and retention.
 
-Where a law needs a log whose offsets rise, which a crafted file may not do, or one that is open, it
-says so by passing. LOG-4 is a law of files.
+A law that needs an open log, or a log whose offsets rise, passes for other logs, such as crafted
+files. LOG-4 is a law of files.
 """
 
 from segproof_model.kafka.broker import partition_log_deviations as ours
@@ -42,8 +42,9 @@ def reads_stay_in_range(step: Transition) -> bool:
     """A read is out of range exactly below the log start, above the log end, or below every
     segment.
 
-    Up to 2.4 one at the log end is answered wherever the log starts; from 2.4 to 3.7 a read whose
-    bound lies outside is out of range, too. To know the bound, damage may have to be read.
+    Up to 2.4 a read at the log end is answered wherever the log starts; from 2.4 to 3.7 a read
+    whose bound lies outside of the log is out of range too. Finding the bound may read damaged
+    bytes.
     """
     log, start, bases = step.before, step.arguments["start_offset"], log_view(step.before).bases
     if not log_view(log).is_open:
@@ -64,11 +65,12 @@ def _fetched(step: Transition) -> FetchDataInfo | None:
 
 @law("LOG-6", PartitionLog, CLASS, on="read")
 def reads_begin_at_the_batch(step: Transition) -> bool:
-    """A read returns batches from the first one on, in the floor segment or behind, that reaches
-    the offset, and none that begins at the bound of the isolation level or behind it.
+    """A read returns batches from the first one, in the floor segment or later, that reaches the
+    offset, and no batch that begins at or after the bound of the isolation level.
 
-    The bound is that behind the read, which may move it. Kafka passes one whose place is in a
-    segment that was removed. Not judged: an index that leads astray, and the bound up to 2.4.
+    The bound is the one after the read, which may move it. Kafka reads beyond a bound whose
+    position is in a removed segment. Not judged: an index with wrong entries, and the bound up to
+    2.4.
     """
     found, log, start = _fetched(step), log_view(step.after), step.arguments["start_offset"]
     if found is None or found.records is None:
@@ -90,9 +92,9 @@ def reads_begin_at_the_batch(step: Transition) -> bool:
 
 @law("LOG-7", PartitionLog, CLASS, on="read", unless=before_2_8.ReadAtBoundGoesOn)
 def reads_at_the_bound_are_empty(step: Transition) -> bool:
-    """A read at its bound returns no records, and the bound with its place, if that is known.
+    """A read at its bound returns no records, and the bound with its position, if that is known.
 
-    Up to 2.4 the segments are read on.
+    Up to 2.4 the read continues in the segments.
     """
     found, bound = _fetched(step), log_view(step.after).bound(step.arguments["isolation"])
     if found is None or step.arguments["start_offset"] != bound.message_offset:
@@ -106,10 +108,10 @@ def reads_at_the_bound_are_empty(step: Transition) -> bool:
 @law("LOG-8", PartitionLog, CLASS, on="read")
 def committed_reads_list_what_was_aborted(step: Transition) -> bool:
     """A read_committed read lists, in the order of the indexes, every aborted transaction that
-    overlaps what it returns, and none that ended before it.
+    overlaps the returned records, and none that ended before them.
 
-    Behind the first with a last stable offset above what is returned there is none to be listed
-    (TXNIDX-10). Not judged: an index that tells too small an offset for what is behind the read.
+    The list ends at the first transaction with a last stable offset above these records
+    (TXNIDX-10). Not judged: an index whose entry for the end of the read has too small an offset.
     """
     found, log, start = _fetched(step), log_view(step.after), step.arguments["start_offset"]
     if found is None or found.records is None or step.arguments["isolation"] != "txn_committed":
@@ -133,10 +135,10 @@ def committed_reads_list_what_was_aborted(step: Transition) -> bool:
 
 @law("LOG-9", PartitionLog, APPEND, on=APPENDS, unless=before_2_3.AppendEndsLogLast)
 def log_end_comes_between(step: Transition) -> bool:
-    """An append that has moved the log end has its last batch at the end of the last segment; one
-    that has not has touched no transaction index.
+    """An append that moves the log end has its last batch at the end of the last segment; an append
+    that keeps the log end touches no transaction index.
 
-    Up to 2.1 the end moves last.
+    Up to 2.1 the log end moves last.
     """
     before, after = log_view(step.before), log_view(step.after)
     if not before.is_sound:
@@ -157,10 +159,10 @@ def large_sets_are_refused(step: Transition) -> bool:
 
 @law("LOG-11", PartitionLog, "Kafka UnifiedLog.maybeRoll, since 2.0", on=f"roll {APPENDS}")
 def new_segments_begin_at_the_log_end(step: Transition) -> bool:
-    """A new segment begins at the first offset that is to come, or at the log end behind that.
+    """A new segment begins at the first offset of the append, or at the log end if that is greater.
 
-    The first offset of an append is guessed where it is not known, and up to 1.1 always: 2147483647
-    before the last one. What is answered to a batch that came before is not its place.
+    An unknown first offset of an append, and up to 1.1 any, is guessed: 2147483647 before the last
+    one. The offsets answered for a duplicate batch don't count.
     """
     before, bases = step.before, log_view(step.after).bases
     if not step.succeeded:
@@ -181,7 +183,7 @@ def an_empty_active_segment_is_replaced(step: Transition) -> bool:
     """roll onto the base of the active, empty segment replaces it; onto any other existing base, or
     below the active base, it is refused and deletes nothing.
 
-    Up to 2.0 an empty segment is in the way, too, and one can be begun before another.
+    Up to 2.0 a roll onto an empty segment is refused too, and a segment can begin before another.
     """
     before, after = log_view(step.before), log_view(step.after)
     base = max(step.arguments["expected_next_offset"] or 0, before.ends[-1])
@@ -203,9 +205,10 @@ def an_empty_active_segment_is_replaced(step: Transition) -> bool:
 @law("LOG-13", PartitionLog, TRUNCATE, on="truncate_to")
 def truncation_ends_the_log(step: Transition) -> bool:
     """truncate_to(t) is refused for t < 0; for t >= log end it only cuts the epochs and returns
-    False; otherwise the log ends at t, and no segment begins behind that.
+    False; otherwise the log ends at t, and no segment begins after t.
 
-    Up to 2.4 it leaves the epochs, too; before 0.11 one to the log end is done as one below it.
+    Up to 2.4 it keeps the epochs too; before 0.11 a truncation to the log end is done like one
+    below it.
     """
     before, after, target = step.before, step.after, step.arguments["target_offset"]
     if target < 0 or not step.succeeded:
@@ -222,7 +225,7 @@ def truncation_ends_the_log(step: Transition) -> bool:
 def truncation_before_the_log_begins_anew(step: Transition) -> bool:
     """truncate_to below the first base leaves one empty segment at t.
 
-    What failed before may have left a log that ends below its first base: nothing is cut there.
+    An earlier failure may have left a log that ends below its first base: this log is not cut.
     """
     target, before = step.arguments["target_offset"], log_view(step.before)
     is_before = target < min([*before.bases[:1], before.ends[-1]])
@@ -243,7 +246,7 @@ def splitting_keeps_every_batch(step: Transition) -> bool:
 
 @law("LOG-20", PartitionLog, SPLIT, on="split_overflowed_segment")
 def only_overflow_is_split(step: Transition) -> bool:
-    """Splitting a segment without overflow, or where there is none, is refused."""
+    """Splitting a segment without overflow, or a missing segment, is refused."""
     log, base = log_view(step.before), step.arguments["base_offset"]
     may_split = not log.is_sound or (base in log.bases and overflows(log.of(base)))
     return may_split or (not step.succeeded and log_view(step.after).images == log.images)
@@ -251,10 +254,10 @@ def only_overflow_is_split(step: Transition) -> bool:
 
 @law("LOG-21", PartitionLog, APPEND, on="append_as_follower")
 def given_offsets_rise(step: Transition) -> bool:
-    """Given offsets that do not increase, or whose first is below the log end, are refused, and
-    nothing is written.
+    """A follower's offsets that do not increase, or whose first is below the log end, are refused,
+    and nothing is written.
 
-    Of messages of magic 0 and 1 the last offset of the first stands for the first.
+    For messages of magic 0 and 1 the last offset of the first message counts as the first offset.
     """
     if step.raised(ErrorKind.OFFSET_ORDER):
         return log_view(step.after).images == log_view(step.before).images
@@ -286,8 +289,8 @@ def operations_keep_segments_apart(step: Transition) -> bool:
 
 @law("LOG-15", PartitionLog, BY_TIME, on=SEARCH)
 def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
-    """The offset for a timestamp comes from the first segment whose largest timestamp is not below
-    it, and from no other.
+    """The offset for a timestamp comes from the first segment whose largest timestamp reaches it,
+    and from no other.
 
     Not judged: a log with a batch whose checksum is wrong; its records may have any offset.
     """
@@ -310,7 +313,8 @@ def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
 @law("LOG-16", PartitionLog, BY_TIME, on=SEARCH, unless=older.MaxTimestampIsATime)
 def largest_timestamp_is_exact(step: Transition) -> bool:
     """MAX_TIMESTAMP (-3) returns the largest timestamp that a segment remembers, and the first
-    record of its batch that has it; from 3.0 to 3.7 what the segment remembers."""
+    record of its batch that has it; from 3.0 to 3.7 it returns the remembered timestamp and offset.
+    """
     log, found = log_view(step.after), step.answer
     is_asked = step.arguments["target_timestamp"] == -3 and step.succeeded and found is not None
     if not (is_asked and log.is_sound):
@@ -329,9 +333,9 @@ def largest_timestamp_is_exact(step: Transition) -> bool:
 @law("LOG-17", PartitionLog, RETENTION, on=DELETION, unless=before_2.LogBeginsWithSegment)
 def retention_removes_a_prefix(step: Transition) -> bool:
     """Retention removes a prefix of the segments, only below the high watermark, never a last empty
-    segment, and afterwards the log starts at the base of the first survivor or behind it.
+    segment, and afterwards the log starts at or after the base of the first remaining segment.
 
-    Releases before 0.11 know no high watermark, and a log of theirs starts where its segments do.
+    Releases before 0.11 have no high watermark, and their logs start at the first segment.
     """
     before, old, new = step.before, log_view(step.before).bases, log_view(step.after).bases
     gone = [base for base in old if base not in new]

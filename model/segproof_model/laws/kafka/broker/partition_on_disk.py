@@ -36,7 +36,7 @@ LEVELS = 16
 
 @law("DISK-3", PartitionLog, "Kafka LogFileUtils, UnifiedLog 4.3.1")
 def names_are_known(files: Collection[str]) -> bool:
-    """A partition directory holds files of segments and the partition's own files, no others."""
+    """A partition directory contains only files of segments and the partition's own files."""
     return all(KNOWN_NAME.fullmatch(name) is not None for name in files)
 
 
@@ -54,8 +54,8 @@ def there_is_something_to_verify(files: Collection[str]) -> bool:
 
 @law("DISK-26", PartitionLog, "segproof")
 def directories_are_met_once(inside: Mapping[int, Sequence[int]], root: int) -> bool:
-    """Below a path that is given to be verified no directory is met twice, by a link or a mount,
-    and none that is searched lies more than 16 levels down: each is looked into once. A note.
+    """Below a path that is verified no directory occurs twice, by a link or a mount, and every
+    searched directory is at most 16 levels down: each is searched once. A note.
 
     `inside` holds, by the identity of a directory, those of the directories in it. A partition is
     not searched.
@@ -91,8 +91,9 @@ def nothing_temporary_is_left(files: Collection[str]) -> bool:
 
 @law("DISK-42", PartitionLog, "Kafka LogLoader 4.3.1 (removeTempFiles)")
 def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
-    """A log that waits as `.swap`, and that loading removes for a `.cleaned` file at or below it,
-    begins within what another log holds (LOAD-2)."""
+    """A `.swap` log that loading removes because of a `.cleaned` file at or below it begins within
+    another log (LOAD-2).
+    """
 
     def is_held(offset: int) -> bool:
         below = [base for base in logs if base <= offset][-1:]
@@ -118,8 +119,9 @@ def segments_do_not_overlap(log: bytes, next_base_offset: int | None) -> bool:
 
 @law("DISK-19", PartitionLog, "segproof")
 def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | None) -> bool:
-    """Each batch begins right behind the one before it, the first at the base offset, and the next
-    segment right behind the last. A note: compaction leaves gaps."""
+    """Each batch begins at the offset after the previous batch, the first at the base offset, and
+    the next segment at the offset after the last batch. A note: compaction leaves gaps.
+    """
     expected = base_offset
     for batch in valid_batches(log):
         if not is_wrapper(batch) and first_offset(batch) != expected:
@@ -132,12 +134,12 @@ def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | N
 def no_offsets_are_lost_between_segments(
     log: bytes, next_base_offset: int | None, codecs: Codecs
 ) -> bool:
-    """Where the last batch of records in a closed segment has a record without a key, the next
-    segment begins right behind the last batch: compaction has left nothing out.
+    """If the last batch of records in a closed segment has a record without a key, the next segment
+    begins at the offset after the last batch: compaction has removed nothing there.
 
-    Compaction goes from the start of a log and takes records without a key, whatever follows them;
-    a compacted topic accepts none. Where all records have keys, nothing in the files tells a lost
-    segment from a compacted one. A damaged log, or a batch beyond a limit, tells nothing.
+    Compaction goes from the start of a log and removes records without a key; a compacted topic
+    accepts none. If all records have keys, a lost segment and a compacted one look the same. Not
+    judged: a damaged log, or a batch beyond a limit.
     """
     valid = valid_batches(log, codecs)
     is_whole = bool(valid) and valid[-1].position == batches_of(log)[-1].position
@@ -157,8 +159,9 @@ def no_offsets_are_lost_between_segments(
 
 @law("DISK-38", PartitionLog, DIRECTORIES)
 def checkpointed_offset_is_in_the_log(checkpointed_offset: int, log_end_offset: int) -> bool:
-    """Recovery point, high watermark and cleaner offset of a partition, as its data directory's
-    checkpoints have them, are not behind the end of its log. For the cleaner's a note."""
+    """Recovery point, high watermark and cleaner offset of a partition, in its data directory's
+    checkpoints, are not beyond the end of its log. For the cleaner offset a note.
+    """
     return checkpointed_offset <= log_end_offset
 
 
@@ -166,7 +169,7 @@ def checkpointed_offset_is_in_the_log(checkpointed_offset: int, log_end_offset: 
 def checkpointed_partitions_are_there(
     checkpoint: Collection[tuple[str, int]], directories: Collection[tuple[str, int]]
 ) -> bool:
-    """Every partition in a checkpoint of a data directory has its directory there. A note."""
+    """Every partition in a checkpoint of a data directory has its directory in it. A note."""
     return set(checkpoint) <= set(directories)
 
 
@@ -184,6 +187,7 @@ def marker_is_empty_or_tells_the_epoch(data: bytes) -> bool:
 
 @law("DISK-43", PartitionLog, "Kafka LogLoader.checkAndGetLogEnd 4.3.1")
 def log_start_is_in_the_log(log_start_offset: int, log_end_offset: int) -> bool:
-    """The log start offset of a partition, as its data directory's checkpoint has it, is not behind
-    the end of its log: else loading removes every segment (LOAD-12)."""
+    """The log start offset of a partition, in its data directory's checkpoint, is not beyond the
+    end of its log: else loading removes every segment (LOAD-12).
+    """
     return log_start_offset <= log_end_offset

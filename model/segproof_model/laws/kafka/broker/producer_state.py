@@ -71,7 +71,7 @@ def snapshot_layout(entries: Sequence[ProducerStateEntry], snapshot: bytes) -> b
 
 @law("PROD-2", ProducerStateManager, READING)
 def tails_take_part_in_the_checksum(snapshot: bytes, found: object) -> bool:
-    """Bytes behind the n entries take part in the checksum, so a longer stale tail makes the file
+    """Bytes after the n entries take part in the checksum, so a longer stale tail makes the file
     corrupt.
     """
     return (found == Raised(ErrorKind.CORRUPT_SNAPSHOT)) is not is_sound(snapshot)
@@ -204,7 +204,8 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
 def markers_close_transactions(step: Transition) -> bool:
     """An end marker closes the open transaction as (producer id, first, marker offset, aborted?)
     and updates coordinator epoch and timestamp; an empty control batch changes nothing. Without an
-    open transaction it closes none; up to 2.4 one that it begins itself, which is not judged.
+    open transaction it closes none. Not judged: up to 2.4 it closes a transaction that it begins
+    itself.
     """
     batch, before, after = step.arguments["batch"], step.before, step.after
     if asked(batch, "is_control") is False:
@@ -231,7 +232,7 @@ def stable_offset_is_the_earliest_other(step: Transition) -> bool:
     """The last stable offset at a marker is the first offset of the earliest other open
     transaction, else marker offset + 1.
 
-    Up to 2.1 others are told by where they begin.
+    Up to 2.1 only a transaction that begins at another offset counts as other.
     """
     completed = step.arguments["completed_txn"]
     name = "first_offset" if has(step.before, older.StableOffsetIsByPlace) else "producer_id"
@@ -245,7 +246,8 @@ def transactions_complete_last(step: Transition) -> bool:
     """The order at a marker is: compute the last stable offset, append to the transaction index,
     complete the transaction.
 
-    While it counts as open, nothing beyond it is stable; completed, it waits to be replicated.
+    While the transaction is open, no later offset is stable; after its completion it waits for
+    replication.
     """
     before, after, completed = step.before, step.after, step.arguments["completed_txn"]
     first = completed.first_offset

@@ -118,33 +118,38 @@ def epoch_runs(logs: Logs) -> list[tuple[int, int, int]]:
 
 @law("DISK-28", RecordBatch, "Kafka LeaderEpochFileCache.assign 4.3.1")
 def leader_epochs_never_fall(logs: Logs) -> bool:
-    """Along a log the leader epochs of the batches never fall; a batch without one counts not."""
+    """Along a log the leader epochs of the batches never fall; batches without an epoch don't
+    count.
+    """
     return never_falls([epoch for epoch, _, _ in epoch_runs(logs)])
 
 
 @law("DISK-29", RecordBatch, INFO)
 def producer_epochs_never_fall(logs: Logs) -> bool:
-    """Along a log the epochs of a producer's batches and markers never fall. A warning where a day
-    lies between by their timestamps: the broker may have forgotten the producer."""
+    """Along a log the epochs of a producer's batches and markers never fall. A warning if their
+    timestamps are a day apart: the broker may have forgotten the producer.
+    """
     both = neighbours(of_producers(logs))
     return all(one.producer_epoch <= two.producer_epoch for one, two in both)
 
 
 @law("DISK-30", RecordBatch, "Kafka ProducerStateEntry 4.3.1")
 def sequence_numbers_do_not_come_again(logs: Logs) -> bool:
-    """A batch of a producer has no sequence numbers that the batch before it of the same epoch had
-    reached, unless the producer begins anew with 0. A warning where a day lies between by their
-    timestamps: the broker may have forgotten the producer."""
+    """A batch of a producer repeats no sequence number of its previous batch in the same epoch,
+    unless the producer begins again with 0. A warning if their timestamps are a day apart: the
+    broker may have forgotten the producer.
+    """
     wrong = [(one, two) for one, two, due in numbered(logs) if due != two.base_sequence]
     return not any(goes_back(*both) for both in wrong)
 
 
 @law("DISK-31", RecordBatch, INFO)
 def sequence_numbers_go_on(logs: Logs) -> bool:
-    """A batch of a producer begins with the sequence number behind the one before it, and with 0 in
-    a new epoch; 0 follows 2147483647. A note where offsets are missing between: compaction takes
-    whole batches; and for producers beyond the 131072 that are followed. Not so in
-    `__consumer_offsets`, whose coordinator writes 0 each time."""
+    """A batch of a producer begins with the sequence number after its previous batch's, and with 0
+    in a new epoch; 0 follows 2147483647. A note if offsets are missing between them, since
+    compaction removes whole batches, and for producers beyond the first 131072. Not judged:
+    `__consumer_offsets`, whose coordinator writes 0 each time.
+    """
     return all(due == two.base_sequence or goes_back(one, two) for one, two, due in numbered(logs))
 
 
@@ -153,15 +158,17 @@ def sequence_numbers_go_on(logs: Logs) -> bool:
 
 @law("DISK-32", PartitionLog, MANAGER)
 def every_transaction_has_ended(logs: Logs, codecs: Codecs) -> bool:
-    """Behind the batches of every transaction comes its marker. A note, for the producer may be at
-    work; a warning where the markers behind its beginning lie 20 minutes apart or more."""
+    """A marker follows the batches of every transaction. A note, since the producer may be at work;
+    a warning if the markers after its beginning are 20 minutes apart or more.
+    """
     return not open_transactions(logs, codecs)
 
 
 @law("DISK-33", PartitionLog, MANAGER)
 def every_marker_ends_a_transaction(logs: Logs, codecs: Codecs) -> bool:
-    """Before every marker lies a batch of the transaction that it ends. A note: a transaction may
-    have no batch in this partition, and retention and compaction remove batches."""
+    """A batch of the ended transaction precedes every marker. A note: a transaction may have no
+    batch in this partition, and retention and compaction remove batches.
+    """
     is_open: dict[int, bool] = {}
     for batch, epoch in ends(logs, codecs):
         if epoch is not None and not is_open.get(batch.producer_id):
@@ -181,8 +188,9 @@ def coordinator_epochs_never_fall(logs: Logs, codecs: Codecs) -> bool:
 @law("DISK-44", RecordBatch, INFO)
 def batches_stay_in_their_transaction(logs: Logs) -> bool:
     """Between a batch of a transaction and the marker that ends it, its producer has no batch
-    outside of that transaction. A warning where offsets are missing between: so may be the
-    marker."""
+    outside of that transaction. A warning if offsets are missing between them: the marker may be
+    missing too.
+    """
     return all(
         one.is_control or not one.is_transactional or two.is_transactional or two.is_control
         for one, two in neighbours(of_producers(logs))
@@ -194,7 +202,7 @@ def batches_stay_in_their_transaction(logs: Logs) -> bool:
 
 @law("DISK-35", PartitionLog, f"{MANAGER}.takeSnapshot")
 def snapshot_knows_what_is_before_it(snapshot: bytes, offset: int) -> bool:
-    """A snapshot speaks of no offset at or behind the one in its name."""
+    """A snapshot contains no offset at or above the one in its name."""
     entries = outcome_of(read_snapshot, snapshot)
     return isinstance(entries, Raised) or all(
         max(entry.last_offset, entry.current_txn_first_offset or -1) < offset for entry in entries
@@ -203,7 +211,7 @@ def snapshot_knows_what_is_before_it(snapshot: bytes, offset: int) -> bool:
 
 @law("DISK-36", PartitionLog, f"{MANAGER}.truncateAndReload")
 def snapshots_are_of_offsets_in_the_log(offsets: Collection[int], log_end_offset: int) -> bool:
-    """No snapshot is of an offset behind the end of the log."""
+    """No snapshot has an offset in its name beyond the end of the log."""
     return all(offset <= log_end_offset for offset in offsets)
 
 
@@ -215,10 +223,11 @@ def snapshot_is_as_the_log_says(
     offset: int,
     codecs: Codecs,
 ) -> bool:
-    """PROD-14 for files: the entries of a snapshot in the log are what that says before its offset.
+    """PROD-14 for files: the entries of a snapshot inside the log equal the producer state from the
+    log before its offset.
 
-    A log that is not whole may know less, and an expired producer may be in either alone. Where a
-    batch can't be read, it may have ended any transaction that seems open.
+    A log with missing batches may know less, and an expired producer may be in only one of the two.
+    An unreadable batch may have ended any transaction that seems open.
     """
     entries, start = outcome_of(read_snapshot, snapshot), min(base_offsets, default=0)
     if isinstance(entries, Raised) or not entries or not start < offset <= log_end_offset:
@@ -276,9 +285,10 @@ def _entry_is_right(
 
 @law("DISK-37", PartitionLog, "Kafka LeaderEpochFileCache 4.3.1")
 def checkpoint_tells_the_epochs(logs: Logs, checkpoint: bytes) -> bool:
-    """Where batches of one leader epoch begin and end, `leader-epoch-checkpoint` has that epoch;
-    before its first entry it has none, since the start of the log may have moved. A file without an
-    entry beside batches with epochs is a warning."""
+    """`leader-epoch-checkpoint` assigns each batch its leader epoch. Batches before its first entry
+    don't count, since the start of the log may have moved. A file without an entry beside batches
+    with epochs is a warning.
+    """
     entries, runs = epoch_entries(checkpoint), epoch_runs(logs)
     if not entries:
         return entries is None or not runs

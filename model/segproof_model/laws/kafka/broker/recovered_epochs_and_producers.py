@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of what a segment's recovery learns of epochs and producers."""
+"""The laws of the epochs and producers after a segment's recovery."""
 
 from contextlib import suppress
 
@@ -21,7 +21,7 @@ def recovery_assigns_new_epochs(step: Transition) -> bool:
     """Recovery assigns an epoch at a batch's base offset exactly when the batch has magic 2 and an
     epoch of 0 or more that is newer than the latest, or the first; from 2.1.1 to 2.6, above 0.
 
-    Not judged: an epoch that begins before an older one, whose place it takes (EPOCH-4).
+    Not judged: an epoch that begins before an older one and replaces it (EPOCH-4).
     """
     if not step.succeeded or step.arguments["epochs"] is None:
         return True
@@ -41,8 +41,8 @@ def recovery_finds_aborted_transactions(step: Transition) -> bool:
     """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
     are in the kept log, given an empty producer state; without one, to nothing.
 
-    Their last stable offsets are at most behind the marker; how they are found PROD-10 says. Not
-    judged: a log whose batches are not in order.
+    Their last stable offsets are at most the offset after the marker (PROD-10). Not judged: a log
+    whose batches are out of order.
     """
     after = step.after
     if not step.succeeded or not segment_view(after).is_ordered:

@@ -67,9 +67,9 @@ def opening_changes_no_file(step: Transition) -> bool:
 
 @law("ABSIDX-4", AbstractIndex, OPENING, on="open")
 def every_whole_slot_is_an_entry(step: Transition) -> bool:
-    """In a file that exists, every whole slot counts as an entry, and there is no free one.
+    """In a file that exists, every whole slot counts as an entry, and no slot is free.
 
-    For segproof the zero slots at the end are free, but for the only slot of a time index.
+    For segproof the zero slots at the end are free, except the only slot of a time index.
     """
     if _is_new(step):
         return True
@@ -83,10 +83,11 @@ def every_whole_slot_is_an_entry(step: Transition) -> bool:
 
 @law("ABSIDX-5", AbstractIndex, "Kafka AbstractIndex, since 1.1.1")
 def position_is_that_of_the_count(step: Transition) -> bool:
-    """The position of a mapped index is that of its count, and the count has its room.
+    """The position of a mapped index is entry size times count, and the file has room for the
+    count.
 
-    Only a resize below the position (ABSIDX-9) and half an entry (TIMEIDX-14, -16) break this; what
-    follows such a state is not judged.
+    Only a resize below the position (ABSIDX-9) and half an entry (TIMEIDX-14, -16) break this;
+    later states are not judged.
     """
     before, after = step.before, step.after
     if not getattr(after, "is_mapped", False):
@@ -105,9 +106,9 @@ def size_is_that_of_the_entries(state: Any) -> bool:
 
 @law("ABSIDX-7", AbstractIndex, RESIZING, on="resize", unless=older.EveryResizeIsMade)
 def equal_size_is_no_resize(step: Transition) -> bool:
-    """A resize to the length the index has already returns False and touches nothing.
+    """A resize to the present length returns False and touches nothing.
 
-    Up to 1.0 no resize is left out, and none returns anything.
+    Up to 1.0 every resize is made, and returns nothing.
     """
     wanted = toward_zero(step.arguments["new_size"], size_of_entry(step.kind))
     if step.before.length != wanted or not step.succeeded:
@@ -117,7 +118,7 @@ def equal_size_is_no_resize(step: Transition) -> bool:
 
 @law("ABSIDX-8", AbstractIndex, RESIZING, on="resize")
 def resize_keeps_the_first_bytes(step: Transition) -> bool:
-    """A resize that is made leaves whole entries, the old first bytes, and zeros behind."""
+    """A resize leaves whole entries: the old first bytes, then zeros."""
     if not _is_made(step):
         return True
     before, after, entry = step.before, step.after, size_of_entry(step.kind)
@@ -154,7 +155,7 @@ retired(
 
 @law("ABSIDX-11", AbstractIndex, RESIZING, on="resize")
 def resize_makes_writable(step: Transition) -> bool:
-    """A resize that is made makes a read-only index writable; segproof refuses it."""
+    """A resize makes a read-only index writable; segproof refuses it."""
     if step.before.writable or not _is_made(step):
         return True
     return bool(step.after.writable) and not has(step.before, ours.ReadOnlyIsNotResized)
@@ -162,7 +163,7 @@ def resize_makes_writable(step: Transition) -> bool:
 
 @law("ABSIDX-12", AbstractIndex, "Kafka AbstractIndex.trimToValidSize", on="trim_to_valid_size")
 def trim_leaves_the_entries(step: Transition) -> bool:
-    """Trimming a mapped index leaves a file of exactly the entries."""
+    """Trimming a mapped index leaves a file with exactly its entries."""
     before, after = step.before, step.after
     if not (before.is_mapped and is_regular(before) and step.succeeded):
         return True
@@ -171,7 +172,7 @@ def trim_leaves_the_entries(step: Transition) -> bool:
 
 @law("ABSIDX-13", AbstractIndex, "Kafka AbstractIndex.reset", on="reset")
 def reset_leaves_an_empty_index(step: Transition) -> bool:
-    """After a reset there is no entry, and the file has the maximum size again."""
+    """After a reset the index is empty, and the file has the maximum size again."""
     before, after = step.before, step.after
     if not step.succeeded:
         return True
@@ -182,8 +183,8 @@ def reset_leaves_an_empty_index(step: Transition) -> bool:
 
 @law("ABSIDX-14", AbstractIndex, CLOSING, on="close")
 def close_changes_no_file(step: Transition) -> bool:
-    """Closing leaves the file as it is, up to 4.3 one of exactly the entries; to close again raises
-    nothing.
+    """Closing leaves the file unchanged; up to 4.3 it leaves a file with exactly the entries. A
+    second close raises nothing.
     """
     before, after = step.before, step.after
     if not has(before, older.ClosingTrimsIndexes):
@@ -197,20 +198,20 @@ def close_changes_no_file(step: Transition) -> bool:
 
 @law("ABSIDX-15", AbstractIndex, CLOSING, on="close", unless=older.CloseKeepsMapping)
 def closed_index_is_unmapped(step: Transition) -> bool:
-    """A closed index answers no lookup, but up to 2.1 it still does."""
+    """A closed index answers no lookup; up to 2.1 it does."""
     return not step.succeeded or not step.after.is_mapped
 
 
 @law("ABSIDX-16", AbstractIndex, "Kafka AbstractIndex.closeHandler", on="close_handler")
 def close_handler_only_unmaps(step: Transition) -> bool:
-    """Closing the handler leaves the file as it is and raises nothing."""
+    """Closing the handler leaves the file unchanged and raises nothing."""
     return step.succeeded and not step.after.is_mapped and step.changed_only("is_mapped")
 
 
 @law("ABSIDX-17", AbstractIndex, INDEXES, on=USES)
 def unmapped_index_changes_no_file(step: Transition) -> bool:
-    """An unmapped index answers no lookup and changes no file; truncate forgets the entries, and
-    then raises. In segproof it forgets nothing.
+    """An unmapped index answers no lookup and changes no file; truncate sets the count to 0, and
+    then raises. In segproof it keeps the count.
     """
     if step.before.is_mapped:
         return not step.raised(ErrorKind.UNMAPPED)
@@ -222,7 +223,7 @@ def unmapped_index_changes_no_file(step: Transition) -> bool:
 
 @law("ABSIDX-18", AbstractIndex, "Kafka AbstractIndex.deleteIfExists", on="delete_if_exists")
 def delete_tells_whether_there_was_a_file(step: Transition) -> bool:
-    """Deleting returns whether there was a file, and then there is none."""
+    """Deleting removes the file, and returns whether it existed."""
     before, after = step.before, step.after
     others = {name: data for name, data in before.files.images.items() if name != before.name}
     is_gone = after.files.images == others and not after.is_mapped
@@ -278,7 +279,7 @@ def upper_slot_passes_over_the_first(
 ) -> bool:
     """For increasing keys the upper slot is the first key not below the target, or -1.
 
-    But a match on slot 0 gives slot 1, or -1 where there is none; not so in segproof
+    But a match on slot 0 gives slot 1, or -1 without a slot 1; not so in segproof
     (`upper_bound_exact`).
     """
     if not is_rising(keys):

@@ -53,7 +53,7 @@ def entry_points_at_batch(log: bytes, offset_index: bytes, base_offset: int) -> 
     """Every offset-index entry (o, p) has p at a batch start, o the last offset of some batch at or
     after p, and no batch before p with last offset >= o.
 
-    Up to 1.1 it is a first offset; what a compressed message begins with, its header does not say.
+    Up to 1.1 o is a first offset, which the header of a compressed message lacks.
     """
     batches = batches_of(log)
     ends = {batch.position: batch.last_offset for batch in batches}
@@ -102,11 +102,10 @@ def time_entries_are_in_range(time_index: bytes, base_offset: int) -> bool:
 @law("DISK-9", TimeIndex, SEGMENT)
 def entry_tells_largest_timestamp(log: bytes, time_index: bytes, base_offset: int) -> bool:
     """Every time-index entry (t, o) has o inside a batch whose largest timestamp is t, and no
-    batch before that one has a larger timestamp, nor the same unless the broker set it.
+    earlier batch has a larger timestamp, nor the same unless the broker set it.
 
-    Releases write the record's own offset, the batch's first or its last one. A timestamp is
-    remembered when it is first met; of what is appended at once, all with the broker's time, the
-    offset of the end is.
+    Releases write the record's own offset, or the batch's first or last one. The first batch with a
+    timestamp counts; in one append with the broker's time, the last offset of the append counts.
     """
 
     def is_right(time: int, offset: int) -> bool:
@@ -137,8 +136,9 @@ def closed_segment_tells_its_largest_timestamp(
 
 @law("DISK-21", TransactionIndex, "Kafka TransactionIndex.append 4.3.1")
 def aborted_transactions_are_in_range(transaction_index: bytes, base_offset: int) -> bool:
-    """Entries are in the order of their last offsets, which lie at or above the base offset; a
-    transaction begins before it ends, and its last stable offset is at most behind its end."""
+    """Entries are in the order of their last offsets, which are at or above the base offset; a
+    transaction begins before it ends, and its last stable offset is at most its last offset + 1.
+    """
     slots = slots_of(transaction_index)
     ends = [base_offset - 1, *(slot.last_offset for slot in slots)]
     return is_rising(ends) and all(
@@ -152,8 +152,10 @@ def aborted_transactions_are_in_range(transaction_index: bytes, base_offset: int
 def aborted_transaction_has_its_marker(
     log: bytes, transaction_index: bytes, codecs: Codecs
 ) -> bool:
-    """Every entry's last offset is that of an ABORT marker of its producer, and it begins at or
-    before the first batch of that transaction in the log, behind the producer's last marker."""
+    """Every entry's last offset is the offset of an ABORT marker of its producer, and the entry
+    begins at or before the first batch of that transaction in the log, after the producer's
+    previous marker.
+    """
     ended = {one[1:4]: one[4:] for one in ended_transactions([log], codecs)}
 
     def is_right(slot: Slot) -> bool:

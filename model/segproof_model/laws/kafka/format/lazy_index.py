@@ -25,8 +25,9 @@ def unloaded_index_creates_no_file(step: Transition) -> bool:
 
 @law("LAZY-2", LazyIndex, UNLOADED, on="rename_to", unless=ClosingLoadsIndexes)
 def missing_file_can_be_renamed(step: Transition) -> bool:
-    """Renaming an index that is not loaded raises nothing, also without a file, and changes the
-    name."""
+    """Renaming an index that is not loaded changes its name, and raises nothing, even without a
+    file.
+    """
     is_renamed = step.succeeded and step.after.name == step.arguments["file"]
     return step.before.index is not None or is_renamed
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a segment's writing, reading, cutting and rolling.
+"""The laws of a segment's appends, reads, truncation and rolls.
 
-Its recovery: segment_recovery; its files as files: segment_files. Where a law needs a log in order,
-or indexes that are true of it, it says so by passing.
+Its recovery: segment_recovery; its files: segment_files. A law that needs a log in order, or
+indexes that fit the log, passes for other logs.
 """
 
 from segproof_model.kafka.format import log_segment_deviations as ours
@@ -113,10 +113,11 @@ def first_bytes_are_not_indexed(step: Transition) -> bool:
 
 @law("SEG-8", LogSegment, APPEND, on="append")
 def maximum_is_the_largest_so_far(step: Transition) -> bool:
-    """The largest timestamp is the largest of those passed since it was loaded or reset, with the
-    offset passed at its first occurrence.
+    """The largest timestamp is the largest one passed since it was loaded or reset, with the offset
+    passed at its first occurrence.
 
-    Where a call is indexed as a whole, or fails, it is only asked that it does not fall.
+    If a call gets one index entry at most, or fails, the law only requires that the timestamp does
+    not fall.
     """
     known, after = segment_view(step.before).maximum, segment_view(step.after).maximum
     batches, is_readable = appended(step.before, step.arguments["records"])
@@ -144,8 +145,7 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
 
 @law("SEG-10", LogSegment, APPEND, on="append", unless=ours.FailedSegmentChangeIsUndone)
 def failed_indexing_keeps_the_bytes(step: Transition) -> bool:
-    """If indexing fails, the appended bytes stay, all of them; where none were appended, none are
-    counted."""
+    """If indexing fails, all appended bytes stay; without appended bytes, the count stays."""
     old, new = segment_view(step.before).image, segment_view(step.after).image
     was, count = (one.bytes_since_last_index_entry for one in (step.before, step.after))
     is_kept = new == old + step.arguments["records"]
@@ -176,8 +176,9 @@ def copying_stops_at_a_far_offset(step: Transition) -> bool:
 
 @law("SEG-50", LogSegment, "segproof", on=CHANGES, only=ours.FailedSegmentChangeIsUndone)
 def failed_change_is_undone(step: Transition) -> bool:
-    """An operation on a segment of segproof that fails has changed nothing, but that indexes are
-    loaded; a truncation may meet damage in what it has left, and entries that lead nowhere."""
+    """A failed operation on a segment of segproof has changed nothing, except that it may load
+    indexes. A truncation may meet damage in the remaining log, and entries that lead nowhere.
+    """
     is_late = step.operation == "truncate_to" and any(map(step.raised, SEEN_LATE))
     if step.succeeded or is_late:
         return True
@@ -233,8 +234,9 @@ def _found(step: Transition) -> list[tuple[FetchDataInfo, Batch, int]]:
 
 @law("SEG-15", LogSegment, READ, on="read")
 def read_starts_at_a_batch(step: Transition) -> bool:
-    """What is read starts with the first byte of the first batch that reaches the offset, so maybe
-    with smaller offsets. The metadata has that batch's base offset, up to 3.9 the start offset."""
+    """A read starts with the first byte of the first batch that reaches the offset, so perhaps with
+    smaller offsets. The metadata has that batch's base offset, up to 3.9 the start offset.
+    """
     before, start_offset = segment_view(step.before), step.arguments["start_offset"]
     is_asked = has(step.before, older.ReadAnswersOffsetAskedFor)
     return not before.is_true or all(
@@ -260,8 +262,9 @@ def read_is_bounded(step: Transition) -> bool:
 
 @law("SEG-17", LogSegment, READ, on="read")
 def incomplete_looks_at_the_size(step: Transition) -> bool:
-    """The first entry is incomplete if it is larger than the adjusted size, wherever max_position
-    lies; not where no records are read."""
+    """The first entry is incomplete if it is larger than the adjusted size, for any max_position;
+    not if no records are read.
+    """
     return all(
         info.first_entry_incomplete is (info.records is not None and size < first.size_bytes)
         for info, first, size in _found(step)
@@ -277,8 +280,9 @@ def nothing_asked_is_nothing_read(step: Transition) -> bool:
 
 @law("SEG-19", LogSegment, "Kafka OffsetIndex.fetchUpperBoundOffset", on="fetch_upper_bound_offset")
 def upper_bound_is_the_index_entry(step: Transition) -> bool:
-    """fetch_upper_bound_offset is the offset of the first entry at or behind the end of the fetch,
-    or nothing; if that is the very first entry, in segproof alone."""
+    """fetch_upper_bound_offset is the offset of the first entry at or after the end of the fetch,
+    or nothing; only segproof answers it if it is the very first entry.
+    """
     before, is_exact = segment_view(step.before), has(step.before, UpperBoundIsExact)
     end = step.arguments["start_offset_position"].position + step.arguments["fetch_size"]
     end = end if is_exact else low_32_bits(end)
@@ -289,8 +293,9 @@ def upper_bound_is_the_index_entry(step: Transition) -> bool:
 
 @law("SEG-35", LogSegment, "Kafka LogSegment.readNextOffset", on="read_next_offset")
 def next_offset_is_behind_the_last_batch(step: Transition) -> bool:
-    """read_next_offset is the offset behind the last complete batch at or after the last index
-    entry, or the base offset: without one, and when the index ends beyond the data."""
+    """read_next_offset is the offset after the last complete batch at or after the last index
+    entry, or the base offset without such a batch, and when the index ends beyond the data.
+    """
     before = segment_view(step.before)
     return not step.succeeded or not before.is_true or step.outcome == before.next_offset
 
@@ -298,10 +303,10 @@ def next_offset_is_behind_the_last_batch(step: Transition) -> bool:
 @law("SEG-39", LogSegment, "Kafka LogSegment.findOffsetByTimestamp", on="find_offset_by_timestamp")
 def search_by_time_finds_the_first(step: Transition) -> bool:
     """find_offset_by_timestamp returns the first record in the order of the file that is at or
-    after both the timestamp and the offset, in batches that promise one; or nothing. 0.10 knows no
-    offset.
+    after both the timestamp and the offset, in batches whose header promises one; or nothing. 0.10
+    has no offset argument.
 
-    What can't be read may be passed over, and a record with an offset behind its batch's last.
+    Unreadable records may be skipped, and a record with an offset beyond its batch's last.
     """
     segment, timestamp = step.after, step.arguments["timestamp_ms"]
     if not step.succeeded or not segment_view(segment).is_true_of_times:
@@ -333,8 +338,9 @@ def largest_timestamp_falls_back_on_the_file(step: Transition) -> bool:
 
 @law("SEG-41", LogSegment, "Kafka LogSegment.hasOverflow", on="has_overflow")
 def overflow_is_a_far_last_offset(step: Transition) -> bool:
-    """has_overflow holds exactly when the next offset is above the base and the one before it too
-    far from the base."""
+    """has_overflow holds exactly when the next offset is above the base and the offset before it is
+    too far from the base.
+    """
     before = segment_view(step.before)
     is_used = before.next_offset > before.base_offset
     is_far = is_used and not before.can_hold(before.next_offset - 1)
@@ -346,8 +352,9 @@ def overflow_is_a_far_last_offset(step: Transition) -> bool:
 
 @law("SEG-31", LogSegment, TRUNCATE, on="truncate_to")
 def truncation_removes_whole_batches(step: Transition) -> bool:
-    """truncate_to removes exactly the batches from the first on that reaches the offset, and
-    returns their bytes."""
+    """truncate_to removes exactly the batches from the first one that reaches the offset, and
+    returns their number of bytes.
+    """
     before, after = segment_view(step.before), segment_view(step.after)
     found = before.first_reaching(step.arguments["offset"])
     end = step.before.size if found is None else found.position
@@ -372,8 +379,9 @@ def truncation_cuts_every_index(step: Transition) -> bool:
 
 @law("SEG-33", LogSegment, TRUNCATE, on="truncate_to", unless=before_2.TruncationNeedsMatch)
 def truncation_begins_counting_again(step: Transition) -> bool:
-    """truncate_to counts bytes from 0 again; a log that is empty after it is as old as now, and
-    has no first timestamp."""
+    """truncate_to sets the count of bytes to 0; an empty log then has the age 0 and no first
+    timestamp.
+    """
     before, after = step.before, step.after
     age, now = (after.created_ms, after.rolling_based_timestamp), before.files.now_ms
     is_aged = age[0] == before.created_ms if after.size else age == (now, None)
@@ -382,8 +390,9 @@ def truncation_begins_counting_again(step: Transition) -> bool:
 
 @law("SEG-34", LogSegment, TRUNCATE, on="truncate_to", unless=before_2.TruncationNeedsMatch)
 def truncation_finds_the_maximum(step: Transition) -> bool:
-    """After truncate_to the largest timestamp is that of the remaining batches, the earliest of
-    equal ones, if it was known and not negative before."""
+    """After truncate_to the largest timestamp is the largest of the remaining batches, the earliest
+    of equal ones, if it was known and not negative before.
+    """
     before, after = segment_view(step.before), segment_view(step.after)
     is_asked = before.maximum is not None and before.maximum.timestamp >= 0
     largest = largest_of(after.batches)
@@ -420,8 +429,9 @@ def age_counts_from_the_first_batch(step: Transition) -> bool:
 
 @law("SEG-37", LogSegment, ROLL, on="should_roll")
 def segment_rolls_for_four_reasons(step: Transition) -> bool:
-    """should_roll is: too large with what comes, or not empty and too old, or an index is full, or
-    the largest offset is too far from the base. Only the times overflow, and not in segproof."""
+    """should_roll is: too large with the append, or not empty and too old, or an index is full, or
+    the largest offset is too far from the base. Only the times overflow, and not in segproof.
+    """
     segment, before, what = step.before, segment_view(step.before), step.arguments["roll_params"]
     limit_ms = _in_64_bits(segment, what.max_segment_ms - segment.roll_jitter_ms)
     is_old = _age(segment, what.now, what.max_timestamp_in_messages) > limit_ms

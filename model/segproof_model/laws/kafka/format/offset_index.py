@@ -70,10 +70,10 @@ def is_last_slot_remembered(index: Any) -> bool:
 
 @law("OFFIDX-3", OffsetIndex, "Kafka OffsetIndex.lastOffset")
 def last_offset_is_that_of_the_last_slot(state: Any) -> bool:
-    """The remembered last offset is that of the last entry, or the base of an empty index.
+    """The remembered last offset is the last entry's, or the base offset of an empty index.
 
-    Not judged: the state behind a resize below the position (ABSIDX-9), and an index whose file was
-    removed while it was open, as a refused roll up to 2.0 does.
+    Not judged: the state after a resize below the position (ABSIDX-9), and an open index whose file
+    was removed, as by a refused roll up to 2.0.
     """
     return is_last_slot_remembered(state)
 
@@ -164,7 +164,7 @@ def entry_number_is_checked(step: Transition) -> bool:
 
 @law("OFFIDX-14", AbstractIndex, ENTRY, on="entry")
 def entry_is_the_slot(step: Transition) -> bool:
-    """An entry carries its absolute offset, but up to release 2.2 the relative one."""
+    """An entry has its absolute offset, up to release 2.2 the relative one."""
     index = step.before
     if not index.is_mapped or not 0 <= step.arguments["n"] < len(pairs(index)):
         return not step.succeeded
@@ -177,7 +177,7 @@ def entry_is_the_slot(step: Transition) -> bool:
 @law("OFFIDX-15", OffsetIndex, UPPER, on="fetch_upper_bound_offset")
 def upper_bound_is_the_entry_of_the_upper_slot(step: Transition) -> bool:
     """With increasing positions the upper bound of a fetch is the entry of the upper slot
-    (ABSIDX-24) of position + size, or none.
+    (ABSIDX-24) of position + size, or None.
 
     The sum wraps at 32 bits, but not in segproof.
     """
@@ -221,7 +221,7 @@ retired(
 
 @law("OFFIDX-19", AbstractIndex, "Kafka OffsetIndex.truncate", on="truncate")
 def truncate_forgets_all(step: Transition) -> bool:
-    """After truncate there is no entry, and the last offset is the base."""
+    """After truncate the index is empty, and the last offset is the base."""
     after = step.after
     return not step.succeeded or (
         (after.entries, after.position) == (0, 0) and last_of(after) == first_of(after)
@@ -230,7 +230,8 @@ def truncate_forgets_all(step: Transition) -> bool:
 
 @law("OFFIDX-20", OffsetIndex, SANITY, on="sanity_check")
 def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
-    """sanity_check passes no last offset below the base (up to 1.1: at it) and no broken length.
+    """sanity_check refuses a last offset below the base (up to 1.1: at or below) and a partial
+    entry.
 
     segproof also refuses offsets that don't increase, positions that fall, negative numbers.
     """
@@ -245,7 +246,7 @@ def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
 
 @law("OFFIDX-21", OffsetIndex, SANITY, on="sanity_check", unless=STRICT)
 def zeros_are_sane(step: Transition) -> bool:
-    """A file of zero entries passes sanity_check, but up to release 1.1 only an empty one does."""
+    """A file of zero slots passes sanity_check; up to release 1.1 only an empty file does."""
     index = step.before
     is_zero = not any(index.image) and len(index.image) == index.length and not index.length % 8
     return not (is_zero and is_regular(index) and is_last_slot_remembered(index)) or step.succeeded
@@ -255,8 +256,8 @@ def zeros_are_sane(step: Transition) -> bool:
 def zero_tail_makes_lookups_slow_not_wrong(step: Transition) -> bool:
     """With a zero tail counted as entries, a lookup still never answers too far.
 
-    Its offset is not above the target or the base, and its position not above the one that it would
-    be without the tail.
+    Its offset is not above the target or the base, and its position is not above the position
+    without the tail.
     """
     index = step.before
     genuine = offset_entries(index.image[: index.position], 0)

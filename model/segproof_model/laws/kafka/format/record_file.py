@@ -130,7 +130,7 @@ def huge_sizes_end_a_scan(state: Any) -> bool:
 @law("SCAN-7", RecordRange, "RecordBatchIterator, since 2.8", unless=earlier.ScannersAskForSizes)
 def end_of_file_inside_is_corrupt(state: Any) -> bool:
     """A short read is continued until the wanted bytes or the end of file are reached; the end of
-    file inside the believed size raises the corrupt-record error (releases >= 2.8).
+    file inside the recorded size raises the corrupt-record error (releases >= 2.8).
     """
     scan = scan_of(state)
     is_short = state.is_open and scan.left >= 18 and len(state.image) < scan.stop + 17
@@ -187,8 +187,8 @@ def append_writes_at_the_logical_end(step: Transition) -> bool:
     """append writes at the logical end and grows the logical size by exactly the bytes written;
     above 2147483647 it raises invalid-argument and writes nothing.
 
-    Where something else has cut the file, the bytes up to that end are zeros, but for an append of
-    none.
+    If another process has cut the file, the bytes up to the logical end are zeros, except for an
+    append of no bytes.
     """
     before, after, records = step.before, step.after, step.arguments["records"]
     if not step.succeeded or not records:
@@ -286,10 +286,10 @@ def offset_search_finds_the_first(step: Transition) -> bool:
 
 @law("SCAN-18", RecordFile, "FileRecords.searchForTimestamp", on="search_for_timestamp")
 def timestamp_search_finds_the_first(step: Transition) -> bool:
-    """search_for_timestamp(ts, s, o) returns the first record, in file order from s, with
-    timestamp >= ts and offset >= o, or nothing; 0.10 knows no o.
+    """search_for_timestamp(ts, s, o) returns the first record, in file order from s, with timestamp
+    >= ts and offset >= o, or nothing; 0.10 has no o.
 
-    A batch whose header gives too small a maximum is passed over as a whole.
+    A batch whose header has a smaller maximum is skipped.
     """
     before, target = step.before, step.arguments["target_timestamp"]
     least = INT64_MIN if has(before, older.AnyOffsetHasTime) else step.arguments["starting_offset"]

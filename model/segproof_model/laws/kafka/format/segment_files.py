@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a segment's files as files: opened, checked, closed, renamed, removed, named."""
+"""The laws of a segment's files: opening, checking, closing, renaming, removing, naming."""
 
 import re
 
@@ -29,7 +29,8 @@ FILE_NAME = re.compile(
 @law("SEG-43", LogSegment, "Kafka LogSegment.sanityCheck, 2.3 on", on="sanity_check")
 def sanity_check_needs_the_offset_index(step: Transition) -> bool:
     """sanity_check raises file-not-found without an offset index, empties a new time index, and
-    checks the transaction index alone; up to 2.2 the other two as well."""
+    checks only the transaction index; up to 2.2 it checks all three.
+    """
     before, after = step.before, step.after
     if before.lazy_offset_index.name not in before.files:
         return step.refused(ErrorKind.FILE_NOT_FOUND) or segment_view(before).is_closed
@@ -87,9 +88,9 @@ def suffixes_change_together(step: Transition) -> bool:
 
 @law("SEG-47", LogSegment, "Kafka LogSegment.deleteIfExists", on="delete_if_exists")
 def deletion_leaves_no_file(step: Transition) -> bool:
-    """delete_if_exists removes every file of the segment that there is, and no other.
+    """delete_if_exists removes every file of the segment, and no other.
 
-    In 0.11 a transaction index stays that is not open (TXNIDX-17).
+    In 0.11 a transaction index that is not open stays (TXNIDX-17).
     """
     before = step.before
     stays = has(before, DeletionNeedsChannel) and not before.txn_index.is_open
@@ -108,8 +109,9 @@ def flush_loads_the_indexes(step: Transition) -> bool:
 
 @law("SEG-49", LogSegment, "Kafka LogSegment, since 1.1.1", on="max_timestamp_so_far")
 def opened_segment_trusts_its_last_entry(step: Transition) -> bool:
-    """A segment opened over files that exist takes the last time entry for its maximum, until
-    recovery, truncation or a larger timestamp; without an entry, -1."""
+    """A segment opened over existing files takes the last time entry for its maximum, until
+    recovery, truncation or a larger timestamp; without an entry, -1.
+    """
     before, after = segment_view(step.before), segment_view(step.after)
     is_judged = step.succeeded and before.maximum is None and after.is_last_time_known
     return not is_judged or step.outcome == after.last_time
@@ -117,8 +119,9 @@ def opened_segment_trusts_its_last_entry(step: Transition) -> bool:
 
 @law("SEG-51", LogSegment, "segproof", only=ClosedSegmentIsClosed)
 def closed_segment_is_closed(step: Transition) -> bool:
-    """Every use of a closed segment of segproof raises the unmapped error and changes nothing; to
-    close it again does nothing."""
+    """Every use of a closed segment of segproof raises the unmapped error and changes nothing; a
+    second close does nothing.
+    """
     if step.operation in CLOSED_MAY.split() or not step.before.is_closed:
         return True
     return step.is_unchanged and (step.operation == "close" or step.raised(ErrorKind.UNMAPPED))
@@ -135,8 +138,9 @@ def _new_files(step: Transition) -> set[str]:
 
 @law("FILE-3", LogSegment, FILES)
 def transactions_make_their_file(step: Transition) -> bool:
-    """The transaction index has no file before the first aborted transaction is entered, whatever
-    else was done with the segment."""
+    """The first aborted transaction creates the file of the transaction index; no other operation
+    does.
+    """
     is_new = any(".txnindex" in name for name in _new_files(step))
     if step.operation == "update_txn_index":
         return not is_new or step.arguments["completed_txn"].is_aborted is True

@@ -22,7 +22,7 @@ def name_is_padded_base_offset(base_offset: int, suffix: str, name: str) -> bool
 
 @law("FILE-2", "log-segment", SOURCE)
 def parsed_offset_is_before_first_dot(name: str, parsed: int | Raised) -> bool:
-    """The offset of a file name is what stands before the first dot, as a signed 64-bit integer.
+    """The offset of a file name is the text before its first dot, as a signed 64-bit integer.
 
     A name without a dot, without digits, or with more than 64 bits gives an error.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the files of segments as a verifier finds them, and of what is in their logs.
+"""The laws of the files of segments as a verifier finds them, and of the content of their logs.
 
-What the indexes say of a log: index_of_log. `files` are the names of the files in a directory.
+Indexes beside their log: index_of_log. `files` are the names of the files in a directory.
 """
 
 import re
@@ -43,7 +43,7 @@ def file_keeps_its_bytes(before: bytes, after: bytes | None) -> bool:
 
 @law("DISK-4", LogSegment, "Kafka LogLoader 4.3.1 (removes the index)")
 def index_has_its_log(files: Collection[str]) -> bool:
-    """Every index file lies beside the log of the same base offset."""
+    """Every index file has the log of the same base offset beside it."""
     matches = [SEGMENT_NAME.fullmatch(name) for name in files]
     return all(match is None or match[1] + ".log" in files for match in matches)
 
@@ -57,10 +57,10 @@ def closed_segment_has_its_indexes(files: Collection[str]) -> bool:
 
 @law("DISK-6", LogSegment, "Kafka AbstractIndex.trimToValidSize")
 def closed_file_has_no_zero_tail(image: bytes, entry_size: int, is_closed: bool) -> bool:
-    """Only the files of the last segment, and no longer after a clean stop, end in preallocated
-    zeros.
+    """Only the files of the last segment may end in preallocated zeros, and only before a clean
+    stop.
 
-    A time index may hold one entry of timestamp 0 for its base offset. A log has entry size 1.
+    A time index may have one entry of timestamp 0 for its base offset. A log has entry size 1.
     """
     if entry_size == 1:
         tail = image[end_of(image) :]
@@ -88,14 +88,15 @@ def magic_is_known(log: bytes) -> bool:
 
 @law("DUMP-6", RecordFile, "Kafka DumpLogSegments 4.3.1")
 def log_ends_with_a_batch(log: bytes) -> bool:
-    """Behind the last complete batch of a log lies nothing but a preallocated tail of zeros."""
+    """Only a preallocated tail of zeros follows the last complete batch of a log."""
     return not any(log[end_of(log) :])
 
 
 @law("DISK-13", LogSegment, "Kafka LogSegment.append, recover, since 0.11.0")
 def batch_offsets_rise_within_segment(log: bytes, base_offset: int) -> bool:
-    """Each batch begins behind the offsets of the batches before it, and all offsets lie within
-    2147483647 of the base offset of the segment."""
+    """Each batch begins above the offsets of the batches before it, and all offsets are at most
+    2147483647 above the base offset of the segment.
+    """
     reached = base_offset - 1
     for batch in valid_batches(log):
         last = batch.last_offset
@@ -134,7 +135,7 @@ def record_offsets_rise_within_batch(log: bytes, codecs: Codecs) -> bool:
 
 @law("DISK-17", RecordBatch, "Kafka MemoryRecordsBuilder 4.3.1")
 def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
-    """The largest timestamp in the header is the largest of the records, where there are any."""
+    """The header's largest timestamp is the largest of the records, if the batch has records."""
     return all(
         max(one.timestamp for one in records) == batch.max_timestamp
         for batch, records in with_records(log, codecs)
@@ -144,7 +145,8 @@ def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
 
 @law("DISK-18", RecordBatch, "segproof")
 def records_decompress(log: bytes, codecs: Codecs) -> bool:
-    """The compressed records of a batch can be decompressed; a batch that is only larger than a
-    limit is not looked into, and a warning says so."""
+    """The compressed records of a batch can be decompressed; a batch beyond a limit is not
+    decompressed, and gives a warning.
+    """
     compressed = [batch for batch in valid_batches(log, codecs) if batch.attributes % 8]
     return not any(isinstance(records_of(batch), Raised) for batch in compressed)

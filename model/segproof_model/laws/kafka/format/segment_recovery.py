@@ -43,8 +43,9 @@ def _due(segment: LogSegment) -> list[Batch]:
 
 @law("SEG-20", LogSegment, RECOVER, on="recover")
 def recovery_keeps_what_is_valid(step: Transition) -> bool:
-    """After recovery the log is its longest beginning of batches that scan and are valid, or ends
-    before one whose records tell what can't be read; the answer begins with the bytes removed."""
+    """After recovery the log is its longest prefix of batches that scan and are valid, or ends
+    before a batch whose records are unreadable; the answer begins with the number of removed bytes.
+    """
     before, after, ends = step.before, step.after, _valid_ends(step.before)
     if not step.succeeded:
         return True
@@ -57,15 +58,16 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
 
 @law("SEG-21", LogSegment, RECOVER)
 def recovery_is_idempotent(first: Any, second: Any, removed: int) -> bool:
-    """A second recovery from the same producer state and epochs returns 0 and leaves all files as
-    the first did."""
+    """A second recovery from the same producer state and epochs returns 0 and changes no file."""
     return removed == 0 and bool(first.files == second.files)
 
 
 @law("SEG-22", LogSegment, RECOVER, on="recover")
 def recovery_indexes_what_is_due(step: Transition) -> bool:
-    """Recovery enters a batch into the offset index exactly when it begins more bytes than the
-    interval behind the last one entered: its last offset (up to 1.1 its first) and position."""
+    """Recovery adds an entry to the offset index exactly for a batch that begins more bytes than
+    the interval after the last batch with an entry: its last offset (up to 1.1 its first) and
+    position.
+    """
     after = segment_view(step.after)
     expected = [(after.stored(after.key_of(one)), one.position) for one in _due(step.after)]
     return not (step.succeeded and after.is_readable) or after.offsets == expected
@@ -85,7 +87,7 @@ def recovery_ends_with_the_maximum(step: Transition) -> bool:
 
 @law("SEG-24", LogSegment, RECOVER, on="recover")
 def recovery_trims_the_indexes(step: Transition) -> bool:
-    """After recovery the two index files hold their entries and nothing else."""
+    """After recovery the two index files have exactly their entries."""
     return not step.succeeded or segment_view(step.after).is_trimmed
 
 
@@ -106,9 +108,10 @@ def recovery_rebuilds_what_batches_left(live: Any, recovered: Any) -> bool:
 
 @law("SEG-27", LogSegment, RECOVER, on="recover")
 def failed_recovery_cuts_nothing(step: Transition) -> bool:
-    """Recovery raises the segment-overflow error for a valid batch too far from the base, passes
-    on what the indexes raise, and then has not cut the log, unless only the last time entry fails,
-    which is written after the cut."""
+    """Recovery raises the segment-overflow error for a valid batch too far from the base, and
+    raises errors of the indexes. Then the log is uncut, unless only the last time entry fails,
+    which is written after the cut.
+    """
     before, after = segment_view(step.before), segment_view(step.after)
     if not step.succeeded:
         is_kept = after.image == before.image
@@ -120,7 +123,6 @@ def failed_recovery_cuts_nothing(step: Transition) -> bool:
 
 @law("SEG-29", LogSegment, RECOVER, on="recover")
 def recovery_keeps_the_counters(step: Transition) -> bool:
-    """Recovery leaves the count of bytes since the last entry and the first timestamp as they
-    were."""
+    """Recovery keeps the count of bytes since the last entry and the first timestamp."""
     names = "bytes_since_last_index_entry", "rolling_based_timestamp"
     return all(getattr(step.before, name) == getattr(step.after, name) for name in names)

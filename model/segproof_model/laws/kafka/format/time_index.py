@@ -36,7 +36,7 @@ def file_is_whole_entries(time_index: bytes) -> bool:
 
 @law("TIMEIDX-2", TimeIndex, "Kafka TimeIndex.isFull")
 def full_means_one_free_slot(state: Any) -> bool:
-    """The index is full as soon as only one slot is free: it is kept for the last entry."""
+    """The index is full as soon as only one slot is free, which is reserved for the last entry."""
     return state.is_full is (state.entries >= state.max_entries - 1)
 
 
@@ -96,8 +96,8 @@ def empty_index_stores_from_zero_on(step: Transition) -> bool:
 def last_entry_is_that_of_the_last_slot(step: Transition) -> bool:
     """The last entry is the last slot's, or (-1, base) in an empty index.
 
-    Not judged: the states behind half an entry (TIMEIDX-14) and a failed resize (ABSIDX-9), and
-    those after them, since further half entries can bring the position back to its place.
+    Not judged: the states after half an entry (TIMEIDX-14) or a failed resize (ABSIDX-9), since
+    further half entries can restore the position.
     """
     before, after = step.before, step.after
     if after is before:  # the step that led there was judged
@@ -136,9 +136,10 @@ def truncation_goes_by_offset(step: Transition) -> bool:
 
 @law("TIMEIDX-12", TimeIndex, TRUNCATE, on="truncate_to")
 def truncation_of_equal_offsets_follows_the_search(step: Transition) -> bool:
-    """Where offsets repeat, truncate_to keeps what the literal search leads to.
+    """Where offsets repeat, truncate_to depends on the literal search.
 
-    It keeps the entries before the slot that the search meets, and that slot too if it is below.
+    It keeps the entries before the slot that the search finds, and that slot too if it is below the
+    offset.
     """
     before, values = step.before, values_of(step.before)
     if not before.is_mapped or not is_in_file(before):
@@ -161,9 +162,10 @@ retired(
 
 @law("TIMEIDX-14", TimeIndex, "Kafka TimeIndex.maybeAppend, 2.0 on", on="maybe_append")
 def overflow_leaves_half_an_entry(step: Transition) -> bool:
-    """What refuses an append after the timestamp was written, leaves the timestamp there.
+    """An append that is refused after its timestamp was written leaves the timestamp in the file:
+    one whose offset is too far from the base.
 
-    An offset too far from the base does. segproof tests first, and writes nothing.
+    segproof checks first, and writes nothing.
     """
     before, after = step.before, step.after
     timestamp = TIME_ENTRY.pack(step.arguments["timestamp"], 0)[:8]
@@ -190,7 +192,7 @@ retired(
 
 @law("TIMEIDX-17", TimeIndex, "Kafka TimeIndex.sanityCheck", on="sanity_check")
 def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
-    """sanity_check passes no last timestamp below the first and no last offset below the base.
+    """sanity_check refuses a last timestamp below the first and a last offset below the base.
 
     segproof also refuses timestamps that don't increase, offsets that fall, negative numbers.
     """
@@ -207,7 +209,7 @@ def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
 
 @law("TIMEIDX-18", TimeIndex, APPEND, on="maybe_append")
 def one_slot_stays_free(step: Transition) -> bool:
-    """An append without the skip flag leaves room for one with it."""
+    """An append without the skip flag leaves room for an append with the flag."""
     before, after = step.before, step.after
     if step.arguments.get("skip_full_check", False) or not (
         is_regular(before) and is_regular(after)

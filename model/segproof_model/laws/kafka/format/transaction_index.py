@@ -59,8 +59,8 @@ def file_is_whole_entries(transaction_index: bytes) -> bool:
 
 @law("TXNIDX-2", TransactionIndex, CODEC, on="all_aborted_txns")
 def newer_version_is_refused(step: Transition) -> bool:
-    """An entry of a version that is not 0 is not read; up to 4.3 the first byte alone is the
-    version, and what is below 0 is read.
+    """An entry of a version other than 0 is not read; up to 4.3 the version is only the first byte,
+    and a negative one is read.
     """
     return _are_known(step.before, _listed(step.before)) or not step.succeeded
 
@@ -75,9 +75,9 @@ def first_append_creates_the_file(step: Transition) -> bool:
 
 @law("TXNIDX-4", TransactionIndex, CLASS, on="open")
 def nothing_is_remembered_from_the_file(step: Transition) -> bool:
-    """After opening no last offset is remembered, so the first append is not tested.
+    """After opening no last offset is remembered, so the first append is unchecked.
 
-    segproof remembers that of the last whole entry.
+    segproof remembers the last offset of the last whole entry.
     """
     slots = slots_of(step.after.image) if has(step.after, ours.TransactionsFollowFile) else []
     return bool(step.after.last_offset == (slots[-1].last_offset if slots else None))
@@ -85,10 +85,10 @@ def nothing_is_remembered_from_the_file(step: Transition) -> bool:
 
 @law("TXNIDX-5", TransactionIndex, APPEND, on="append")
 def last_offset_must_grow(step: Transition) -> bool:
-    """An append is refused whose last offset is not above the remembered one.
+    """An append is refused if its last offset is not above the remembered one.
 
-    First offset and last stable offset are not looked at. Since 4.4 another version than 0 is
-    refused, too.
+    First offset and last stable offset are not checked. Since 4.4 a version other than 0 is refused
+    too.
     """
     before, appended = step.before, step.arguments["aborted_txn"]
     grows = before.last_offset is None or before.last_offset < appended.last_offset
@@ -99,7 +99,7 @@ def last_offset_must_grow(step: Transition) -> bool:
 
 @law("TXNIDX-6", TransactionIndex, APPEND, on="append")
 def remembering_comes_before_writing(step: Transition) -> bool:
-    """An append that fails to write has remembered its last offset; in segproof it has not."""
+    """An append that fails to write still remembers its last offset; in segproof it does not."""
     if step.succeeded or not has(step.before, ours.FailedIndexChangeIsUndone):
         return step.changed_only("files is_open position last_offset")
     return step.is_unchanged
@@ -107,7 +107,7 @@ def remembering_comes_before_writing(step: Transition) -> bool:
 
 @law("TXNIDX-7", TransactionIndex, CLASS, on="append all_aborted_txns")
 def listing_is_what_was_appended(step: Transition) -> bool:
-    """What is appended is what is listed, in this order, byte for byte."""
+    """The listing has the appended entries, in order, byte for byte."""
     before, after = step.before, step.after
     if not step.succeeded:
         return True
@@ -130,9 +130,9 @@ def partial_tail_is_not_listed(step: Transition) -> bool:
 
 @law("TXNIDX-9", TransactionIndex, CLASS, on="all_aborted_txns append")
 def nothing_is_listed_without_a_channel(step: Transition) -> bool:
-    """Without a channel nothing is listed, even if there is a file; an append opens it again.
+    """Without a channel the listing is empty, even with a file; an append opens the file again.
 
-    In segproof a closed index raises the unmapped error in either case.
+    In segproof a closed index raises the unmapped error in both cases.
     """
     if step.before.is_open:
         return True
@@ -152,8 +152,8 @@ def _visited(index: Any, upper_bound_offset: int) -> tuple[list[Slot], bool]:
 
 @law("TXNIDX-10", TransactionIndex, COLLECT, on="collect_aborted_txns")
 def collecting_finds_what_meets_the_range(step: Transition) -> bool:
-    """Of the entries up to the first whose last stable offset reaches the bound, those are found
-    that end at or behind the fetch offset and begin before the bound.
+    """A search visits the entries up to the first whose last stable offset reaches the bound, and
+    collects those that end at or after the fetch offset and begin before the bound.
     """
     fetch, bound = step.arguments["fetch_offset"], step.arguments["upper_bound_offset"]
     visited, _ = _visited(step.before, bound)
@@ -173,9 +173,9 @@ def collecting_is_complete_at_the_bound(step: Transition) -> bool:
 
 @law("TXNIDX-12", TransactionIndex, TRUNCATE, on="truncate_to")
 def truncation_cuts_at_the_first_above(step: Transition) -> bool:
-    """truncate_to cuts the file at the first entry whose last offset is not below the offset.
+    """truncate_to cuts the file at the first entry whose last offset reaches the offset.
 
-    The last offset of the entry before it is remembered, or none.
+    It remembers the last offset of the entry before, or None.
     """
     before, after, slots = step.before, step.after, _listed(step.before)
     ends = [slot.last_offset for slot in slots]
@@ -190,14 +190,14 @@ def truncation_cuts_at_the_first_above(step: Transition) -> bool:
 
 @law("TXNIDX-13", TransactionIndex, TRUNCATE, on="truncate_to")
 def truncation_above_all_changes_nothing(step: Transition) -> bool:
-    """truncate_to above every last offset changes neither the file nor what is remembered."""
+    """truncate_to above every last offset changes neither the file nor the remembered offset."""
     ends = [slot.last_offset for slot in _listed(step.before)]
     return step.is_unchanged or any(end >= step.arguments["offset"] for end in ends)
 
 
 @law("TXNIDX-14", TransactionIndex, "Kafka TransactionIndex.reset", on="reset")
 def reset_empties_the_file(step: Transition) -> bool:
-    """A reset empties the file if there is a channel, and remembers nothing."""
+    """A reset empties the file if there is a channel, and forgets the last offset."""
     before, after = step.before, step.after
     image = b"" if before.is_open else before.image
     is_reset = after.last_offset is None and after.position == 0 and after.image == image
@@ -206,9 +206,10 @@ def reset_empties_the_file(step: Transition) -> bool:
 
 @law("TXNIDX-15", TransactionIndex, "Kafka TransactionIndex.sanityCheck", on="sanity_check")
 def sanity_check_compares_with_the_start(step: Transition) -> bool:
-    """sanity_check passes no entry whose last offset is below the start.
+    """sanity_check refuses an entry whose last offset is below the start.
 
-    segproof also refuses a partial tail, a version, and last offsets that don't increase.
+    segproof also refuses a partial entry, a version other than 0, and last offsets that don't
+    increase.
     """
     index, slots = step.before, _listed(step.before)
     ends = [slot.last_offset for slot in slots]
@@ -230,10 +231,10 @@ retired(
     "TXNIDX-17", TransactionIndex, DELETE, on="delete_if_exists", unless=older.DeletionNeedsChannel
 )
 def deletion_keeps_what_is_remembered(step: Transition) -> bool:
-    """Deleting closes and removes the file, and tells whether there was one.
+    """Deleting closes and removes the file, and returns whether it existed.
 
     The remembered last offset stays, so a smaller append to the same object is refused. In 0.11
-    nothing happens without a channel, and the answer is that there was a file.
+    deleting without a channel does nothing and returns True.
     """
     before, after = step.before, step.after
     others = {name: data for name, data in before.files.images.items() if name != before.name}

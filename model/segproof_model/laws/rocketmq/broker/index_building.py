@@ -85,10 +85,10 @@ def message_without_keys_begins_file(step: Transition) -> bool:
 
 @law_of_building("RMQSVC-12")
 def passed_message_is_ignored(building: Building) -> bool:
-    """build_index ignores a message with offset < the file's end offset and indexes one with an
-    equal offset again.
+    """build_index ignores a message with offset < the file's end offset and indexes a message with
+    an equal offset again.
 
-    segproof enters only the keys of the latter that have no entry yet.
+    segproof adds only the missing entries of that message.
     """
     if building.offset != building.end or building.is_ignored:
         return building.offset >= building.end or not building.added
@@ -98,9 +98,9 @@ def passed_message_is_ignored(building: Building) -> bool:
 @law_of_building("RMQSVC-13")
 def rolled_back_message_is_ignored(building: Building) -> bool:
     """build_index ignores exactly the messages whose transaction bits (flag & 12) are 12; 3.2.6
-    those with 8, too.
+    also those with 8.
 
-    Among those that lie behind the end.
+    Only messages at or after the end offset are judged.
     """
     if building.is_ignored:
         return not building.added
@@ -131,18 +131,19 @@ def keys_are_split_at_spaces(building: Building) -> bool:
 
 @law_of_building("RMQSVC-16")
 def keys_may_lie_in_two_files(building: Building) -> bool:
-    """The keys of one message may lie in two files; the offset rule is not repeated for the
-    second.
+    """The keys of one message may be in two files; the offset rule is not repeated for the second
+    file.
 
-    So all of them are entered. Each file but the last is full (RMQSVC-25).
+    So all keys get entries. Each file but the last is full (RMQSVC-25).
     """
     return not (building.begun and building.added) or building.is_complete
 
 
 @law("RMQSVC-25", IndexService, CLASS, on="build_index")
 def only_full_file_is_continued(step: Transition) -> bool:
-    """put_key of the service retries on a rolled file only; a put that fails on a file that is not
-    full never ends upstream, so the implementation raises instead."""
+    """put_key of the service retries only on a new file; upstream a failed put into a file that is
+    not full is repeated for ever, so the implementation raises.
+    """
     raises = has(step.before, ours.FailingPutIsRefused)
     is_wrong = step.raised(ErrorKind.ENDLESS if raises else ErrorKind.CORRUPT_INDEX)
     continued = step.after.index_files[max(len(step.before.index_files) - 1, 0) : -1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the index service: which files are listed, begun and deleted.
+"""The laws of the index service: which files it lists, begins and deletes.
 
-Those of building and asking are in `index_building`.
+The laws of building and queries are in `index_building`.
 """
 
 import re
@@ -80,7 +80,7 @@ def _listed_by_load(step: Transition) -> list[str]:
 
 @law("RMQIDX-11", IndexFile, "RocketMQ IndexFile constructor, 4.0.0 to 5.5.1", on="open")
 def opened_file_looks_empty(step: Transition) -> bool:
-    """An existing file that is opened, and not loaded, has slot count 0 and index count 1.
+    """An existing file that is opened but not loaded has slot count 0 and index count 1.
 
     segproof loads the header of an existing file.
     """
@@ -143,7 +143,7 @@ def uncovered_files_are_deleted(step: Transition) -> bool:
 def second_load_lists_twice(step: Transition) -> bool:
     """A second load on one service lists every file twice.
 
-    That of segproof lists them anew (RMQSVC-1).
+    In segproof it lists every file once (RMQSVC-1).
     """
     before = names_of(step.before)
     return names_of(step.after)[: len(before)] == before
@@ -170,7 +170,7 @@ def full_file_is_continued(step: Transition) -> bool:
 def name_is_time_of_creation(step: Transition) -> bool:
     """A new file's name is the local wall-clock time as 17 digits (yyyyMMddHHmmssSSS).
 
-    The model's local time is UTC; segproof takes a later name where one is taken.
+    The model's local time is UTC; segproof takes a later name if the name exists.
     """
     names, now = names_of(step.after)[len(step.before.index_files) :], step.before.files.now_ms
     if not all(re.fullmatch("[0-9]{17}", name) for name in names):
@@ -185,7 +185,8 @@ def failing_creation_is_told(step: Transition) -> bool:
     """A failing file creation raises the illegal-monitor-state error, sets no error flag and is not
     retried.
 
-    segproof raises the I/O error. What is judged is a folder that cannot be: a file has its name.
+    segproof raises the I/O error. Judged is a folder that can't be created, since a file has its
+    name.
     """
     before, tells = step.before, has(step.before, ours.FailedCreationIsTold)
     is_judged = before.store_checkpoint.is_mapped and needs_file(before)
@@ -212,7 +213,7 @@ def full_file_moves_checkpoint(step: Transition) -> bool:
     """flush changes the checkpoint only for a full file with end timestamp > 0, and then sets its
     index timestamp to that value without taking a maximum.
 
-    A new file has the full one before it flushed.
+    Beginning a new file flushes the full one before it.
     """
     before = step.before.index_files
     position = step.arguments.get("position", len(before) - 1 if begun(step) else -1)
@@ -261,10 +262,10 @@ def oldest_files_are_deleted(step: Transition) -> bool:
 
 @law("RMQSVC-22", IndexService, CLASS, on="delete_expired_file")
 def held_file_stays_listed(step: Transition) -> bool:
-    """A file that could not be destroyed stays listed, answers nothing, and is tried again at the
+    """A file that could not be destroyed stays listed, gives no answers, and is tried again at the
     next call.
 
-    It answers nothing because it is not available (RMQREF-4).
+    It gives no answers because it is not available (RMQREF-4).
     """
     if not step.succeeded or _removed(step) >= _expired(step):
         return True
@@ -277,7 +278,7 @@ def ending_empties_list(step: Transition) -> bool:
     """destroy empties the list and the directory of listed files; shutdown empties the list in
     releases >= 5.0 and does nothing in 4.x.
 
-    A file that somebody holds stays in the directory.
+    A file that is still held stays in the directory.
     """
     before, left = step.before, set(step.before.files)
     if step.operation == "destroy":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a store as a whole: how it was left, and what its index can be made of again."""
+"""The laws of a whole store: its last exit, and the rebuilding of its index."""
 
 from typing import Any
 

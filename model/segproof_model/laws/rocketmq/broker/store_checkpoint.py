@@ -28,14 +28,14 @@ def fields_lie_in_order(checkpoint: bytes, values: Sequence[int]) -> bool:
     @16, and, in releases that know them, master flushed offset @24, confirmed offset @32 and the
     offset that the queues have reached @40.
 
-    `values` are those of the known fields that were flushed; a file that was longer stays so.
+    `values` are the flushed values of the known fields; a longer file stays longer.
     """
     return len(checkpoint) >= 4096 and stored(checkpoint, len(values)) == tuple(values)
 
 
 @law("RMQCKPT-2", StoreCheckpoint, CLASS)
 def unknown_fields_stay(step: Transition) -> bool:
-    """A release that does not know a field leaves its bytes as they are."""
+    """A release keeps the bytes of fields that it does not know."""
     if step.operation == "open":
         return True
     unknown = 8 * step.before.field_count
@@ -62,7 +62,7 @@ def only_flushing_writes(step: Transition) -> bool:
 
 @law("RMQCKPT-4", StoreCheckpoint, CLASS)
 def least_time_is_safe(state: Any) -> bool:
-    """The least time is max(0, min(physic, logics) - 3000), and that of the index is min(least
+    """The least time is max(0, min(physic, logics) - 3000), and the least index time is min(least
     time, index).
 
     Upstream the difference wraps at 64 bits.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of a store on disk: checkpoint, log, index and queues side by side.
 
-Laws about entries judge the store as it is `followed`: an index file that can't be followed counts
-as empty. Laws that no entry is missing judge an `entire` store, whose every file can be followed.
+Laws about entries judge the `followed` store: an index file whose chains can't be followed counts
+as empty. Laws about missing entries judge an `entire` store, whose files can all be followed.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
 
 @law("RMQDISK-17", MessageStore, INDEX_SERVICE)
 def files_follow_each_other(store: StoreFiles) -> bool:
-    """In the order of their names no index file begins before the one before it ends."""
+    """In the order of names each index file begins at or after the end of the previous one."""
     ends = [(one.header.begin_phy_offset, one.header.end_phy_offset) for one in store.filled]
     return all(before[1] <= after[0] for before, after in pairwise(ends))
 
@@ -56,8 +56,9 @@ def checkpoint_is_sound(store: StoreFiles) -> bool:
 
 @law("RMQDISK-21", MessageStore, "RocketMQ IndexService.flush")
 def checkpoint_knows_the_index(store: StoreFiles) -> bool:
-    """The checkpoint's time for indexes is not above the end timestamp of every index file, and
-    there is one if that time is above 0."""
+    """Some index file has an end timestamp at or above the checkpoint's index time, if that time is
+    above 0.
+    """
     ends = [one.header.end_timestamp for one in store.filled]
     is_asked = ends or not store.index
     return not is_asked or store.times[2] <= max(ends, default=0)
@@ -71,7 +72,7 @@ def store_was_stopped(store: StoreFiles) -> bool:
 
 @law("RMQDISK-38", MessageStore, INDEX_SERVICE)
 def index_names_are_known(store: StoreFiles) -> bool:
-    """A folder of index files holds nothing else."""
+    """A folder of index files contains nothing else."""
     names = [name.removeprefix("index/") for name in store.files if name.startswith("index/")]
     return all(INDEX_NAME.fullmatch(name) for name in names if name)
 
@@ -81,8 +82,8 @@ def index_names_are_known(store: StoreFiles) -> bool:
 
 @law("RMQDISK-23", MessageStore, "RocketMQ MappedFileQueue")
 def log_files_follow(store: StoreFiles) -> bool:
-    """The files of the commit log have one length, and each begins where the one before ends; the
-    log has one where index or queues have an entry.
+    """The files of the commit log have one length, and each begins at the end of the previous one;
+    the log has a file if the index or a queue has an entry.
     """
     if not store.log:
         return "commitlog" not in store.parts or store.furthest < 0
@@ -92,19 +93,19 @@ def log_files_follow(store: StoreFiles) -> bool:
 
 @law("RMQDISK-24", MessageStore, COMMIT_LOG)
 def records_are_whole(store: StoreFiles) -> bool:
-    """Where the records of a log file end there are zeros or a blank end, no damaged record."""
+    """Zeros or a blank end follow the records of a log file, not a damaged record."""
     return all(one.is_whole or one.unchecked is not None for one in store.log)
 
 
 @law("RMQDISK-25", MessageStore, "RocketMQ CommitLog.doAppend")
 def records_know_their_place(store: StoreFiles) -> bool:
-    """The physical offset in each record is where it lies in the log."""
+    """The physical offset in each record is its offset in the log."""
     return all(message.physical_offset == at for at, message in store.messages.items())
 
 
 @law("RMQDISK-26", MessageStore, COMMIT_LOG)
 def bodies_have_their_checksum(store: StoreFiles) -> bool:
-    """No record ends the records of its file only because its body has another checksum."""
+    """The body of the record where a file's records end has a right checksum."""
     return all(one.unchecked is None for one in store.log)
 
 
@@ -112,7 +113,7 @@ def bodies_have_their_checksum(store: StoreFiles) -> bool:
 def log_files_end_well(store: StoreFiles) -> bool:
     """The records of a file end with a blank end; those of the last one may end in zeros alone.
 
-    Files behind it that are all zeros do not count.
+    Later files that are all zeros do not count.
     """
     ends = [one.is_blank or any(one.rest[:8]) for one in store.written]
     return all(ends[:-1]) and (all(ends) or not any(store.written[-1].rest))
@@ -120,9 +121,9 @@ def log_files_end_well(store: StoreFiles) -> bool:
 
 @law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")
 def folders_hold_their_files(store: StoreFiles) -> bool:
-    """The folders of the log and of queues hold files whose names are 20 digits, and nothing else.
+    """The folders of the log and of queues contain only files whose names are 20 digits.
 
-    The names are offsets: no byte of a file may lie behind 2^63 - 1.
+    The names are offsets: no byte of a file may have an offset above 2^63 - 1.
     """
     for name in store.files:
         match = read.LOG_NAME.fullmatch(name) or read.QUEUE_NAME.fullmatch(name)
@@ -138,7 +139,7 @@ def folders_hold_their_files(store: StoreFiles) -> bool:
 
 @law("RMQDISK-28", MessageStore, BUILD_INDEX)
 def entries_lie_in_the_log(followed: StoreFiles) -> bool:
-    """No entry leads behind the end of the commit log."""
+    """Every entry leads to an offset before the end of the commit log."""
     return all(entry.phy_offset < followed.end for _, entry in followed.entries)
 
 
@@ -151,7 +152,7 @@ def entries_lead_to_messages(followed: StoreFiles) -> bool:
 
 @law("RMQDISK-30", MessageStore, BUILD_INDEX)
 def entries_have_a_key_of_the_message(followed: StoreFiles) -> bool:
-    """The hash of each entry is that of a key, or of the tags, of the message that it leads to."""
+    """The hash of each entry is the hash of a key, or of the tags, of its message."""
     found = [(followed.messages.get(entry.phy_offset), entry) for _, entry in followed.entries]
     return all(
         one is None or entry.key_hash in read.hashes_of(one, tags=True) for one, entry in found
@@ -162,8 +163,8 @@ def entries_have_a_key_of_the_message(followed: StoreFiles) -> bool:
 def keys_have_entries(entire: StoreFiles) -> bool:
     """From the first to the last indexed message each key of each message has its entry.
 
-    Of the first one some may be in an index file that has expired, if messages before it have; of
-    the last one some may be missing beside `abort`.
+    Entries of the first message may be in an expired index file, if earlier messages have expired;
+    entries of the last message may be missing beside `abort`.
     """
     wanted = Counter[tuple[int, int]]()
     for at, message in entire.messages.items():
@@ -176,9 +177,9 @@ def keys_have_entries(entire: StoreFiles) -> bool:
 @law("RMQDISK-32", MessageStore, BUILD_INDEX)
 def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
     """Begin and end timestamp are the store times of the messages of the first and last entry, and
-    each difference behind the first is the seconds from the begin to its message's store time.
+    each later difference is the seconds from the begin to its message's store time.
 
-    Beside `abort` the end timestamp of the newest file may be that of the entry before.
+    Beside `abort` the end timestamp of the newest file may be the previous entry's.
     """
     for file, entry in followed.entries:
         message, begin = followed.messages.get(entry.phy_offset), file.header.begin_timestamp
@@ -197,10 +198,10 @@ def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
 
 @law("RMQDISK-33", MessageStore, BUILD_INDEX)
 def index_covers_the_log(entire: StoreFiles) -> bool:
-    """No message with keys lies before the first or behind the last message that is indexed.
+    """No message with keys is before the first or after the last indexed message.
 
-    Beside `abort` those behind the last may, from the last one on that a queue knows. Of a log that
-    lies alone nothing is asked.
+    Beside `abort` messages may be missing from the last message of the queues
+    on. Not judged: a log without the other parts.
     """
     return entire.lies_alone or not any(
         read.hashes_of(message)
@@ -211,7 +212,7 @@ def index_covers_the_log(entire: StoreFiles) -> bool:
 
 @law("RMQDISK-34", MessageStore, BUILD_INDEX)
 def messages_are_indexed_once(followed: StoreFiles) -> bool:
-    """No key of a message has more entries than the message has it."""
+    """No key of a message has more entries than the message has copies of the key."""
     return all(
         followed.pairs[at, key_hash] <= often
         for at, message in followed.messages.items()
@@ -224,8 +225,9 @@ def messages_are_indexed_once(followed: StoreFiles) -> bool:
 
 @law("RMQDISK-35", MessageStore, QUEUE)
 def queues_have_whole_units(store: StoreFiles) -> bool:
-    """A consume queue is units of 20 bytes without a gap from file to file, and zeros behind; the
-    files of all queues have one length, but for those that a crash left empty."""
+    """A consume queue is units of 20 bytes without a gap from file to file, and then zeros; the
+    files of all queues have one length, except files that a crash left empty.
+    """
     for files in store.queues.values():
         used = [20 * len(read.units_of(data)) for _, data in files]
         ends = [start + len(data) for start, data in files]
@@ -241,19 +243,19 @@ def queues_have_whole_units(store: StoreFiles) -> bool:
 
 @law("RMQDISK-36", MessageStore, QUEUE)
 def queues_rise(store: StoreFiles) -> bool:
-    """The log offsets in a consume queue rise; units that fill the place before it do not count."""
+    """The log offsets in a consume queue rise; filler units before its begin do not count."""
     return all(is_rising([at for _, at, _ in units]) for units in store.units.values())
 
 
 @law("RMQDISK-37", MessageStore, QUEUE)
 def units_lead_to_their_records(store: StoreFiles) -> bool:
-    """Each unit leads to the record of its topic, queue and place, and each record of a topic with
-    queues has its unit; where no topic has one, each record.
+    """Each unit leads to the record of its topic, queue and number, and each record of a topic with
+    queues has its unit; if no topic has a queue, each record.
 
-    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked, and of a
-    log that lies alone no unit. Beside `abort` units may be missing behind the last one, from the
-    furthest message on that a queue or the index knows. There is a queue if the checkpoint's time
-    for them is above 0.
+    Prepared and rolled back records have none. Not judged: expired and unreadable parts of the log,
+    and units of a log without the other parts. Beside `abort` units may be missing from the last
+    message of the queues and the index on. A queue exists if the checkpoint's time for queues is
+    above 0.
     """
     if store.log and store.times[1] > 0 and not store.queues:
         return False

@@ -27,11 +27,11 @@ def unit_is_twenty_bytes(consume_queue: bytes, units: Sequence[ConsumeQueueUnit]
 
 @law("RMQCQ-2", ConsumeQueue, CLASS, on="put_message_position_info")
 def known_message_is_not_written(step: Transition) -> bool:
-    """A put whose offset + size <= the known maximum, or whose position lies before the current
-    end, returns true and writes nothing.
+    """A put whose offset + size <= the known maximum, or whose position is before the current end,
+    returns true and writes nothing.
 
-    Number 0 is written wherever the queue ends. Any other put adds one unit at the end, after
-    fillers in a new queue that does not begin at 0.
+    Number 0 is always written at the end. Any other put adds one unit at the end, after fillers in
+    a new queue that does not begin at 0.
     """
     before, after, number = step.before, step.after, step.arguments["cq_offset"]
     offset, size = step.arguments["offset"], step.arguments["size"]
@@ -56,8 +56,9 @@ def lookup_by_time_follows_its_rule(
     or the upper boundary in >= 5.1.1.
 
     `times` are the store times of a queue that begins at 0 and has one file, all above 0 and not
-    falling. The nearest is the earlier one of two that are as near; the lower boundary is the first
-    unit at or after the time, or behind the last; the upper one the last at or before it, or 0.
+    falling. Of two equally near units the earlier one counts; the lower boundary is the first unit
+    at or after the time, or the end of the queue; the upper boundary is the last unit at or before
+    it, or 0.
     """
     if not times or not has(queue, older.NearestUnitIsFound):
         upper = max(bisect_right(times, timestamp) - 1, 0)

@@ -103,8 +103,9 @@ law_of_queries = laws_of(asked, IndexFile, SELECT, on="select_phy_offset")
 
 @law_of_queries("RMQIDX-31")
 def list_is_filled_up_to_max_num(query: Query) -> bool:
-    """A query adds to the given list until it has max_num elements, those present before included;
-    max_num <= 0 adds nothing."""
+    """A query adds to the given list until the list has max_num elements; max_num <= 0 adds
+    nothing.
+    """
     is_kept = query.step.outcome == (*query.given, *query.added)
     return not query.step.succeeded or (is_kept and len(query.added) <= query.room)
 
@@ -120,8 +121,9 @@ def slot_without_entry_has_nothing(query: Query) -> bool:
 
 @law_of_queries("RMQIDX-33")
 def visited_entries_in_time_are_added(query: Query) -> bool:
-    """An entry is added exactly when it is visited, its hash is that of the key, and begin <=
-    wrap64(B + 1000 * seconds) <= end, B being the file's begin timestamp."""
+    """An entry is added exactly when it is visited, its hash is the key's hash, and begin <=
+    wrap64(B + 1000 * seconds) <= end, with B the file's begin timestamp.
+    """
     found = query.found_in(query.visits)
     is_asked = query.step.succeeded and query.ending != "cycle"
     return not is_asked or query.added == tuple(found[: query.room])
@@ -155,8 +157,8 @@ def negative_seconds_end_the_walk(query: Query) -> bool:
 
 @law_of_queries("RMQIDX-36")
 def walk_stops_at_the_first_old_entry(query: Query) -> bool:
-    """A walk stops after an entry whose previous index is <= 0, above the index count or its own,
-    or whose time is before begin, whichever key it belongs to: as if the chain ended there.
+    """A walk stops after an entry whose previous index is <= 0, above the index count or its own
+    number, or whose time is before begin, for any key: as if the chain ended there.
 
     In segproof a previous index other than 0 that is not below its entry's is corrupt.
     """
@@ -174,7 +176,7 @@ retired(
 
 @law_of_queries("RMQIDX-38")
 def index_error_ends_the_walk(query: Query) -> bool:
-    """An entry outside of the file ends the walk: what was added stays, and the file is released.
+    """An entry outside of the file ends the walk: the added offsets stay, and the file is released.
 
     In segproof it is corrupt.
     """
@@ -195,10 +197,10 @@ def key_without_a_slot_leaks(step: Transition) -> bool:
 
 @law_of_queries("RMQIDX-40")
 def cycles_are_walked_for_ever(query: Query) -> bool:
-    """A cycle with members that match is walked until the list has max_num elements, and one
-    without for ever.
+    """A ring with matching entries is walked until the list has max_num elements, and a ring
+    without them for ever.
 
-    segproof follows only numbers that fall, and finds a file with others corrupt.
+    segproof follows only falling numbers, and reports other numbers as corruption.
     """
     if query.checks:
         return query.step.raised(ErrorKind.CORRUPT_INDEX) is query.is_corrupt

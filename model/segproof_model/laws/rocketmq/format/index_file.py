@@ -51,8 +51,9 @@ def entry_0_stays_empty(step: Transition) -> bool:
 
 @law("RMQIDX-5", IndexFile, CLASS, on="put_key select_phy_offset")
 def addresses_wrap(step: Transition) -> bool:
-    """Addresses have 32 bits: one outside the file ends a put or query, one that wraps into it is
-    taken as it is."""
+    """Addresses have 32 bits: an address outside the file ends a put or query, an address that
+    wraps into the file is used.
+    """
     file, key = step.before, step.arguments["key"]
     if key is None or file.hash_slot_num == 0 or not file.is_mapped:
         return True
@@ -88,7 +89,7 @@ def loading_mends_the_count_only(step: Transition) -> bool:
 
 @law_of_puts("RMQIDX-8")
 def numbers_are_written_at_once(put: Put) -> bool:
-    """A number of the header that is set is in memory and in the file; others stay in both."""
+    """Setting a number of the header changes it in memory and in the file; the others stay."""
     old = zip(put.before.header, read.header_of(put.before.image), strict=True)
     new = zip(put.after.header, read.header_of(put.after.image), strict=True)
     return all(now == was or now[0] == now[1] for was, now in zip(old, new, strict=True))
@@ -96,10 +97,10 @@ def numbers_are_written_at_once(put: Put) -> bool:
 
 @law("RMQIDX-9", IndexFile, CONSTRUCTOR, on="open")
 def names_are_numbers(step: Transition) -> bool:
-    """A name whose base is no int64 raises and creates nothing; a negative size raises when an
+    """A name whose base is not an int64 raises and creates nothing; a negative size raises after an
     empty file was created.
 
-    segproof creates none, and refuses every size that is not that of its slots and entries.
+    segproof creates no file, and refuses every size other than that of its slots and entries.
     """
     there, (slots, entries) = step.before.images, step.arguments["geometry"]
     name = step.arguments["file_name"]
@@ -115,9 +116,9 @@ def names_are_numbers(step: Transition) -> bool:
 
 @law("RMQIDX-10", IndexFile, CONSTRUCTOR, on="open")
 def opening_grows_and_never_cuts(step: Transition) -> bool:
-    """Opening extends a shorter file with zeros, and leaves a longer one as long as it is.
+    """Opening extends a shorter file with zeros, and keeps the length of a longer one.
 
-    segproof refuses an existing file of another size, but grows one of no bytes.
+    segproof refuses an existing file of another size, and grows only an empty file.
     """
     if not step.succeeded:
         return True
@@ -165,9 +166,9 @@ def flush_writes_the_header(step: Transition) -> bool:
 
 @law("RMQIDX-15", IndexFile, CLASS, on="flush")
 def flushed_file_answers_the_same(step: Transition) -> bool:
-    """After flush, reopening and loading, every query has the answer it had before.
+    """After flush, reopening and loading, every query has the same answer as before.
 
-    An answer comes from the header in memory, which loading finds again, and the bytes behind it.
+    An answer depends on the header in memory, which loading reads back, and the bytes after it.
     """
     file = step.after
     is_open = step.succeeded and file.is_available and file.is_mapped
@@ -186,8 +187,9 @@ def times_match_by_three_tests(step: Transition) -> bool:
 
 @law("RMQIDX-17", IndexFile, PUT, on="put_key")
 def full_file_takes_nothing(step: Transition) -> bool:
-    """A put into a full file answers no and changes nothing, and one into a file with room takes
-    it: index_num - 1 entries in all."""
+    """A put into a full file answers false and changes nothing; a file with room accepts it:
+    index_num - 1 entries in all.
+    """
     before = step.before
     if read.is_refused(before):
         return True
@@ -198,7 +200,7 @@ def full_file_takes_nothing(step: Transition) -> bool:
 
 @law_of_puts("RMQIDX-18")
 def each_put_counts_one(put: Put) -> bool:
-    """After each put that is taken the index count is one more, in memory and in the file."""
+    """Each accepted put adds one to the index count, in memory and in the file."""
     counts = put.after.index_count, read.header_of(put.after.image).index_count
     return counts == (put.number + 1, put.number + 1)
 
@@ -239,30 +241,33 @@ def slot_names_the_newest(put: Put) -> bool:
 @law_of_puts("RMQIDX-23")
 def first_entry_sets_the_begin(put: Put) -> bool:
     """With an index count <= 1 a put sets begin offset and begin timestamp to its own, replacing
-    those of the constructor; later ones leave them."""
+    those of the constructor; later puts keep them.
+    """
     before, after = ((one.begin_timestamp, one.begin_phy_offset) for one in (put.before, put.after))
     return after == ((put.store_timestamp, put.phy_offset) if put.number <= 1 else before)
 
 
 @law_of_puts("RMQIDX-24")
 def slot_count_grows_with_new_slots(put: Put) -> bool:
-    """The slot count grows by one per put up to 4.7.0, and later only when no previous index is
-    stored."""
+    """The slot count grows by one with each put up to 4.7.0, and later only if the put stores no
+    previous index.
+    """
     grows = has(put.before, older.EachPutIsCounted) or put.entry.prev_index == 0
     return bool(put.after.hash_slot_count == low_32_bits(put.before.hash_slot_count + grows))
 
 
 @law_of_puts("RMQIDX-25")
 def end_is_the_last_put(put: Put) -> bool:
-    """End offset and end timestamp are those of the last put, greatest or not."""
+    """End offset and end timestamp are the last put's, even if others are greater."""
     end = put.after.end_timestamp, put.after.end_phy_offset
     return end == (put.store_timestamp, put.phy_offset)
 
 
 @law_of_puts("RMQIDX-26")
 def continued_file_begins_with_a_gap(put: Put) -> bool:
-    """The first entry of a file that was given an end timestamp P > 0 keeps the seconds since P,
-    and reads as that much later than its own time."""
+    """The first entry of a file that was given an end timestamp P > 0 stores the seconds since P,
+    and reads as that much later than its own time.
+    """
     gap = read.seconds_between(put.before.begin_timestamp, put.store_timestamp)
     late = put.after.begin_timestamp + 1000 * put.entry.time_diff - put.store_timestamp
     return put.number > 1 or bool(late == 1000 * gap)
@@ -276,8 +281,9 @@ def begin_at_zero_has_no_seconds(put: Put) -> bool:
 
 @law("RMQIDX-28", IndexFile, PUT, on="put_key")
 def index_error_leaves_a_part(step: Transition) -> bool:
-    """A put that leaves the file's bytes answers no, keeps what it wrote before, and counts
-    nothing."""
+    """A put whose address leaves the file answers false, keeps its earlier writes, and counts
+    nothing.
+    """
     is_cut = step.outcome is False and step.before.file_size >= 40
     return not is_cut or step.changed_only("files")
 
@@ -299,8 +305,9 @@ def slot_of_the_next_entry_loops(put: Put) -> bool:
 
 @law("RMQIDX-30", IndexFile, PUT)
 def chains_lead_downwards(index_file: IndexBytes) -> bool:
-    """In a file of completed puts every previous index is smaller than its entry's, and the slot
-    count is the number of slots in use, up to 4.7.0 that of the entries."""
+    """In a file of completed puts every previous index is smaller than its entry's number, and the
+    slot count is the number of slots in use, up to 4.7.0 the number of entries.
+    """
     entries = index_file.entries
     if max(index_file.header.index_count, 1) > index_file.room:
         return False

@@ -22,7 +22,7 @@ def length_fits(raw_index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-2", IndexFile, "segproof")
 def slots_can_be_told(raw_image: bytes) -> bool:
-    """Of all numbers of slots that fit the length one alone fits header and chains too."""
+    """Only one number of slots fits length, header and chains."""
     of_header = length_fits, count_has_room, header_has_the_ends
     of_chains = slots_lead_to_entries, chains_lead_back, chains_keep_to_their_slot
     laws = *of_header, *of_chains, each_entry_is_named_once
@@ -50,20 +50,20 @@ def count_has_room(index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-5", IndexFile, INDEX_FILE)
 def empty_file_is_zero(index_file: IndexBytes) -> bool:
-    """Behind a header that counts no entry all bytes are zero."""
+    """After a header that counts no entry all bytes are zero."""
     return not index_file.is_empty or not any(index_file.image[40:])
 
 
 @law("RMQDISK-6", IndexFile, INDEX_FILE)
 def rest_is_zero(index_file: IndexBytes) -> bool:
-    """Behind the last entry, and the place of one put that was cut off, all bytes are zero."""
+    """After the last entry, and the entry of one unfinished put, all bytes are zero."""
     rest = index_file.start + 20 * (index_file.count + 1)
     return index_file.is_empty or not any(index_file.image[rest:])
 
 
 @law("RMQDISK-7", IndexFile, INDEX_FILE)
 def entry_0_is_zero(index_file: IndexBytes) -> bool:
-    """Entry 0, which stands for none, is zero."""
+    """Entry 0, which means "none", is zero."""
     start = index_file.start
     return index_file.is_empty or not any(index_file.image[start : start + 20])
 
@@ -89,7 +89,7 @@ def chains_keep_to_their_slot(index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-11", IndexFile, INDEX_FILE)
 def each_entry_is_named_once(index_file: IndexBytes) -> bool:
-    """Each entry is named once, by a slot or a later entry: so it lies on the chain of its slot."""
+    """Each entry is named once, by a slot or a later entry, so it is on the chain of its slot."""
     named = sorted(number for _, number in index_file.links())
     return index_file.is_empty or named == list(range(1, index_file.count))
 
@@ -105,9 +105,9 @@ def slot_count_fits(index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-13", IndexFile, INDEX_FILE)
 def differences_fit(index_file: IndexBytes) -> bool:
-    """Time differences are not negative, and the last entry's is that of the end timestamp.
+    """Time differences are not negative, and the last entry's difference fits the end timestamp.
 
-    That of a file's first entry is measured from the end of the file before.
+    The difference of a file's first entry is measured from the end of the previous file.
     """
     differences, header = [entry.time_diff for entry in index_file.entries], index_file.header
     is_asked = len(differences) > 1 and header.index_count <= index_file.room
@@ -117,10 +117,10 @@ def differences_fit(index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-14", IndexFile, INDEX_FILE)
 def entries_read_within_the_header(index_file: IndexBytes) -> bool:
-    """No entry behind the first one reads later than the end timestamp: the clock never went back.
+    """No entry after the first one reads later than the end timestamp: the clock never went back.
 
-    By up to 20 years of 366 days that is a note: a clock was off, and was put right. More is not
-    excused. With a begin timestamp of 0 or less no difference is kept.
+    Up to 20 years of 366 days this is a note: a wrong clock was corrected. More is a warning. With
+    a begin timestamp of 0 or less no difference is stored.
     """
     return seconds_behind_the_end(index_file) <= 0
 
@@ -141,8 +141,8 @@ def offsets_never_fall(index_file: IndexBytes) -> bool:
 
 @law("RMQDISK-16", IndexFile, INDEX_FILE)
 def header_has_the_ends(index_file: IndexBytes) -> bool:
-    """Begin and end offset are those of the first and last entry; until the second put both begin
-    and end timestamp, and without entries both offsets too, are the same.
+    """Begin and end offset are the offsets of the first and last entry. Until the second put begin
+    and end timestamp are equal; without entries both offsets are equal too.
     """
     entries, (begin, end, *offsets, _, count) = index_file.entries, index_file.header
     if index_file.is_empty:

@@ -46,7 +46,7 @@ def index_hash_is_not_negative(key: str, key_hash: int) -> bool:
 
 @law_of_puts("RMQHASH-3")
 def slot_is_the_remainder(put: Put) -> bool:
-    """The slot of a key is index_key_hash mod hash_slot_num: no put changes another one."""
+    """The slot of a key is index_key_hash mod hash_slot_num: a put changes no other slot."""
     count = put.before.hash_slot_num
     old, new = (read.slots_of(file.image, count) for file in (put.before, put.after))
     changed = [number for number in range(count) if old[number] != new[number]]
@@ -69,7 +69,7 @@ def key_without_a_slot_raises(step: Transition) -> bool:
 
 @law("RMQHASH-5", IndexFile, "RocketMQ IndexService.buildKey")
 def composed_key_has_no_escape(topic: str | None, key: str | None, composed: str) -> bool:
-    """The composed key is topic, "#", key, without escaping; a null part is the word `null`."""
+    """The composed key is topic, "#", key, unescaped; a null part becomes the word `null`."""
     first, last = ("null" if part is None else part for part in (topic, key))
     return composed == f"{first}#{last}"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the records of the commit log, and of what is passed on to the index.
+"""The laws of the records of the commit log, and of their dispatch requests to the index.
 
-They take bytes, or what a call was given, and what came of it; `kind` is the class of a message as
-a release has it.
+They take bytes, or the arguments and the result of a call; `kind` is the message class of a
+release.
 """
 
 import re
@@ -57,7 +57,7 @@ def scan_tells_end_and_damage(
     """Scanning yields (success, 0) at the blank magic, (fail, -1) for a bad magic, a bad checksum
     or an exception, (fail, total size) when the computed length differs from the stored one.
 
-    Where less is left than the stored size it is (fail, -1) in releases that look.
+    If fewer bytes are left than the stored size, releases that check it yield (fail, -1).
     """
     left = len(data) - position
     size, magic = (int32_at(data, place) for place in (position, position + 4))
@@ -78,7 +78,7 @@ def properties_have_name_and_value(
     """A properties segment is kept only if it is at least 3 characters long and its first separator
     lies strictly inside it; a later duplicate name wins.
 
-    Up to 4.7.1 what splits into two parts is kept, without empty ones at the end.
+    Up to 4.7.1 a segment that splits into two parts is kept, without empty parts at the end.
     """
     is_split = has(kind, older.PropertiesAreSplit)
     pattern = "([^\x01]*)\x01([^\x01]+)\x01*" if is_split else "([^\x01]+)\x01(.+)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of counting who holds a file, and of giving it back."""
+"""The laws of holding and releasing a file."""
 
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.register import Transition, law
@@ -28,8 +28,9 @@ def holding_counts_while_available(step: Transition) -> bool:
 
 @law("RMQREF-2", IndexFile, RESOURCE, on="destroy")
 def second_shutdown_forces(step: Transition) -> bool:
-    """The first shutdown makes the resource unavailable and releases it once; a later one takes it
-    from who holds it only when the interval has passed since the first."""
+    """The first shutdown makes the resource unavailable and releases it once; a later shutdown
+    takes it from its holders only after the interval since the first.
+    """
     before, after, now = step.before.resource, step.after.resource, step.before.files.now_ms
     first, count = before.first_shutdown_timestamp_ms, before.ref_count
     if before.is_available:
@@ -42,8 +43,9 @@ def second_shutdown_forces(step: Transition) -> bool:
 
 @law("RMQREF-3", IndexFile, DESTROY, on="destroy")
 def destroying_deletes_what_nobody_holds(step: Transition) -> bool:
-    """Destroying deletes the file and answers yes when the count is <= 0 after the shutdown, be the
-    file gone already; else it answers no, and the file stays."""
+    """Destroying deletes the file and answers true if the count is <= 0 after the shutdown, even if
+    the file is already gone; else it answers false, and the file stays.
+    """
     is_gone, left = step.after.ref_count <= 0, dict(step.before.files.images)
     if is_gone:
         left.pop(step.before.file_name, None)
