@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures segproof beside what a user would take instead, in one run: `python -m benchmarks`."""
+"""Measures segproof beside the alternatives of a user, in one run: `python -m benchmarks`."""

@@ -3,7 +3,8 @@
 
 A pass is answered with its nanoseconds and a checksum. So passes of Kafka's class, of compiled
 kernels and of interpreted ones alternate in one run, on the same file, and their answers are
-compared. What is missing (Java, Maven, numba) is a `NotRun` with the reason, never a silent gap.
+compared. A missing requirement (Java, Maven, numba) gives a `NotRun` with the reason, never a
+silent gap.
 """
 
 import importlib.util
@@ -24,16 +25,16 @@ PROGRAMS = {
     STORAGE: (("KafkaBench",), "2g"),
     ROCKETMQ: (("RocketmqBench", "RocketmqRebuildBench"), "3g"),
 }
-"""What measures the classes of a profile, and how much memory it gets."""
+"""The program that measures the classes of a profile, and its memory."""
 
 
 class NotRunError(Exception):
-    """Why something is not measured here."""
+    """The reason why a contestant can't run here."""
 
 
 @dataclass(slots=True)
 class Passes:
-    """What the passes of one contestant took."""
+    """The times of one contestant's passes."""
 
     seconds: list[float] = field(default_factory=list)
     checksum: int | None = None
@@ -208,7 +209,7 @@ class Java:
         return Contestant(words)
 
     def run(self, profile: str, program: int, *arguments: object) -> None:
-        """Let a program do something that is not measured. Raises: NotRunError."""
+        """Run a program without measuring it. Raises: NotRunError."""
         words = self._command(profile, program, *arguments)
         self._call(words, f"{PROGRAMS[profile][0][program]} failed")
 

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of ours can be asked to measure: the register of modes."""
+"""The register of modes: the measurements of our process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 Pass = Callable[[], Callable[[], int]]
-"""Does the work; what it returns makes the checksum, which is no part of the work."""
+"""Does the work; the checksum of its result is not timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Passes that need something made anew each time, such as an open file."""
+    """Passes that need a fresh object each time, such as an open file."""
 
     prepare: Callable[[], Pass]
-    """Makes it, which is no part of the work, and returns the one pass that uses it."""
+    """Makes the object, which is not timed, and returns the one pass that uses it."""
 
 
 Mode = TypeVar("Mode", Pass, Prepared)

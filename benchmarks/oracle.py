@@ -2,8 +2,8 @@
 """Rows about the oracle: how many histories a second the real classes of a release take.
 
 Histories are drawn beforehand; what is timed is the child that runs them, the way there and back,
-and every answer and look as the comparison takes them. The model is not run meanwhile: drawing a
-history and holding it against the model takes several times as long.
+and every answer and look as the comparison takes them. The model does not run meanwhile: drawing a
+history and comparing it with the model takes several times as long.
 """
 
 import time
@@ -28,7 +28,7 @@ GOALS = {
     "log-segment": 100,
     "partition-log": None,
 }
-"""Histories a second that are wanted, by structure; nobody asked for a pace of whole logs."""
+"""Goals in histories a second, by structure; whole logs have no goal."""
 RELEASES = {"kafka": "kafka-4.3.1", "rocketmq": "rocketmq-5.5.1"}
 
 

@@ -3,7 +3,7 @@
 
 Files of the default size (5,000,000 slots, 20,000,000 entries), keys of 26 characters that lie
 anywhere in them: "TopicTest#" and 16 hexadecimal digits of a mixed counter. The JVM's strings are
-made anew before each pass, so that no hash is known; each pass of puts fills a new file.
+created before each pass, so that no hash is cached; each pass of puts fills a new file.
 """
 
 import importlib.util

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row about a RocketMQ index that is made new from the commit log, beside RocketMQ itself.
+"""The row about rebuilding a RocketMQ index from the commit log, beside RocketMQ itself.
 
 The log is written by RocketMQ's own store. Both sides read and check each record of it, enter its
 keys into a new index of the default size, and make that durable; their bytes are compared.

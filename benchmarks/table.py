@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result: rows with medians, best passes, ratios and goals, and what of it falls short."""
+"""The result: rows with medians, best passes, ratios and goals, and the missed goals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ Cell = Figure | NotRun
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a row has to reach."""
+    """The goal of a row."""
 
     limit: float
     is_ratio: bool
@@ -87,7 +87,7 @@ class Row:
         return self.theirs.median / ours.median
 
     def measured(self) -> float | None:
-        """Return what the goal is about; None if it was not measured."""
+        """Return the figure or ratio of the goal; None if it was not measured."""
         if self.goal is None or isinstance(self.compiled, NotRun):
             return None
         return self.ratio(self.compiled) if self.goal.is_ratio else self.compiled.median

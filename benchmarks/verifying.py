@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows about `verify`, beside LogSegment.recover and the iteration of records in the JVM.
 
-The JVM recovers a directory of its own with a second name of the same log, since a recovery makes
-the indexes anew. All files are in the page cache.
+The JVM recovers its own directory with a second name of the same log, since a recovery rewrites the
+indexes. All files are in the page cache.
 """
 
 import shutil

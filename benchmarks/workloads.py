@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the files that are measured: full indexes with targets, and segments with their indexes.
+"""Makes the measured files: full indexes with targets, and segments with their indexes.
 
-All of it is the same for everybody: seeds are fixed, and the files are what Kafka would write
-(an index entry once more than 4096 bytes lie behind the last one, the last offset as its key).
-Segments repeat one batch, written by `segproof.kafka.write_batch`, in which the base
-offset, the timestamps and the checksum are set anew, so that a gigabyte takes a few seconds.
+All of it is the same for everybody: seeds are fixed, and the files are what Kafka would write (an
+index entry once more than 4096 bytes lie behind the last one, the last offset as its key). Segments
+repeat one batch, written by `segproof.kafka.write_batch`, in which the base offset, the timestamps
+and the checksum are replaced, so that a gigabyte takes a few seconds.
 """
 
 import os

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read-only files behind a URL: object stores and whatever else Arrow reads.
+"""Read-only files behind a URL: object stores and other file systems of Arrow.
 
 A place on the command line is a path, or a URL that `pyarrow.fs.FileSystem.from_uri` takes:
 `s3://BUCKET/KEY?endpoint_override=HOST:PORT&scheme=http`, `gs://...`, `abfss://...`, `hdfs://...`,
 `file:///...`. Inside, every path is the URL without its query and without a password, so that
 findings can be shown to anyone; names in it are quoted as URLs quote them.
 
-Data are read by ranges and kept in a cache of constant size. A file that is read on and on is read
-ahead, up to `AHEAD_BYTES` at a time; one that is read here and there is read in small units.
+Data are read by ranges and kept in a cache of constant size. Sequential reads are read ahead, up to
+`AHEAD_BYTES` at a time; scattered reads fetch small units.
 
 Not covered: writing (`OSError`, EROFS); modification times finer than the store's.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 UNIT_BYTES = 1 << 18
-"""What is read at least, and what the cache counts by."""
+"""The smallest read, and the unit of the cache."""
 AHEAD_BYTES = 1 << 23
-"""What one range read brings at most where a file is read from its beginning to its end."""
+"""The largest range read of a sequentially read file."""
 CACHE_BYTES = 1 << 26
-"""What is kept of all open files together."""
+"""The size of the cache of all open files together."""
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 SAFE = "/:=@!$&'()+,;~"
@@ -67,8 +67,8 @@ def files_of(place: str) -> tuple[Files, str]:
 def expand(places: Sequence[str]) -> list[str]:
     """Return the places with `*`, `?` and `[...]` replaced by what they match, sorted.
 
-    In a URL, `?` begins the query and stands for nothing else. What exists under the very name is
-    not matched. Raises: FileNotFoundError for a pattern that matches nothing; OSError.
+    In a URL, `?` only begins the query. An existing file of that exact name is not matched. Raises:
+    FileNotFoundError for a pattern that matches nothing; OSError.
     """
     found: list[str] = []
     for place in places:
@@ -103,7 +103,7 @@ def _matches_in_url(place: str) -> list[str]:
 
 
 def _named(files: "ArrowFiles", folder: str, pattern: str) -> list[str]:
-    """Return what lies in a folder under names that match; nothing if it is no folder."""
+    """Return the matching names in a folder; nothing if it is not a folder."""
     if not pattern:
         return [folder]
     status = files.status(folder)
@@ -224,7 +224,7 @@ class _Cache:
 
 
 class _ArrowFile:
-    """One open file, which stays as long as it was when it was opened."""
+    """One open file, with the length that it had at its opening."""
 
     def __init__(self, source: "pa.NativeFile", path: str, cache: _Cache) -> None:
         self.path = path
@@ -234,9 +234,9 @@ class _ArrowFile:
         self._number = cache.new_file()
         self._lock = threading.Lock()
         self._next_unit = 0
-        """The unit behind the last one that was read from the source."""
+        """The unit after the last one that was read from the source."""
         self._ahead = 1
-        """Units that the next read brings if it goes on where the last one ended."""
+        """Units that the next read fetches if it continues at the end of the last one."""
 
     def size(self) -> int:
         """Return the length in bytes."""
@@ -266,7 +266,7 @@ class _ArrowFile:
         return max(0, at - position)
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield all there is: an object store tells no holes."""
+        """Yield the whole file: an object store reports no holes."""
         if start < min(end, self._size):
             yield start, min(end, self._size)
 
@@ -334,7 +334,7 @@ def _without_secret(scheme: str, authority: str) -> str:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return numbers that only this path has; stores have no inodes."""
+    """Return numbers unique to this path; stores have no inodes."""
     digest = hashlib.blake2b(path.rstrip("/").encode(), digest_size=7).digest()
     return 0, int.from_bytes(digest) + 1
 
@@ -357,7 +357,7 @@ def errors_name(path: str) -> Iterator[None]:
 
 
 def _number_of(error: OSError) -> int:
-    """Return the number of an error that Arrow tells by class or in words."""
+    """Return the error number of an error of Arrow, by its class or words."""
     if isinstance(error, FileNotFoundError):
         return errno.ENOENT
     if isinstance(error, NotADirectoryError):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bundle: segproof's packages as one zip file, for workers that have not installed it.
 
-Spark puts a zip given by `--py-files` on the path of its Python workers; a wheel it takes without
-a word, and then nothing can be imported. The zip holds sources and no real data, and is the same
-byte for byte whenever it is made of the same release by the same sources. What segproof needs of
-other projects (numpy, pyarrow, pandas, a CRC-32C, ...) has to be installed on the workers.
+Spark puts a zip given by `--py-files` on the path of its Python workers; it also accepts a wheel
+silently, but workers can't import from it. The zip contains sources without real data, and is the
+same byte for byte for the same sources. The dependencies of segproof (numpy, pyarrow, pandas, a
+CRC-32C, ...) have to be installed on the workers.
 
 numba keeps compiled kernels of a zip in the folder NUMBA_CACHE_DIR, or in the user's cache, as it
 does for installed packages.
@@ -22,11 +22,11 @@ from pathlib import Path
 
 PACKAGES = ("segproof", "segproof_harness", "segproof_model", "segproof_spark")
 KINDS = (".py", ".typed", ".properties", ".json")
-"""The ends of the names that are taken; real data of Kafka and RocketMQ are not."""
+"""The endings of bundled files; real data of Kafka and RocketMQ are left out."""
 LEFT_OUT = frozenset({"__pycache__", "kafka", "rocketmq"})
 """Folders that are left out below `data`."""
 FIRST_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can tell."""
+"""The earliest time that a zip can store."""
 MODE = 0o644 << 16
 
 SCRIPT = '''# SPDX-License-Identifier: Apache-2.0
@@ -36,7 +36,7 @@ from segproof_harness.cli import main
 
 main()
 '''
-"""A program for `spark-submit`, which takes no module of a zip as one."""
+"""A program for `spark-submit`, which can't run a module of a zip."""
 
 ENTRY_POINTS = """[console_scripts]
 segproof = segproof_harness.cli:main

@@ -27,7 +27,7 @@ HISTORIES = 100
 
 
 def rows(say: Say) -> Iterator[Row]:
-    """Yield the rows of local Spark, or one that says why it was not run."""
+    """Yield the rows of local Spark, or one row with the reason why it was not run."""
     started = time.monotonic()
     try:
         session = start_session()

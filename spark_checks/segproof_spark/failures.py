@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What went wrong on Spark, in one line.
 
-Spark tells an error with the stack of the driver, of the executor and of the Python worker in one
-text. Here the line is found that says what happened, and what can be done where that is known.
+Spark reports an error with the stacks of the driver, of the executor and of the Python worker in
+one text. This module finds the line with the cause, and the remedy if it is known.
 """
 
 import re
 from typing import NamedTuple
 
 RAISED = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|NotFound)): (.*)")
-"""The line of a Python traceback that names what was raised."""
+"""The line of a Python traceback that names the exception."""
 WRAPPERS = re.compile(r"^(?:PythonException|SparkException|Py4JJavaError)$")
-"""What only carries the error of another program."""
+"""Exceptions that only carry the error of another program."""
 LINE_LENGTH_MAX = 400
 
 REMEDIES = (
@@ -35,7 +35,7 @@ REMEDIES = (
         "the master must run the same release of Spark as this driver",
     ),
 )
-"""What an error tells of the place where Spark runs, and what to do there."""
+"""Errors of Spark's environment, and their remedies."""
 
 
 class Failure(NamedTuple):
@@ -43,7 +43,7 @@ class Failure(NamedTuple):
 
     text: str
     is_usage: bool
-    """Whether the call or the place where Spark runs is wrong, and not segproof."""
+    """Whether the call or Spark's environment is wrong, and not segproof."""
 
 
 def failure_of(error: BaseException) -> Failure:

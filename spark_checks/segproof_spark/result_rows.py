@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rows of results hold: findings, and a worker's memory; and where a job writes them.
+"""The rows of results: findings, and a worker's memory; and where a job writes them.
 
-`expected` and `actual` of a finding hold whatever is compared, so they travel as JSON text.
+`expected` and `actual` of a finding have any type, so they travel as JSON text.
 """
 
 import json
@@ -72,7 +72,7 @@ def peak_bytes() -> int:
 
 
 class ResultsLostError(Exception):
-    """The results that can be read are not all that were written."""
+    """Some written results can't be read back."""
 
 
 def add_up(sums: Any, told: Mapping[str, Any], names: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 """Start Spark, or say plainly why it was not run.
 
 A session is local, on a standalone cluster, on the cluster of `spark-submit`, or a client of Spark
-Connect. The rest of the package asks nothing else of it than DataFrames.
+Connect. The rest of the package uses only DataFrames.
 """
 
 import atexit
@@ -107,7 +107,7 @@ SETTINGS = (
         "A Python worker that crashes in compiled code tells where it was.",
     ),
 )
-"""What the checks ask of Spark. On Spark Connect only the settings of SQL can be asked for."""
+"""The settings of every session. Spark Connect accepts only the settings of SQL."""
 
 NO_RETRIES = Setting(
     MAX_FAILURES,
@@ -120,7 +120,7 @@ RETRIES = Setting(
     "verify: a worker that was killed costs time, no findings; they count once.",
 )
 BY_VERB = (NO_RETRIES, RETRIES)
-"""What a verb asks for besides. A server of Spark Connect keeps its own."""
+"""Further settings of a verb. A server of Spark Connect keeps its own."""
 
 LEFT_ALONE = (
     Setting(
@@ -146,7 +146,7 @@ LEFT_ALONE = (
         "Off by default, and harmless: what a second copy of a task finds is dropped.",
     ),
 )
-"""What might be thought of, and why it is not set."""
+"""Settings that are left out, with the reasons."""
 
 
 class SparkNotRunError(Exception):
@@ -202,7 +202,7 @@ def cores_of(session: "SparkSession") -> int:
 
 
 def _usual_settings() -> dict[str, str]:
-    """Return `SETTINGS` by name, as far as they can be had here."""
+    """Return the `SETTINGS` that are possible here, by name."""
     # Not when this is imported: Python tries folders by writing to them, the current one too.
     warehouse = os.path.join(tempfile.gettempdir(), f"segproof-warehouse-{os.getuid()}")
     places = {"{LOGGING}": str(LOGGING), "{WAREHOUSE}": warehouse}
@@ -291,7 +291,7 @@ def _connect(remote: str, wanted: dict[str, str]) -> "SparkSession":
 
 @contextlib.contextmanager
 def _errors_of_start() -> Iterator[None]:
-    """Turn whatever Spark raises when it starts into SparkNotRunError."""
+    """Turn every exception of Spark's start into SparkNotRunError."""
     from segproof_spark.failures import failure_of
 
     try:

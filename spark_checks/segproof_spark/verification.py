@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verify files on Spark: the findings of `segproof.verify`, whatever lies where.
+"""Verify files on Spark: the findings of `segproof.verify`.
 
 The paths are walked by the program that asks, as `verify` walks them. Then units of about the same
 cost are checked in parallel; large partitions are cut into segments, large segments into pieces,
@@ -32,7 +32,7 @@ Path = str | os.PathLike[str]
 
 @dataclass(slots=True)
 class Totals:
-    """What a verification took; complete when its last finding was told."""
+    """The costs of a verification; complete after its last finding."""
 
     tasks: int = 0
     units: int = 0
@@ -46,7 +46,7 @@ class Totals:
     """The most memory that a Python worker had."""
 
     def add(self, payload: bytes) -> None:
-        """Add what a task told."""
+        """Add the report of a task."""
         told = json.loads(payload)
         add_up(self, {"tasks": 1, **told}, ("tasks", *told))
 

@@ -19,12 +19,12 @@ PAGES = sorted(
 OF_DOCSTRINGS = ("laws", "methods", "profiles.md", "releases.md", "findings.md", "contracts.md")
 """Pages of docs/reference that quote docstrings: those count as code."""
 CODE_MAX = {
-    "model": 80,
+    "model": 67,
     "impl": 13,
     "harness": 40,
-    "spark_checks": 14,
+    "spark_checks": 4,
     "tests": 80,
-    "benchmarks": 4,
+    "benchmarks": 0,
 }
 """The words that the docstrings of each folder still have. These numbers only fall."""
 

@@ -52,8 +52,8 @@ def running(
 ) -> Iterator["SparkSession"]:
     """Open a session, show progress on a terminal, and stop the session.
 
-    An error of Spark ends the verb with one line: exit 2 if the call or the place where Spark runs
-    is wrong, 3 otherwise.
+    An error of Spark ends the verb with one line: exit 2 if the call or Spark's environment is
+    wrong, 3 otherwise.
     """
     from segproof_spark.session import LOCAL, SparkNotRunError, start_session
 
@@ -89,13 +89,13 @@ def _telling() -> Iterator[None]:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    """Return whether Spark, or a way to it, has raised this."""
+    """Return whether Spark, or the connection to it, has raised this."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc")
 
 
 @contextlib.contextmanager
 def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
-    """Show the tasks done of all tasks, while the block runs and a bar may be drawn."""
+    """Show the number of finished tasks while the block runs, if a bar may be drawn."""
     if not shows_progress():
         yield
         return
@@ -117,7 +117,7 @@ def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _told_by_connect(session: "SparkSession", show: Show) -> Iterator[None]:
-    """Let the server of Connect tell its progress."""
+    """Let the server of Connect report its progress."""
 
     def told(stages: Iterable[Any] | None, *rest: Any, **more: Any) -> None:
         known = list(stages or ())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers of a segment's batches of magic 2, read by numpy beside the implementation.
 
-The walk ends as Kafka's reader of files does: behind the last batch that is there as a whole.
-Upstream: Kafka 4.3.1: FileLogInputStream.nextBatch, DefaultRecordBatch.
+The walk ends like Kafka's reader of files, after the last whole batch. Upstream: Kafka 4.3.1:
+FileLogInputStream.nextBatch, DefaultRecordBatch.
 """
 
 import struct
@@ -33,14 +33,14 @@ LENGTH_LEAST = 14
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What the headers of a segment say."""
+    """The headers of a segment."""
 
     columns: Int64Array
     """A column for each batch: position, size in bytes, last offset, largest timestamp in ms."""
     end_position: int
-    """Exclusive: behind the last of these batches."""
+    """Exclusive: after the last of these batches."""
     reason: str
-    """Why the walk ended before the file does; empty where it did not."""
+    """Why the walk ended before the end of the file; empty if it did not."""
 
 
 def walk_headers(file: File, limit: int) -> Headers | None:

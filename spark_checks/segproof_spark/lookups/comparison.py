@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A unit of lookups, the questions it asks, and what came of comparing the answers."""
+"""A unit of lookups, its questions, and the comparison of the answers."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,20 +20,21 @@ HINT = "one of the two is wrong: the lookup, or the definition"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The lookups of one index or log: any process can do them, any time, by these names alone."""
+    """The lookups of one index or log: these names suffice for any process to do them."""
 
     structure: str
     seed: int
     index: int
     """Number of the drawn one; of a real one, of the part of its lookups or of its log."""
     count: int
-    """Lookups wanted; each key and its neighbours are asked in any case."""
+    """Number of lookups; each key and its neighbours are always looked up."""
     path: str = ""
     """Of a real one; empty: drawn."""
     query: str = ""
-    """What follows the ? of the URL in which the path lies."""
+    """The query of the path's URL, after its `?`."""
     subject: str = ""
-    """`package.module:Class` in place of the implementation's class; empty: that itself."""
+    """`package.module:Class` in place of the implementation's class; empty: the implementation's.
+    """
     geometry: tuple[int, int] = (0, 0)
     """Slots and entries of an index file of RocketMQ."""
     segments: tuple[int, ...] = ()
@@ -41,7 +42,7 @@ class Unit:
 
     @property
     def source(self) -> str:
-        """What is asked, in one word."""
+        """The structure and kind of lookup, in one word."""
         return self.path or f"generated:{self.structure}:{self.seed}:{self.index}"
 
     @property
@@ -63,7 +64,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Targets, what they must find by the definition, and how to ask for it."""
+    """Targets, their right answers by the definition, and the call that looks them up."""
 
     law: str
     call: str
@@ -108,7 +109,7 @@ class Comparison:
     worker_peak_bytes: int = 0
     """The most memory that this process has had so far."""
     notes: list[str] = field(default_factory=list)
-    """What was left out, and why."""
+    """The lookups that were left out, with the reasons."""
     findings: list[Finding] = field(default_factory=list)
     """The first answers that differ, at most FINDINGS_MAX."""
 

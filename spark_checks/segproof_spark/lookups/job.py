@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do units of lookups on Spark or in this process, and add up what was found.
+"""Do units of lookups on Spark or in this process, and add up the results.
 
 On Spark a task does some of the units and sends one row for each. Every worker is sent the list of
 all units, some 300 bytes each, and takes those of its task.
@@ -62,7 +62,7 @@ class Total:
 
 @dataclass(slots=True)
 class Summary:
-    """What a run found."""
+    """The results of a run."""
 
     totals: list[Total] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Summary:
 
     @property
     def differing(self) -> int:
-        """Answers that differ, and what could not be asked."""
+        """Answers that differ, and failed lookups."""
         return sum(total.differing for total in self.totals)
 
 
@@ -120,7 +120,7 @@ def _rows_of(units: Iterable[Unit]) -> "Iterator[pa.RecordBatch]":
 def lookups_on_spark(
     session: "SparkSession", units: Sequence[Unit], *, out: str | None = None
 ) -> Summary:
-    """Do the units on Spark and add up what they found.
+    """Do the units on Spark and add up the results.
 
     With `out`, a path or URL that every worker sees and where nothing is yet, the rows stay there
     as Parquet. The driver holds ROWS_A_PART of them at a time.

@@ -34,7 +34,7 @@ from segproof_spark.lookups.read_only_files import read_file
 FILE_BYTES_MAX = 64 << 20
 """A longer file is no index of Kafka, whose limit is 10 MiB by default."""
 SAMPLES = 320
-"""So many targets of an index are asked of the model, and of the single lookup."""
+"""Number of targets of an index that the model, and the single lookup, also answer."""
 WHOLE_ENTRIES = 1024
 """An index with more entries is asked of the model in windows of so many: the model looks at every
 entry for every target. Inside a window the greatest key not above a target is that of the whole."""
@@ -74,7 +74,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The bytes of one index file, and what they say."""
+    """The bytes of one index file, and their entries."""
 
     kind: IndexKind
     base_offset: int
@@ -130,7 +130,7 @@ class Index:
         return SEGPROOF.kind(self.kind.model)(files, "x", self.base_offset, writable=False)
 
     def _ranges(self) -> Ranges:
-        """Return which targets find which entry, and what it says, with absolute offsets."""
+        """Return which targets find which entry, with absolute offsets."""
         base = self.base_offset
         if self.kind.is_by_time:
             return ranges_of_keys(self.keys, (self.keys, self.values + base), (-1, base))

@@ -76,7 +76,7 @@ FIRST_TIMES = (0, (1 << 31) - 1000, 1_700_000_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log's segments, and what they answer, from a table of its batches read once in order."""
+    """A log's segments, and their right answers, from a table of its batches read once in order."""
 
     directory: str
     files: Files
@@ -214,7 +214,7 @@ def _borders(ranges: Ranges) -> list[int]:
 
 
 def ask_floors(segments: LogSegments, targets: Int64Array) -> Columns:
-    """Return the number of the segment below each offset; -1 where there is none."""
+    """Return the number of the segment below each offset; -1 without a segment."""
     numbers = {id(segment): number for number, segment in enumerate(segments)}
     numbers[id(None)] = -1
     found = [numbers[id(segments.floor_segment(target))] for target in targets.tolist()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of targets with one answer each, and targets made from them, with what they must find."""
+"""Ranges of targets with one answer each, and targets made from them, with their right answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def rows_of(columns: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Some targets, and what they must find."""
+    """Some targets, and their right answers."""
 
     targets: Int64Array
     expected: Columns

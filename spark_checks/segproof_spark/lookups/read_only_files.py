@@ -64,7 +64,7 @@ class _ReadOnly:
         self._inner.close()
 
     def create_new(self, path: str) -> None:
-        """Return None where there is a file. Raises: OSError where there is none."""
+        """Return None if the file exists. Raises: OSError if it is missing."""
         if self._inner.status(path) is None:
             self._refuse(path)
 
@@ -93,5 +93,5 @@ class _Copy:
         return memoryview(self._data)
 
     def close(self) -> None:
-        """Let the bytes go."""
+        """Release the bytes."""
         self._data = bytearray()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which real indexes and logs there are below a path, as units of lookups. Files are only read."""
+"""The real indexes and logs below a path, as units of lookups. Files are only read."""
 
 import os
 import posixpath

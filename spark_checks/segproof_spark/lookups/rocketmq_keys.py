@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index files of RocketMQ: drawn or real, and what each key must find in a window of time.
+"""Index files of RocketMQ, drawn or real, and the right answer of each key in a window of time.
 
-What a key finds is written down from the entries alone: those of its hash, newest first, in the
-window, up to the first entry of their slot that is older than the window, and no more than were
-asked for. No chain is walked for it.
+The right answer follows from the entries alone: the entries of the key's hash in the window, newest
+first, up to the first entry of their slot that is older than the window, and at most the requested
+number. No chain is walked.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of structures that are asked, how lookups are cut into units, and doing one unit."""
+"""The table of structures with lookups, the cutting of lookups into units, and doing one unit."""
 
 import math
 import os
@@ -22,7 +22,7 @@ TASK_SECONDS = 8.0
 
 
 class Definition(Protocol):
-    """An index or log, and what its lookups must answer."""
+    """An index or log, and the right answers of its lookups."""
 
     @property
     def entries(self) -> int:
@@ -69,7 +69,7 @@ STRUCTURES = {
 def run_unit(unit: Unit) -> Comparison:
     """Do the lookups of a unit and compare them. Never raises for what a file or class does.
 
-    What fails is a finding. Only what keeps the right answers from being known is a note.
+    A failure is a finding. It is a note only if the right answers can't be known.
     """
     started = time.perf_counter()
     result, structure = Comparison(unit), STRUCTURES[unit.structure]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which histories are run, cut into tasks that take about the same time.
+"""The histories to run, cut into tasks that take about the same time.
 
 A history of a partition's log takes some ten times as long as one of an index, so tasks of equally
-many histories would leave cores idle. What a history takes is estimated from `COSTS_US`; the
-dearest tasks come first, and the small ones fill the end.
+many histories would leave cores idle. The time of a history is estimated from `COSTS_US`; the
+longest tasks come first, and small ones fill the end.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Seeds = Sequence[int] | Mapping[str, Sequence[int]]
 HISTORY_DDL = "structure string, profile string, seed bigint, length int, weights map<string, int>"
 """A row for each history; the usual weights are null."""
 TASK_SECONDS = 10.0
-"""About what a task takes: long beside the 50 ms of a start, short beside a job."""
+"""The approximate time of a task: long beside the 50 ms of a start, short beside a job."""
 TASKS_PER_CORE_MIN = 2
 ROWS_A_BATCH = 1000
 COSTS_US: Mapping[str, int] = {
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """What it is expected to take."""
+        """The expected time."""
         cost = COSTS_US.get(self.structure, COST_US)
         return len(self.seeds) * self.length * cost / 1e6
 

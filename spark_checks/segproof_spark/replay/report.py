@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read back what a replay has written as Parquet, with pyarrow alone: no Spark, no Java."""
+"""Read back the results of a replay from Parquet, with pyarrow only, without Spark or Java."""
 
 import posixpath
 from typing import Any
@@ -10,7 +10,7 @@ ROWS_A_BATCH = 10_000
 
 
 class NoResultsError(Exception):
-    """There are no results of a replay in this place; the text says why."""
+    """The place has no results of a replay; the text gives the reason."""
 
 
 def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
@@ -33,9 +33,9 @@ def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
 
 
 def is_finished(place: str) -> bool:
-    """Return whether the job that wrote there has said that it was done with all.
+    """Return whether the job has marked its results as complete.
 
-    Without that, tasks may be missing. Raises: NoResultsError.
+    Without the mark, tasks may be missing. Raises: NoResultsError.
     """
     from pyarrow import ArrowException, fs
 
@@ -54,7 +54,7 @@ def _opened(place: str) -> tuple[Any, str]:
 
 
 def _is_hidden(path: str, place: str) -> bool:
-    """Return whether Spark, too, passes over this path below a place: `_temporary`, `.part.crc`."""
+    """Return whether Spark skips this path below a place, such as `_temporary` and `.part.crc`."""
     parts = posixpath.relpath(path, place).split("/")
     return any(part.startswith(("_", ".")) for part in parts)
 

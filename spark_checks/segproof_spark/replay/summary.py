@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replay compared, by structure, profile and operation, and what it found.
+"""The comparisons of a replay by structure, profile and operation, and its findings.
 
 The rows of results are added up where they are, on the cluster or batch by batch from Parquet; the
 driver sees the sums only, and at most so many findings.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FINDINGS_MAX = 100
 """Findings that are brought to the driver; the others are counted."""
 HISTORY, OPERATION, STATE = "history", "operation", "state"
-"""What a sum is of: whole histories, one operation, one of the states to be reached."""
+"""The kind of a sum: whole histories, one operation, or one of the states to be reached."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ SUMS_A_BATCH = 1000
 
 @dataclass(slots=True)
 class Summary:
-    """What a replay compared and found."""
+    """The comparisons and findings of a replay."""
 
     sums: dict[Key, Figures] = field(default_factory=dict)
     """By structure, profile, kind and name; the opening is the operation `open`."""
@@ -67,7 +67,7 @@ class Summary:
 
     @property
     def findings_cut(self) -> int:
-        """Findings that there were too many to bring here."""
+        """Number of findings that were not brought here."""
         return self.total.findings - len(self.findings)
 
     @property

@@ -36,7 +36,7 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
 
 
 def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:
-    """Return the rows for which more is asked than the table of headers says."""
+    """Return the rows that need more than the table of headers has."""
     table = headers.table
     is_legacy = table["magic"] < 2
     if not count:
@@ -65,7 +65,7 @@ def _columns(headers: Headers) -> dict[str, Make]:
 
 
 def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:
-    """Return the batch of rows with those that are read by themselves put in."""
+    """Return the batch of rows, completed by the rows that are read one by one."""
     columns = {name: made.column(name).to_pylist() for name in request.columns}
     for row in rows.tolist():
         values = _row_at(log, int(headers.table["position"][row]), columns)

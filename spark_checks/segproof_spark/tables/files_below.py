@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a table has rows of, at or below a path.
+"""The files of a table's rows, at or below a path.
 
 In directories the files that a broker would read: segments under right names, in directories that
 are not waiting for their removal. A file that is named itself is read if `segproof dump` reads it,
@@ -52,7 +52,7 @@ class Unit:
 
 
 def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
-    """Yield what lies at or below a path and may have rows, in the order of the names.
+    """Yield the files at or below a path that may have rows, in the order of the names.
 
     What cannot be listed below the path is a unit with a problem, except for files of RocketMQ,
     whose folders are passed over as `segproof verify` reports them.
@@ -163,7 +163,7 @@ def _of_partition(
 
 
 def _size(path: str, files: Files) -> int:
-    """Return the length of a file; 0 for one that reading it will complain about."""
+    """Return the length of a file; 0 for a file that can't be read."""
     try:
         status = files.status(path)
     except OSError:

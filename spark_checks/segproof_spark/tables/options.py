@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader of the data source is asked for: options as text, columns, pushed filters.
+"""The request to a reader of the data source: options as text, columns, pushed filters.
 
 Every refusal is a ValueError that names the option. What the option `where` and pushed filters say
 leaves out the files and batches that cannot have a row that passes; the rows of the others are
@@ -35,7 +35,7 @@ class Range:
 
 @dataclass(slots=True)
 class Filters:
-    """What conditions and pushed filters say, as far as it leaves out files or batches."""
+    """The conditions and pushed filters that leave out files or batches."""
 
     ranges: dict[str, Range] = field(default_factory=dict)
     """Column to its range."""
@@ -105,11 +105,11 @@ def _fits(how: str, text: str, wanted: str) -> bool:
 
 @dataclass(slots=True)
 class Request:
-    """What is read, once the options are understood. Small and plain: it travels to workers."""
+    """The parsed options. Small and plain: they travel to workers."""
 
     table: str
     columns: tuple[str, ...]
-    """What is read: the columns of the result, then those that only `where` needs."""
+    """The columns to read: those of the result, then those that only `where` needs."""
     shown: int = 0
     """How many of them are in the result."""
     where: tuple[Condition, ...] = ()

@@ -27,12 +27,12 @@ Place = tuple[Files, str]
 
 
 class DamagedFileError(SegproofError):
-    """A file cannot be read on, and the job was to fail then."""
+    """A file is damaged, and the job has to fail at damage."""
 
 
 @dataclass
 class FilesTask(InputPartition):
-    """What one task is given."""
+    """The input of one task."""
 
     units: tuple[tuple[int, Unit], ...] = ()
     """Files, each with the number of the place that it lies in."""

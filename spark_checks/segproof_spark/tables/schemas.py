@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the data source: their columns, what a row is, what the options mean.
+"""The tables of the data source: their columns, the meaning of a row, and the options.
 
 Plain data without Spark or Arrow: the data source, the readers and the reference page read it.
 A column that `segproof dump` has too has the same name and the same value there, but for bytes,
@@ -32,7 +32,7 @@ class Table:
 
     name: str
     row: str
-    """What a row is."""
+    """The meaning of a row."""
     columns: tuple[Column, ...]
     suffixes: tuple[str, ...] = ()
     """Which of a segment's files have rows; none for tables that are not Kafka's."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table `segments`: what the files of one base offset are, and what the log's headers say.
+"""The table `segments`: the files of one base offset, and the headers of the log.
 
 Only what is asked for is read: lengths alone open no file, and without the count of wrong
 checksums no batch is summed.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifying on Spark: what is planned, what each task does, and how the results are joined."""
+"""Verifying on Spark: the plan, the tasks, and the joining of their results."""

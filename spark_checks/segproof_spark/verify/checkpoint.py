@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verification found already: a small file for each unit that is done.
+"""The findings of finished units: a small file for each unit.
 
 A unit is not read again where its files have the sizes, the modification times and the digests that
 they had, the same is asked of it, and segproof's sources are the same. A digest is one of the first
@@ -47,9 +47,9 @@ FORMAT = 2
 DIGEST_BYTES = 64 << 10
 LEVELS_MAX = 8
 JUDGING = ("segproof", "segproof_spark.verify")
-"""The packages that findings follow from: where they are others, all is read again."""
+"""The packages that make the findings: if they change, all units are read again."""
 UNREAD = frozenset({"DISK-1", "DISK-2"})
-"""Laws of files that could not be read, or changed meanwhile: another time they may be right."""
+"""Laws of files that were unreadable or changed meanwhile: a later read may succeed."""
 
 
 class CheckpointError(OSError):
@@ -62,13 +62,13 @@ class Mark(NamedTuple):
     name: str
     """Of its file in the checkpoint."""
     told: dict[str, Any]
-    """All that the findings of the unit follow from."""
+    """Everything that determines the findings of the unit."""
     paths: tuple[str, ...]
     """Of files and folders."""
 
 
 class Kept(NamedTuple):
-    """What was found in a unit."""
+    """The findings of a unit."""
 
     findings: list[dict[str, Any]]
     carry: bytes
@@ -81,7 +81,7 @@ class Checkpoint:
     place: str
     """A folder: an absolute path or a URL."""
     asked: str
-    """What is asked for, as JSON."""
+    """The options of the verification, as JSON."""
 
     def mark(self, unit: Work | Segment, files: Files) -> Mark | None:
         """Return the mark of a unit, or None if its files can't be read or change just now."""
@@ -98,7 +98,7 @@ class Checkpoint:
         return Mark(hashlib.sha256(key).hexdigest() + ".unit", told, paths)
 
     def recall(self, mark: Mark | None) -> Kept | None:
-        """Return what was found when the unit was in this very state, or None."""
+        """Return the findings of the unit in exactly this state, or None."""
         if mark is None:
             return None
         try:
@@ -112,7 +112,7 @@ class Checkpoint:
     def keep(
         self, mark: Mark | None, findings: list[dict[str, Any]], carry: bytes, files: Files
     ) -> None:
-        """Write what was found in a unit, unless it has changed since.
+        """Write the findings of a unit, unless the unit has changed since.
 
         Raises: OSError if it can't be written.
         """
@@ -176,7 +176,7 @@ def _opened(place: str) -> "tuple[FileSystem, str]":
 
 
 def _read(data: bytes, mark: Mark) -> Kept | None:
-    """Return what a file of the checkpoint holds, if it is whole and of this mark."""
+    """Return the content of a file of the checkpoint, if it is whole and has this mark."""
     digest, _, rest = data.partition(b"\n")
     if digest != hashlib.sha256(rest).hexdigest().encode():
         return None

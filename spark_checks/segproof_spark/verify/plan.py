@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to verify, cut into units of work, and these packed into tasks.
+"""The plan: files are cut into units of work, and units are packed into tasks.
 
 A partition that a task can hold is one unit, and so is a place of RocketMQ. A larger partition is
 cut into its segments, and a segment whose log is larger than two tasks into pieces, at entries of
@@ -36,7 +36,7 @@ KNOWN_FINDINGS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Findings that are known already, of names and directories."""
+    """Findings of names and directories, which are known already."""
 
     place: str
     findings: tuple[Finding, ...]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows that the tasks of one verification hand to each other, and to the program.
 
-One kind of row for all stages, so that what a later stage has nothing to do with passes through:
-findings, what a segment hands on to its partition, batches of a log that is checked later, and what
-a task has used. Rows of a key lie behind each other, in the order of their numbers.
+One kind of row for all stages, so that a stage passes through the rows of others: findings, what a
+segment hands on to its partition, batches of a log that is checked later, and what a task has used.
+Rows of a key lie behind each other, in the order of their numbers.
 """
 
 import json

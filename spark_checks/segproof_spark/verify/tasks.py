@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tasks of one verification do: check units, check logs that were cut, join partitions.
+"""The tasks of one verification: check units, check logs that were cut, join partitions.
 
-Three functions from rows to rows; the second and third are needed only where something was cut.
-All three run the verifier's own checks, so what changes meanwhile is looked at again as it does.
+They are three functions from rows to rows; the second and third are needed only after a cut. All
+three run the verifier's own checks, so what changes meanwhile is looked at again as it does.
 """
 
 import json
@@ -76,7 +76,7 @@ class UnfitPieceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verifying:
-    """What all tasks of a verification need to know."""
+    """The input of all tasks of a verification."""
 
     wanted: Wanted
     partitions: tuple[bytes, ...]
@@ -134,7 +134,7 @@ class Verifying:
     def _keep(
         self, mark: Mark | None, told: list[dict[str, Any]], carry: bytes, files: Files
     ) -> Outcome:
-        """Write what was found to the checkpoint, if there is one; return how that ended."""
+        """Write the findings to the checkpoint, if there is one; return the outcome."""
         if self.checkpoint is not None:
             try:
                 self.checkpoint.keep(mark, told, carry, files)
@@ -281,7 +281,7 @@ def _looked_at(rows: Iterator[Row]) -> tuple[Row, Iterator[Row]]:
 
 
 def _pieces_from(rows: Iterator[Row]) -> Callable[[LogState | None], Iterator[Piece]]:
-    """Return what gives the pieces of a log in a state, which its rows hold."""
+    """Return a function that yields the pieces of a log in a state, from its rows."""
 
     def pieces(now: LogState | None) -> Iterator[Piece]:
         for start, group in groupby(rows, attrgetter("piece")):
