@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Spark session for all tests of this folder: starting one takes seconds."""
+"""What tests of Spark share: real files, and one session, since starting one takes seconds."""
 
 from collections.abc import Callable, Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+
+from segproof_tests.real_copies import copy_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,3 +25,16 @@ def spark(not_run: Callable[[str], NoReturn]) -> Iterator["SparkSession"]:
         not_run(str(reason))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def real_files() -> Iterator[Path]:
+    """Return the folder with the real files of the package."""
+    with as_file(files("segproof_harness") / "data") as data:
+        yield data
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Return a copy of a real partition of several segments, alone in its folder."""
+    return copy_of("kafka/plain/plain-0", tmp_path / "data" / "plain-0")

@@ -8,12 +8,10 @@ import os
 import pickle
 import random
 import shlex
-import shutil
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from importlib.resources import as_file, files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,6 +27,7 @@ from tests.spark.clusters import HOST, WAIT_SECONDS, free_port, wait_until
 
 from segproof_spark import arrow_files
 from segproof_spark.arrow_files import ArrowFiles, expand, files_of, is_url, shown
+from segproof_tests.real_copies import copy_of, flip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +40,9 @@ BUCKETS = itertools.count()
 def dumps(tmp_path: Path) -> Path:
     """Return a folder with a damaged partition, and a store, in one folder."""
     folder = tmp_path / "dumps-2026"
-    with as_file(files("segproof_harness") / "data") as carried:
-        shutil.copytree(carried / "kafka" / "plain" / "plain-0", folder / "kafka" / "plain-0")
-        shutil.copytree(carried / "rocketmq" / "rolled-4.9.8" / "store", folder / "store")
-    index = next((folder / "kafka" / "plain-0").glob("*252.index"))
-    data = bytearray(index.read_bytes())
-    data[3] ^= 0xFF
-    index.write_bytes(data)
+    partition = copy_of("kafka/plain/plain-0", folder / "kafka" / "plain-0")
+    copy_of("rocketmq/rolled-4.9.8/store", folder / "store")
+    flip(next(partition.glob("*252.index")), 3)
     return folder
 
 

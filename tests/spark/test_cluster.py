@@ -2,11 +2,9 @@
 """Both jobs on a real standalone cluster: a master and two workers, which lack segproof."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +14,7 @@ from tests.spark.clusters import SPARK_HOME, WAIT_SECONDS, Place, standalone, wa
 from segproof.verification import verify
 from segproof_spark.bundle import SCRIPT, write_bundle
 from segproof_spark.session import SparkNotRunError, check_spark
+from segproof_tests.real_copies import copy_of, flip
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +33,9 @@ def cluster(
 @pytest.fixture
 def data_directory(tmp_path: Path) -> Path:
     """Return a data directory with two partitions, one of which is damaged and can be held."""
-    with as_file(files("segproof_harness") / "data" / "kafka") as carried:
-        shutil.copytree(carried / "plain" / "plain-0", tmp_path / "plain-0")
-        shutil.copytree(carried / "plain" / "plain-0", tmp_path / "held-0")
-    index = next((tmp_path / "held-0").glob("*252.index"))
-    data = bytearray(index.read_bytes())
-    data[3] ^= 0xFF
-    index.write_bytes(data)
+    for name in ("plain-0", "held-0"):
+        copy_of("kafka/plain/plain-0", tmp_path / name)
+    flip(next((tmp_path / "held-0").glob("*252.index")), 3)
     return tmp_path
 
 

@@ -2,9 +2,7 @@
 """Both jobs through Spark Connect: the server has neither segproof nor numba."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +11,7 @@ from tests.spark.clusters import WAIT_SECONDS, Place, connect_server
 
 from segproof.verification import verify
 from segproof_spark.session import SparkNotRunError, check_spark
+from segproof_tests.real_copies import flip
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +28,10 @@ def server(
         yield place
 
 
-def test_verify(server: Place, tmp_path: Path) -> None:
+def test_verify(server: Place, partition: Path, tmp_path: Path) -> None:
     """The findings are those of one process, and no file is read twice."""
-    path, checkpoint = tmp_path / "data", tmp_path / "checkpoint"
-    with as_file(files("segproof_harness") / "data" / "kafka") as carried:
-        shutil.copytree(carried / "plain" / "plain-0", path / "plain-0")
-    index = next((path / "plain-0").glob("*252.index"))
-    data = bytearray(index.read_bytes())
-    data[3] ^= 0xFF
-    index.write_bytes(data)
+    path, checkpoint = partition.parent, tmp_path / "checkpoint"
+    flip(next(partition.glob("*252.index")), 3)
     run = server.run(
         *("spark", "verify", "--remote", server.address, str(path), "--format", "jsonl"),
         *("--checkpoint", str(checkpoint)),

@@ -3,7 +3,6 @@
 
 import random
 import shlex
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -302,15 +301,6 @@ def test_the_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- real files
-
-
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    """Return a copy of a real partition directory."""
-    target = tmp_path / "data" / "plain-0"
-    with as_file(files("segproof_harness") / "data" / "kafka" / "plain" / "plain-0") as carried:
-        shutil.copytree(carried, target)
-    return target
 
 
 def real(place: Path, *structures: str) -> list[Comparison]:

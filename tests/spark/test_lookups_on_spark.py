@@ -2,10 +2,8 @@
 """Bulk lookups on Spark compare what one process compares, unit by unit."""
 
 import shlex
-import shutil
 import subprocess
 import sys
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,14 +36,13 @@ def figures(summary: Summary) -> dict[str, tuple[int, ...]]:
     return {total.structure: of(total) for total in summary.totals}
 
 
-def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -> None:
+def test_same_figures_as_in_one_process(
+    spark: "SparkSession", partition: Path, tmp_path: Path
+) -> None:
     """Generated and real ones: every unit is done once, and added up; rows are kept as Parquet."""
     units = [Unit(name, 5, index, 2000) for name in STRUCTURES for index in (1, 2)]
-    place = tmp_path / "plain-0"
-    with as_file(files("segproof_harness") / "data" / "kafka" / "plain" / "plain-0") as carried:
-        shutil.copytree(carried, place)
-    (place / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
-    units += real_units([str(place)], ["offset-index", "time-index"], 10_000)
+    (partition / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
+    units += real_units([str(partition)], ["offset-index", "time-index"], 10_000)
     out = tmp_path / "rows of all"
     local = summary_of(run_unit(unit).row() for unit in units)
     found = lookups_on_spark(spark, units, out=str(out))

@@ -4,8 +4,6 @@
 import base64
 import errno
 import shutil
-from collections.abc import Iterator, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from segproof_harness.reading.store_file_rows import store_rows
 from segproof_spark.tables.options import request_of
 from segproof_spark.tables.reader import FilesTask, TableReader, places_of
 from segproof_spark.tables.schemas import TABLES
+from segproof_tests.table_rows import read_table, reader_of, rows_read
 
 KAFKA = {
     "batches": ".log",
@@ -35,29 +34,6 @@ KAFKA = {
     "time_index_entries": ".timeindex",
     "aborted_transactions": ".txnindex",
 }
-
-
-@pytest.fixture(scope="module")
-def real_files() -> Iterator[Path]:
-    """Return the folder with the real files of the package."""
-    with as_file(files("segproof_harness") / "data") as data:
-        yield data
-
-
-@pytest.fixture
-def partition(real_files: Path, tmp_path: Path) -> Path:
-    """Return a partition of several segments, to be damaged."""
-    return Path(shutil.copytree(real_files / "kafka" / "plain" / "plain-0", tmp_path / "plain-0"))
-
-
-def read(table: str, path: Path | str, **options: str) -> list[dict[str, Any]]:
-    """Return the rows of a table, read in this process."""
-    reader = TableReader(places_of([str(path)]), request_of({"table": table, **options}))
-    return _rows(reader, reader.partitions())
-
-
-def _rows(reader: TableReader, tasks: Sequence[Any]) -> list[dict[str, Any]]:
-    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 def dumped(table: str, path: Path) -> list[dict[str, Any]]:
@@ -95,7 +71,7 @@ def as_dump(table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def same_as_dump(table: str, folder: Path) -> int:
     """Compare all files of a table below a folder; return the number of rows."""
-    rows = read(table, folder)
+    rows = read_table(table, folder)
     paths = sorted(
         path for path in folder.rglob(f"*{KAFKA[table]}") if path.parent.name != "logdir"
     )
@@ -112,7 +88,7 @@ def test_rows_are_those_of_dump(real_files: Path, table: str) -> None:
 
 def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
     """Of every real index file of RocketMQ's that the package carries."""
-    rows = read("rocketmq_entries", real_files / "rocketmq")
+    rows = read_table("rocketmq_entries", real_files / "rocketmq")
     paths = sorted((real_files / "rocketmq").glob("*/store/index/*"))
     expected = []
     for path in paths:
@@ -144,9 +120,9 @@ def test_every_format_and_codec(tmp_path: Path, table: str) -> None:
     (tmp_path / f"{0:020d}.log").write_bytes(b"".join(parts))
     assert same_as_dump(table, tmp_path) > len(parts)
     if table == "records":
-        sequences = [row["sequence"] for row in read(table, tmp_path) if row["sequence"] >= 0]
+        sequences = [row["sequence"] for row in read_table(table, tmp_path) if row["sequence"] >= 0]
         assert {2147483646, 2147483647, 1} == set(sequences)
-        assert [True] == [row["is_control"] for row in read(table, tmp_path)][:1]
+        assert [True] == [row["is_control"] for row in read_table(table, tmp_path)][:1]
 
 
 def _batch(offset: int, codec: str, magic: int, kind: str) -> bytes:
@@ -177,7 +153,7 @@ def test_rows_up_to_the_damage(partition: Path, table: str, damage: str) -> None
     """A damaged rest ends the rows of its file there, those of the others go on, as in `dump`."""
     log = min(partition.glob("*252.log"))
     data = bytearray(log.read_bytes())
-    positions = [row["position"] for row in read("batches", log)]
+    positions = [row["position"] for row in read_table("batches", log)]
     at = positions[len(positions) // 2]
     if damage == "size":
         data[at + 8 : at + 12] = bytes(4)
@@ -199,7 +175,7 @@ def test_rows_up_to_the_damage(partition: Path, table: str, damage: str) -> None
     assert same_as_dump(table, partition) > 0
     if table == "records" or damage not in ("header", "length", "tiny"):
         with pytest.raises(SegproofError, match=r"252\.log.*on_damage=stop"):
-            read(table, partition, on_damage="fail")
+            read_table(table, partition, on_damage="fail")
 
 
 @pytest.mark.parametrize("table", ["index_entries", "time_index_entries", "aborted_transactions"])
@@ -217,18 +193,18 @@ def test_rows_of_damaged_indexes(real_files: Path, tmp_path: Path, table: str) -
 def test_old_messages_are_counted(real_files: Path) -> None:
     """The first offset and the count of a compressed message are in its records only."""
     folder = real_files / "kafka" / "v1-gzip"
-    rows = read("batches", folder, columns="base_offset,record_count,magic,compression")
+    rows = read_table("batches", folder, columns="base_offset,record_count,magic,compression")
     assert ["base_offset", "record_count", "magic", "compression"] == list(rows[0])
     assert any(row["record_count"] > 1 and row["magic"] == 1 for row in rows)
-    few = read("batches", folder, columns="last_offset,magic")
+    few = read_table("batches", folder, columns="last_offset,magic")
     assert len(rows) == len(few)
 
 
 def test_segments_say_what_batches_say(real_files: Path) -> None:
     """Counts, offsets and lengths of the table `segments` are sums over the other tables."""
     folder = real_files / "kafka"
-    segments = {row["path"]: row for row in read("segments", folder)}
-    batches = read("batches", folder)
+    segments = {row["path"]: row for row in read_table("segments", folder)}
+    batches = read_table("batches", folder)
     for path, segment in segments.items():
         own = [row for row in batches if row["path"] == path]
         assert len(own) == segment["batch_count"]
@@ -254,46 +230,46 @@ def test_segments_tell_the_damage(partition: Path) -> None:
         file.write(b"123")
     with index.open("ab") as file:
         file.write(b"4")
-    (row,) = (row for row in read("segments", partition) if row["segment_base_offset"] == 252)
+    (row,) = (row for row in read_table("segments", partition) if row["segment_base_offset"] == 252)
     assert "252.log: byte" in row["damage"]
     assert "3 bytes behind the last whole batch" in row["damage"]
     assert "252.index: 1 bytes behind the last whole entry" in row["damage"]
-    lengths = read("segments", partition, columns="segment_base_offset,log_bytes")
+    lengths = read_table("segments", partition, columns="segment_base_offset,log_bytes")
     assert log.stat().st_size in [row["log_bytes"] for row in lengths]
 
 
 @pytest.mark.parametrize("size", [5, 100, 5000])
 def test_preallocated_zeros_are_no_damage(partition: Path, size: int) -> None:
     """The last log may end in them, as `verify` says too."""
-    whole = {table: read(table, partition) for table in ("batches", "records")}
+    whole = {table: read_table(table, partition) for table in ("batches", "records")}
     with max(partition.glob("*.log")).open("ab") as file:
         file.write(bytes(size))
     assert [] == [one for one in verify(partition) if one.is_defect]
     for table, rows in whole.items():
-        assert rows == read(table, partition, on_damage="fail")
-    assert {None} == {row["damage"] for row in read("segments", partition, on_damage="fail")}
+        assert rows == read_table(table, partition, on_damage="fail")
+    assert {None} == {row["damage"] for row in read_table("segments", partition, on_damage="fail")}
 
 
 def test_an_unreadable_file_leaves_the_others(partition: Path) -> None:
     """A log that is a folder has no rows; the job goes on, or fails if it is to."""
-    whole = read("batches", partition)
+    whole = read_table("batches", partition)
     log = min(partition.glob("*252.log"))
     log.unlink()
     log.mkdir()
-    rows = read("batches", partition)
+    rows = read_table("batches", partition)
     assert [row for row in whole if row["path"] != str(log)] == rows
     with pytest.raises(SegproofError, match=r"252\.log: not a regular file.*on_damage"):
-        read("batches", partition, on_damage="fail")
-    (row,) = (row for row in read("segments", partition) if row["path"] == str(log))
+        read_table("batches", partition, on_damage="fail")
+    (row,) = (row for row in read_table("segments", partition) if row["path"] == str(log))
     assert "not a regular file" in row["damage"]
 
 
 def test_a_file_that_vanishes_leaves_the_others(partition: Path) -> None:
     """A log is removed between planning and reading: it has no rows, and `segments` says why."""
-    whole = read("batches", partition)
+    whole = read_table("batches", partition)
     log = min(partition.glob("*252.log"))
     readers = [
-        TableReader(places_of([str(partition)]), request_of({"table": table, **options}))
+        reader_of(table, partition, **options)
         for table, options in (
             ("batches", {}),
             ("segments", {}),
@@ -302,11 +278,11 @@ def test_a_file_that_vanishes_leaves_the_others(partition: Path) -> None:
     ]
     planned = [(reader, reader.partitions()) for reader in readers]
     log.unlink()
-    assert [row for row in whole if row["path"] != str(log)] == _rows(*planned[0])
-    (row,) = (row for row in _rows(*planned[1]) if row["path"] == str(log))
+    assert [row for row in whole if row["path"] != str(log)] == rows_read(*planned[0])
+    (row,) = (row for row in rows_read(*planned[1]) if row["path"] == str(log))
     assert f"{log}: No such file or directory" in row["damage"]
     with pytest.raises(SegproofError, match=r"252\.log"):
-        _rows(*planned[2])
+        rows_read(*planned[2])
 
 
 def test_a_closed_directory_leaves_the_others(
@@ -323,14 +299,14 @@ def test_a_closed_directory_leaves_the_others(
         return list_directory(files, path)
 
     monkeypatch.setattr(RealFiles, "list_directory", refuse)
-    assert len(read("batches", partition)) == len(read("batches", partition.parent))
-    first = read("segments", partition.parent)[0]
+    assert len(read_table("batches", partition)) == len(read_table("batches", partition.parent))
+    first = read_table("segments", partition.parent)[0]
     assert (str(closed), "it cannot be listed: permission denied") == (
         first["path"],
         first["damage"],
     )
     with pytest.raises(SegproofError, match="closed-0: it cannot be listed"):
-        read("batches", partition.parent, on_damage="fail")
+        read_table("batches", partition.parent, on_damage="fail")
 
 
 def test_only_what_a_broker_reads_is_found_in_folders(partition: Path) -> None:
@@ -341,44 +317,43 @@ def test_only_what_a_broker_reads_is_found_in_folders(partition: Path) -> None:
         shutil.copy(log, other)
     gone = partition.parent / f"gone-0.{'0' * 32}-delete"
     shutil.copytree(partition, gone)
-    found = {row["path"] for row in read("batches", partition.parent)}
+    found = {row["path"] for row in read_table("batches", partition.parent)}
     assert {str(path) for path in partition.glob(f"{'[0-9]' * 20}.log")} == found
     for other in others:
-        rows = read("batches", other)
+        rows = read_table("batches", other)
         assert [252] == sorted({row["segment_base_offset"] for row in rows})
-        assert len(read("batches", log)) == len(rows)
+        assert len(read_table("batches", log)) == len(rows)
 
 
 def test_each_file_is_read_once(partition: Path) -> None:
     """Paths may overlap; tasks are cut by bytes and lose nothing."""
-    whole = read("batches", partition)
+    whole = read_table("batches", partition)
     request = request_of({"table": "batches", "task_bytes": "1"})
     reader = TableReader(places_of([str(partition), str(min(partition.glob("*.log")))]), request)
     tasks = reader.partitions()
     assert len(list(partition.glob("*.log"))) == len(tasks)
-    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
-    assert whole == rows
-    assert [] == [row for batch in reader.read(FilesTask()) for row in batch.to_pylist()]
+    assert whole == rows_read(reader, tasks)
+    assert [] == rows_read(reader, [FilesTask()])
 
 
 def test_paths_may_be_globs_and_urls(partition: Path) -> None:
     """What is read by a URL or a glob is what is read by the path."""
-    whole = [row["offset"] for row in read("records", partition)]
-    assert whole == [row["offset"] for row in read("records", partition.parent / "plain-*")]
-    assert whole == [row["offset"] for row in read("records", partition.as_uri())]
+    whole = [row["offset"] for row in read_table("records", partition)]
+    assert whole == [row["offset"] for row in read_table("records", partition.parent / "plain-*")]
+    assert whole == [row["offset"] for row in read_table("records", partition.as_uri())]
     with pytest.raises(FileNotFoundError):
-        read("records", partition.parent / "none-*")
+        read_table("records", partition.parent / "none-*")
     with pytest.raises(FileNotFoundError):
-        read("records", partition.parent / "none")
+        read_table("records", partition.parent / "none")
 
 
 def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of many batches share one batch of Arrow's, and it is bounded by rows."""
-    whole = read("records", partition)
+    whole = read_table("records", partition)
     monkeypatch.setattr("segproof_spark.tables.records.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("segproof_spark.tables.records.SPAN_BYTES", 1000)
     monkeypatch.setattr("segproof_spark.tables.columns.MERGED_ROWS", 7)
-    reader = TableReader(places_of([str(partition)]), request_of({"table": "records"}))
+    reader = reader_of("records", partition)
     batches = [batch for task in reader.partitions() for batch in reader.read(task)]
     assert whole == [row for batch in batches for row in batch.to_pylist()]
     assert max(batch.num_rows for batch in batches) < 30
@@ -387,10 +362,10 @@ def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.Monke
 def test_a_large_batch_is_not_read(partition: Path) -> None:
     """Above the limit the rows of the file end; the option raises it."""
     log = min(partition.glob("*252.log"))
-    assert [] == read("records", log, limit_bytes="30")
+    assert [] == read_table("records", log, limit_bytes="30")
     with pytest.raises(SegproofError, match=r"not read into memory.*limit_bytes"):
-        read("records", log, limit_bytes="30", on_damage="fail")
-    assert read("records", log)
+        read_table("records", log, limit_bytes="30", on_damage="fail")
+    assert read_table("records", log)
 
 
 def test_every_column_of_dump_is_there() -> None:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pushed filters leave out what cannot pass and no more; options are refused by name. No Spark."""
 
-import shutil
-from collections.abc import Callable, Iterator
-from importlib.resources import as_file, files
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from segproof_spark.tables import logs
 from segproof_spark.tables.options import Filters, Range, request_of
 from segproof_spark.tables.reader import FilesTask, PushingTableReader, places_of
 from segproof_spark.tables.schemas import OPTIONS, TABLES
+from segproof_tests.table_rows import rows_read
 
 Rows = list[dict[str, Any]]
 Passes = Callable[[dict[str, Any]], bool]
@@ -27,10 +26,9 @@ def filter_of(kind: str, column: str, value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def kafka() -> Iterator[Path]:
+def kafka(real_files: Path) -> Path:
     """Return the folder with the real files of Kafka's."""
-    with as_file(files("segproof_harness") / "data" / "kafka") as data:
-        yield data
+    return real_files / "kafka"
 
 
 def reader_of(table: str, path: Path, *pushed: Any, **options: str) -> PushingTableReader:
@@ -38,12 +36,6 @@ def reader_of(table: str, path: Path, *pushed: Any, **options: str) -> PushingTa
     reader = PushingTableReader(places_of([str(path)]), request_of({"table": table, **options}))
     assert list(pushed) == list(reader.pushFilters(list(pushed)))
     return reader
-
-
-def read(reader: PushingTableReader) -> Rows:
-    """Return all rows of a reader."""
-    tasks = reader.partitions()
-    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 def files_in(reader: PushingTableReader) -> list[str]:
@@ -79,8 +71,8 @@ def test_what_passes_is_read(
 ) -> None:
     """The rows that pass are those of a reader without filters, and fewer are read."""
     folder = kafka / "plain"
-    whole = read(reader_of(table, folder))
-    rows = read(reader_of(table, folder, filter_of(kind, column, value)))
+    whole = rows_read(reader_of(table, folder))
+    rows = rows_read(reader_of(table, folder, filter_of(kind, column, value)))
     expected = [row for row in whole if passes(row)]
     assert expected
     assert expected == [row for row in rows if passes(row)]
@@ -111,41 +103,41 @@ def test_what_passes_is_read(
 def test_where_chooses_rows(kafka: Path, table: str, where: str, passes: Passes) -> None:
     """The rows are exactly those that pass, whatever columns are asked for."""
     folder = kafka / "plain"
-    expected = [row for row in read(reader_of(table, folder)) if passes(row)]
-    assert expected == read(reader_of(table, folder, where=where))
-    few = read(reader_of(table, folder, where=where, columns="path"))
+    expected = [row for row in rows_read(reader_of(table, folder)) if passes(row)]
+    assert expected == rows_read(reader_of(table, folder, where=where))
+    few = rows_read(reader_of(table, folder, where=where, columns="path"))
     assert [{"path": row["path"]} for row in expected] == few
 
 
 def test_timestamps_leave_out_batches(kafka: Path) -> None:
     """A batch whose header is younger or older is not decoded; a wrong checksum is not believed."""
     folder = kafka / "plain"
-    whole = read(reader_of("records", folder))
+    whole = rows_read(reader_of("records", folder))
     middle = sorted(row["timestamp"] for row in whole)[len(whole) // 2]
-    rows = read(reader_of("records", folder, filter_of("GreaterThan", "timestamp", middle)))
+    rows = rows_read(reader_of("records", folder, filter_of("GreaterThan", "timestamp", middle)))
     expected = [row for row in whole if row["timestamp"] > middle]
     assert expected == [row for row in rows if row["timestamp"] > middle]
     assert len(expected) <= len(rows) < len(whole)
 
 
-def test_a_header_that_lies_is_not_believed(kafka: Path, tmp_path: Path) -> None:
+def test_a_header_that_lies_is_not_believed(partition: Path) -> None:
     """A flipped bit makes a batch look old: its checksum is wrong, so its records are read."""
-    partition = Path(shutil.copytree(kafka / "plain" / "plain-0", tmp_path / "plain-0"))
     log = max(partition.glob("*.log"))
     data = bytearray(log.read_bytes())
     data[35:43] = bytes(8)
     log.write_bytes(data)
-    whole = read(reader_of("records", log))
+    whole = rows_read(reader_of("records", log))
     newest = max(row["timestamp"] for row in whole[:1])
-    rows = read(reader_of("records", log, filter_of("GreaterThanOrEqual", "timestamp", newest)))
+    rows = rows_read(
+        reader_of("records", log, filter_of("GreaterThanOrEqual", "timestamp", newest))
+    )
     assert whole[0] in rows
 
 
 def test_the_index_is_used_where_it_is_right(
-    kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading begins at a batch that an entry names; a wrong entry is not followed."""
-    partition = Path(shutil.copytree(kafka / "plain" / "plain-0", tmp_path / "plain-0"))
     least = 300
     pushed = filter_of("GreaterThanOrEqual", "offset", least)
     starts: list[int] = []
@@ -156,18 +148,18 @@ def test_the_index_is_used_where_it_is_right(
         return starts[-1]
 
     monkeypatch.setattr("segproof_spark.tables.records.start_position", noted)
-    whole = [row for row in read(reader_of("records", partition)) if row["offset"] >= least]
+    whole = [row for row in rows_read(reader_of("records", partition)) if row["offset"] >= least]
     starts.clear()
-    rows = read(reader_of("records", partition, pushed))
+    rows = rows_read(reader_of("records", partition, pushed))
     assert whole == [row for row in rows if row["offset"] >= least]
     assert starts[0] > 0
-    read(reader_of("records", partition, pushed, on_damage="fail"))
+    rows_read(reader_of("records", partition, pushed, on_damage="fail"))
     index = min(partition.glob("*252.index"))
     good = index.read_bytes()
     for changed in (_moved(good, 7), _moved(good, 1 << 20), _unordered(good), b"\1\2\3", b""):
         index.write_bytes(changed)
         starts.clear()
-        rows = read(reader_of("records", partition, pushed))
+        rows = rows_read(reader_of("records", partition, pushed))
         assert whole == [row for row in rows if row["offset"] >= least]
         assert 0 == starts[0]
 
@@ -185,22 +177,21 @@ def _unordered(index: bytes) -> bytes:
     return index[8:16] + index
 
 
-def test_the_time_index_is_believed_only_if_asked(kafka: Path, tmp_path: Path) -> None:
+def test_the_time_index_is_believed_only_if_asked(partition: Path) -> None:
     """A closed segment is left out by the last entry of its time index, if the option says so."""
-    partition = Path(shutil.copytree(kafka / "plain" / "plain-0", tmp_path / "plain-0"))
-    whole = read(reader_of("batches", partition))
+    whole = rows_read(reader_of("batches", partition))
     newest = max(row["max_timestamp"] for row in whole)
     pushed = filter_of("GreaterThanOrEqual", "max_timestamp", newest)
-    careful = read(reader_of("batches", partition, pushed))
+    careful = rows_read(reader_of("batches", partition, pushed))
     assert whole == careful
-    trusting = read(reader_of("batches", partition, pushed, trust_time_index="true"))
+    trusting = rows_read(reader_of("batches", partition, pushed, trust_time_index="true"))
     assert [row for row in whole if row["max_timestamp"] >= newest] == [
         row for row in trusting if row["max_timestamp"] >= newest
     ]
     assert len(trusting) < len(whole)
     for index in partition.glob("*.timeindex"):
         index.unlink()
-    assert whole == read(reader_of("batches", partition, pushed, trust_time_index="true"))
+    assert whole == rows_read(reader_of("batches", partition, pushed, trust_time_index="true"))
 
 
 def test_files_are_left_out_by_their_names(kafka: Path) -> None:

@@ -2,11 +2,8 @@
 """The tables through Spark: schemas, pushed filters, chosen columns, errors, and the examples."""
 
 import importlib.util
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -16,22 +13,15 @@ import pytest
 
 from segproof.rocketmq.geometry import find_geometry
 from segproof_spark.data_source import register
-from segproof_spark.tables.options import request_of
-from segproof_spark.tables.reader import TableReader, places_of
 from segproof_spark.tables.schemas import TABLES
+from segproof_tests.real_copies import copy_of, flip
+from segproof_tests.table_rows import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "spark_checks" / "examples"
 READ = [name for name in TABLES if name != "findings"]
-
-
-@pytest.fixture(scope="module")
-def real_files() -> Iterator[Path]:
-    """Return the folder with the real files of the package."""
-    with as_file(files("segproof_harness") / "data") as data:
-        yield data
 
 
 @pytest.fixture
@@ -45,13 +35,6 @@ def load(session: "SparkSession", table: str, path: Path, **options: str) -> "Da
     """Return a table as a user gets it."""
     reader = session.read.format("segproof").option("table", table).options(**options)
     return reader.load(str(path))
-
-
-def rows_of(table: str, path: Path, **options: str) -> list[dict[str, Any]]:
-    """Return the rows of a table, read without Spark."""
-    reader = TableReader(places_of([str(path)]), request_of({"table": table, **options}))
-    tasks = reader.partitions()
-    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("table", READ)
@@ -70,7 +53,7 @@ def test_spark_has_the_rows_of_the_reader(
                 row[name] = bytes(row[name])
         for header in row.get("headers", ()):
             header["value"] = None if header["value"] is None else bytes(header["value"])
-    assert sorted(rows_of(table, folder), key=repr) == sorted(found, key=repr)
+    assert sorted(read_table(table, folder), key=repr) == sorted(found, key=repr)
 
 
 def partitions_of(frame: "DataFrame") -> int:
@@ -130,7 +113,7 @@ def test_columns_are_chosen(registered: "SparkSession", real_files: Path) -> Non
     reader = registered.read.format("segproof").option("table", "records")
     both = [str(folder), str(real_files / "kafka" / "txn-*")]
     by_schema = reader.schema("offset bigint").load(both)
-    expected = len(rows_of("records", folder)) + len(rows_of("records", Path(both[1])))
+    expected = len(read_table("records", folder)) + len(read_table("records", Path(both[1])))
     assert expected == by_schema.count()
     registered.sql(
         "create or replace temporary view sizes using segproof "
@@ -194,25 +177,21 @@ def run(session: "SparkSession", name: str, *paths: Path, function: str = "") ->
 
 
 @pytest.fixture
-def broken(real_files: Path, tmp_path: Path) -> Path:
+def broken(tmp_path: Path) -> Path:
     """Return a partition with a batch written twice, and an index entry that leads nowhere."""
-    partition = tmp_path / "txn-a-0"
-    shutil.copytree(real_files / "kafka" / "txn-a" / "txn-a-0", partition)
+    partition = copy_of("kafka/txn-a/txn-a-0", tmp_path / "txn-a-0")
     log = partition / f"{0:020d}.log"
-    first = next(row for row in rows_of("batches", log) if row["producer_id"] >= 0)
+    first = next(row for row in read_table("batches", log) if row["producer_id"] >= 0)
     data = log.read_bytes()
     log.write_bytes(data + data[first["position"] : first["position"] + first["size"]])
-    index = log.with_suffix(".index")
-    entries = bytearray(index.read_bytes())
-    entries[7] ^= 1
-    index.write_bytes(entries)
+    flip(log.with_suffix(".index"), 7, bits=1)
     return partition
 
 
 def test_largest_gaps(registered: "SparkSession", real_files: Path) -> None:
     """Of the compacted log: the same gaps as a loop over the batches finds."""
     folder = real_files / "kafka" / "compacted"
-    rows = rows_of("batches", folder)
+    rows = read_table("batches", folder)
     pairs = pairwise(rows)
     gaps = [b["base_offset"] - a["last_offset"] - 1 for a, b in pairs]
     expected = sorted((gap for gap in gaps if gap > 0), reverse=True)
@@ -225,7 +204,9 @@ def test_timestamps_going_back(registered: "SparkSession", real_files: Path, bro
     for folder in (real_files / "kafka" / "plain", broken):
         expected = []
         newest = -1
-        rows = sorted(rows_of("batches", folder), key=lambda r: (r["base_offset"], r["position"]))
+        rows = sorted(
+            read_table("batches", folder), key=lambda r: (r["base_offset"], r["position"])
+        )
         for row in rows:
             if row["is_control"]:
                 continue
@@ -239,7 +220,7 @@ def test_timestamps_going_back(registered: "SparkSession", real_files: Path, bro
 def test_batch_size_histogram(registered: "SparkSession", real_files: Path) -> None:
     """All batches are in it, each in the power of two at or below its size."""
     folder = real_files / "kafka"
-    rows = rows_of("batches", folder)
+    rows = read_table("batches", folder)
     found = run(registered, "batch_size_histogram", folder)
     assert len(rows) == sum(row["batches"] for row in found)
     assert sum(row["size"] for row in rows) == sum(row["bytes"] for row in found)
@@ -271,7 +252,7 @@ def test_dead_entries(registered: "SparkSession", real_files: Path, broken: Path
     function = "unreachable_entries"
     store = real_files / "rocketmq" / "collisions-4.9.8"
     assert [] == run(registered, "dead_entries", store, function=function)
-    linked = next(row for row in rows_of("rocketmq_entries", store) if row["prev_index"])
+    linked = next(row for row in read_table("rocketmq_entries", store) if row["prev_index"])
     index = broken.parent / Path(linked["path"]).name
     data = bytearray(Path(linked["path"]).read_bytes())
     geometry = find_geometry(linked["path"]).geometry

@@ -7,9 +7,8 @@ import json
 import os
 import shlex
 import shutil
-from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
@@ -21,6 +20,7 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.cli import build_app
 from segproof_harness.cli.verify import command as in_processes
+from segproof_harness.files.shipped_directories import stores
 from segproof_spark.cli import app
 from segproof_spark.cli.verify import command as on_spark
 from segproof_spark.data_source import SegproofDataSource
@@ -28,6 +28,7 @@ from segproof_spark.result_rows import FINDING_FIELDS, finding_row
 from segproof_spark.tables import findings
 from segproof_spark.tables.findings import FindingsReader, Task
 from segproof_spark.verify.plan import SEGMENT_BYTES, WholeUnit, units_of
+from segproof_tests.real_copies import copy_partitions, flip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,26 +37,24 @@ if TYPE_CHECKING:
 @pytest.fixture
 def data_directory(tmp_path: Path) -> Path:
     """Return a data directory with several real partitions, one of them damaged."""
-    with as_file(files("segproof_harness") / "data" / "kafka") as carried:
-        for scenario in sorted(carried.iterdir()):
-            for partition in scenario.iterdir():
-                if partition.is_dir() and partition.name != "logdir":
-                    shutil.copytree(partition, tmp_path / f"{scenario.name}-{partition.name}")
-    index = next((tmp_path / "plain-plain-0").glob("*252.index"))
-    data = bytearray(index.read_bytes())
-    data[3] ^= 0xFF
-    index.write_bytes(data)
+    copy_partitions(tmp_path)
+    flip(next((tmp_path / "plain-plain-0").glob("*252.index")), 3)
     return tmp_path
+
+
+def found_by_both(spark: "SparkSession", path: Path, **asked: Any) -> list[dict[str, Any]]:
+    """Return the findings of one process, which Spark must find too."""
+    from segproof_spark.verification import verify_on_spark
+
+    local = [finding.to_json() for finding in verify(path, **asked)]
+    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [path], **asked), key=repr)
+    return local
 
 
 def test_same_findings_as_in_one_process(spark: "SparkSession", data_directory: Path) -> None:
     """The rows of the table `findings` are the findings of the verifier."""
-    from segproof_spark.verification import verify_on_spark
-
-    local = [finding.to_json() for finding in verify(data_directory)]
-    found = list(verify_on_spark(spark, [data_directory]))
-    assert any(finding["severity"] == "error" for finding in local)
-    assert sorted(local, key=repr) == sorted(found, key=repr)
+    found = found_by_both(spark, data_directory)
+    assert any(finding["severity"] == "error" for finding in found)
 
 
 def test_large_partitions_and_logs_are_cut(
@@ -136,29 +135,17 @@ def test_same_findings_for_every_kind_of_path(
     spark: "SparkSession", broker_directory: Path, place: str, laws: set[str]
 ) -> None:
     """What was not below a partition directory was looked over, or checked as if it stood alone."""
-    from segproof_spark.verification import verify_on_spark
-
-    path = broker_directory / place
-    local = [finding.to_json() for finding in verify(path)]
-    assert laws <= {finding["law"] for finding in local}
-    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [path]), key=repr)
+    assert laws <= {finding["law"] for finding in found_by_both(spark, broker_directory / place)}
 
 
 def test_same_findings_in_stores_of_rocketmq(spark: "SparkSession", tmp_path: Path) -> None:
     """Stores lie below one folder, an index file of one of them is damaged."""
-    from segproof_spark.verification import verify_on_spark
-
-    with as_file(files("segproof_harness") / "data" / "rocketmq") as carried:
-        for store in sorted(carried.glob("*/store")):
-            shutil.copytree(store, tmp_path / store.parent.name, copy_function=shutil.copyfile)
-    index = min((tmp_path / "rolled-4.9.8" / "index").iterdir())
-    data = bytearray(index.read_bytes())
-    data[43] ^= 0x3F
-    index.write_bytes(data)
-    local = [finding.to_json() for finding in verify(tmp_path)]
-    assert any(str(finding["law"]).startswith("RMQDISK-") for finding in local)
-    assert any(finding["severity"] == "error" for finding in local)
-    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [tmp_path]), key=repr)
+    for store in stores():
+        shutil.copytree(store, tmp_path / store.parent.name, copy_function=shutil.copyfile)
+    flip(min((tmp_path / "rolled-4.9.8" / "index").iterdir()), 43, bits=0x3F)
+    found = found_by_both(spark, tmp_path)
+    assert any(str(finding["law"]).startswith("RMQDISK-") for finding in found)
+    assert any(finding["severity"] == "error" for finding in found)
 
 
 def test_a_closed_directory_is_a_finding(
@@ -187,13 +174,9 @@ def test_a_closed_directory_is_a_finding(
 
 def test_numbers_reach_the_verifier(spark: "SparkSession", data_directory: Path) -> None:
     """A batch above the limit, and an index above the size of the next broker, are warnings."""
-    from segproof_spark.verification import verify_on_spark
-
     path = next(data_directory.glob("v1-gzip-*"))
-    local = [each.to_json() for each in verify(path, deep=True, limit=1, segment_index_bytes=8)]
-    found = list(verify_on_spark(spark, [path], deep=True, limit=1, segment_index_bytes=8))
+    found = found_by_both(spark, path, deep=True, limit=1, segment_index_bytes=8)
     assert {"DISK-18", "LOAD-19"} <= {finding["law"] for finding in found}
-    assert sorted(local, key=repr) == sorted(found, key=repr)
 
 
 def test_the_verb_has_the_options_of_verify() -> None:

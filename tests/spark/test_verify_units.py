@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from segproof_spark.verify.plan import (
 )
 from segproof_spark.verify.rows import LOG_END, Row, batches_of_rows, rows_of_batches
 from segproof_spark.verify.tasks import Verifying, with_command
+from segproof_tests.real_copies import copy_of, copy_partitions, flip
 
 OLD_NS = 10**18
 SMALL = 16_000
@@ -43,14 +43,8 @@ def age(directory: Path) -> None:
 @pytest.fixture
 def data_directory(tmp_path: Path) -> Path:
     """Return a folder with a data directory of real partitions, some damaged, and two stores."""
-    data = tmp_path / "data"
-    with as_file(files("segproof_harness") / "data") as carried:
-        for scenario in sorted((carried / "kafka").iterdir()):
-            for partition in scenario.iterdir():
-                if partition.is_dir() and partition.name != "logdir":
-                    shutil.copytree(partition, data / f"{scenario.name}-{partition.name}")
-        for store in sorted((carried / "rocketmq").glob("rolled*/store")):
-            shutil.copytree(store, tmp_path / store.parent.name, copy_function=shutil.copyfile)
+    data = copy_partitions(tmp_path / "data")
+    copy_of("rocketmq/rolled-4.9.8/store", tmp_path / "rolled-4.9.8", shutil.copyfile)
     damage(data / "plain-plain-0", "*252.index", 3, 19, 31)
     damage(data / "plain-plain-0", "*252.log", 9000)
     damage(data / "txn-a-txn-a-0", "*1014.log", 53)
@@ -61,11 +55,13 @@ def data_directory(tmp_path: Path) -> Path:
 
 def damage(directory: Path, name: str, *places: int) -> None:
     """Change some bytes of a file."""
-    for path in directory.glob(name):
-        data = bytearray(path.read_bytes())
-        for place in places:
-            data[place] ^= 0x15
-        path.write_bytes(data)
+    flip(next(directory.glob(name)), *places, bits=0x15)
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a checkpoint, beside the data."""
+    return tmp_path_factory.mktemp("checkpoint")
 
 
 def staged(
@@ -219,11 +215,11 @@ def test_one_file_that_cannot_be_read(data_directory: Path) -> None:
 
 @pytest.mark.parametrize("task_bytes", [None, SMALL])
 def test_what_did_not_change_is_not_read_again(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory, task_bytes: int | None
+    data_directory: Path, folder: Path, task_bytes: int | None
 ) -> None:
     """The second run reads nothing, and finds the same; the third reads what changed."""
     wanted = Wanted()
-    kept = open_checkpoint(str(tmp_path_factory.mktemp("checkpoint")), wanted)
+    kept = open_checkpoint(str(folder), wanted)
     path = str(data_directory)
     first, told = staged(make_plan([path], wanted, 2, task_bytes), wanted, kept)
     assert whole(data_directory) == told_of(first)
@@ -244,11 +240,9 @@ def test_what_did_not_change_is_not_read_again(
     assert 0 == told["units_recalled"]
 
 
-def test_a_damaged_checkpoint_counts_as_none(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_damaged_checkpoint_counts_as_none(data_directory: Path, folder: Path) -> None:
     """Files that were cut, changed, emptied, or belong to another unit."""
-    wanted, folder = Wanted(), tmp_path_factory.mktemp("checkpoint")
+    wanted = Wanted()
     kept = open_checkpoint(str(folder), wanted)
     plan = make_plan([str(data_directory)], wanted, 2, SMALL)
     expected = told_of(staged(plan, wanted, kept)[0])
@@ -263,11 +257,9 @@ def test_a_damaged_checkpoint_counts_as_none(
     assert 0 == told["units_recalled"]
 
 
-def test_trouble_is_not_kept(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_trouble_is_not_kept(data_directory: Path, folder: Path) -> None:
     """A unit whose file could not be read, or was changed a moment ago, is read again."""
-    wanted, folder = Wanted(), tmp_path_factory.mktemp("checkpoint")
+    wanted = Wanted()
     kept = open_checkpoint(str(folder), wanted)
     partition = data_directory / "data" / "plain-plain-0"
     for each in partition.iterdir():
@@ -278,11 +270,8 @@ def test_trouble_is_not_kept(
         assert [] == list(folder.iterdir())
 
 
-def test_a_checkpoint_that_cannot_be_written_is_counted(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_counted(data_directory: Path, folder: Path) -> None:
     """What is found does not depend on it; nothing is left of what could not be put in place."""
-    folder = tmp_path_factory.mktemp("checkpoint")
     kept = open_checkpoint(str(folder / "gone"), Wanted())
     plan = make_plan([str(data_directory)], Wanted(), 2, SMALL)
     expected, told = staged(plan, Wanted(), kept)
@@ -302,11 +291,9 @@ def test_a_checkpoint_that_cannot_be_written_is_counted(
     assert (0, True) == (again["units_recalled"], again["units_unkept"] > 10)
 
 
-def test_a_folder_that_came_is_a_change(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_folder_that_came_is_a_change(data_directory: Path, folder: Path) -> None:
     """An empty folder in a store changes what is checked, and so do files beside an index file."""
-    kept = open_checkpoint(str(tmp_path_factory.mktemp("checkpoint")), Wanted())
+    kept = open_checkpoint(str(folder), Wanted())
     store = data_directory / "rolled-4.9.8"
     index = min((store / "index").iterdir())
     for path, new in ((store, store / "consumequeue" / "new"), (index, None)):
@@ -324,25 +311,23 @@ def test_a_folder_that_came_is_a_change(
 
 
 def test_another_verifier_takes_nothing_over(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    data_directory: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Findings of other sources of the same release do not count."""
-    folder = str(tmp_path_factory.mktemp("checkpoint"))
     plan = make_plan([str(data_directory)], Wanted(), 2)
-    staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    staged(plan, Wanted(), open_checkpoint(str(folder), Wanted()))
     monkeypatch.setattr(checkpoint, "digest_of_sources", lambda packages: "other")
-    _, told = staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    _, told = staged(plan, Wanted(), open_checkpoint(str(folder), Wanted()))
     assert 0 == told["units_recalled"]
     monkeypatch.undo()
-    _, told = staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    _, told = staged(plan, Wanted(), open_checkpoint(str(folder), Wanted()))
     assert told["units_recalled"] > 0
 
 
 def test_files_without_a_modification_time_are_read_again(
-    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+    data_directory: Path, folder: Path
 ) -> None:
     """A store that does not tell when a file was changed does not tell that it was not."""
-    folder = tmp_path_factory.mktemp("checkpoint")
     kept = open_checkpoint(str(folder), Wanted())
     partition = data_directory / "data" / "plain-plain-0"
     for each in partition.iterdir():
