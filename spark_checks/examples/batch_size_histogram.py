@@ -18,11 +18,8 @@ def batch_size_histogram(spark: SparkSession, paths: list[str]) -> DataFrame:
 
     Also their bytes and records.
     """
-    batches = (
-        spark.read.format("segproof")
-        .option("table", "batches")
-        .option("columns", "compression,size,record_count")
-        .load(paths)
+    batches = spark.read.load(
+        paths, "segproof", table="batches", columns="compression,size,record_count"
     )
     return (
         batches.withColumn("at_least_bytes", f.expr("shiftleft(1L, length(bin(size)) - 1)"))

@@ -16,12 +16,9 @@ from segproof_spark.session import start_session
 
 def entries_without_a_batch(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the entries of offset indexes at whose position no batch begins."""
-    entries = spark.read.format("segproof").option("table", "index_entries").load(paths)
-    batches = (
-        spark.read.format("segproof")
-        .option("table", "batches")
-        .option("columns", "directory,segment_base_offset,position")
-        .load(paths)
+    entries = spark.read.load(paths, "segproof", table="index_entries")
+    batches = spark.read.load(
+        paths, "segproof", table="batches", columns="directory,segment_base_offset,position"
     )
     place = ["directory", "segment_base_offset", "position"]
     return entries.join(batches, place, "left_anti").orderBy("path", "entry")
@@ -32,7 +29,7 @@ def unreachable_entries(spark: SparkSession, paths: list[str]) -> DataFrame:
 
     A slot leads to its last entry, and every entry to the one before it.
     """
-    entries = spark.read.format("segproof").option("table", "rocketmq_entries").load(paths)
+    entries = spark.read.load(paths, "segproof", table="rocketmq_entries")
     heads = entries.groupBy("path", "slot").agg(f.max("index").alias("index"))
     linked = entries.select("path", "slot", f.col("prev_index").alias("index"))
     reached = heads.unionByName(linked)

@@ -17,13 +17,11 @@ from segproof_spark.session import start_session
 
 def duplicates_by_producer(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return each first sequence number that several batches of a producer have, with offsets."""
-    batches = (
-        spark.read.format("segproof")
-        .option("table", "batches")
-        .option(
-            "columns", "directory,base_offset,producer_id,producer_epoch,base_sequence,is_control"
-        )
-        .load(paths)
+    batches = spark.read.load(
+        paths,
+        "segproof",
+        table="batches",
+        columns="directory,base_offset,producer_id,producer_epoch,base_sequence,is_control",
     )
     return (
         batches.filter("producer_id >= 0 and base_sequence >= 0 and not is_control")

@@ -16,14 +16,11 @@ from segproof_spark.session import start_session
 
 def index_density(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the segments that have a log, those with the most bytes for an entry first."""
-    segments = (
-        spark.read.format("segproof")
-        .option("table", "segments")
-        .option(
-            "columns",
-            "directory,segment_base_offset,log_bytes,offset_index_entries,time_index_entries",
-        )
-        .load(paths)
+    segments = spark.read.load(
+        paths,
+        "segproof",
+        table="segments",
+        columns="directory,segment_base_offset,log_bytes,offset_index_entries,time_index_entries",
     )
     return (
         segments.filter("log_bytes > 0")

@@ -15,11 +15,8 @@ from segproof_spark.session import start_session
 
 def largest_gaps(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return each gap in each directory, the largest first."""
-    batches = (
-        spark.read.format("segproof")
-        .option("table", "batches")
-        .option("columns", "directory,base_offset,last_offset")
-        .load(paths)
+    batches = spark.read.load(
+        paths, "segproof", table="batches", columns="directory,base_offset,last_offset"
     )
     in_order = Window.partitionBy("directory").orderBy("base_offset")
     return (

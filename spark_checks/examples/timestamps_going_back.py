@@ -16,11 +16,11 @@ from segproof_spark.session import start_session
 
 def timestamps_going_back(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return each batch whose largest timestamp is below that of an earlier one, with how far."""
-    batches = (
-        spark.read.format("segproof")
-        .option("table", "batches")
-        .option("columns", "directory,base_offset,position,max_timestamp,is_control")
-        .load(paths)
+    batches = spark.read.load(
+        paths,
+        "segproof",
+        table="batches",
+        columns="directory,base_offset,position,max_timestamp,is_control",
     )
     before = (
         Window.partitionBy("directory")

@@ -75,9 +75,13 @@ def running(
 
 @contextlib.contextmanager
 def _telling() -> Iterator[None]:
-    """Turn an error of Spark into one line and an exit code."""
+    """Turn an error of Spark, or results that are lost, into one line and an exit code."""
+    from segproof_spark.result_rows import ResultsLostError
+
     try:
         yield
+    except ResultsLostError as error:
+        refuse(f"--out {error}")
     except Exception as error:
         from segproof_spark.failures import failure_of
 

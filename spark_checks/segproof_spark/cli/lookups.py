@@ -184,15 +184,11 @@ def _on_spark(
     units: "Sequence[Unit]", master: str, remote: str | None, out: str | None
 ) -> "Summary":
     from segproof_spark.lookups.job import lookups_on_spark
-    from segproof_spark.result_rows import ResultsLostError
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.
     settings = NO_RETRIES.by_name()
     with running(master, "lookups", remote=remote, settings=settings) as session:
-        try:
-            return lookups_on_spark(session, units, out=out)
-        except ResultsLostError as error:
-            refuse(f"--out {error}")
+        return lookups_on_spark(session, units, out=out)
 
 
 def _show(summary: "Summary", seconds: float, output_format: Format) -> None:

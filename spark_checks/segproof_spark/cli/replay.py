@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, refuse, summarise
+from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, summarise
 from segproof_harness.cli.histories import (
     ALL,
     LENGTH,
@@ -81,7 +81,6 @@ def command(
     from segproof_spark.replay import replay_on_spark
     from segproof_spark.replay.histories import Seeds, shared
     from segproof_spark.replay.table import write_table
-    from segproof_spark.result_rows import ResultsLostError
 
     names = subjects_of(subjects)
     structures = structures_of(structure, profile, names)
@@ -92,19 +91,16 @@ def command(
     check_new(out)
     started = time.monotonic()
     with running(master, "replay", remote=remote, settings=NO_RETRIES.by_name()) as session:
-        try:
-            result = replay_on_spark(
-                session,
-                structures,
-                profile=profile,
-                seeds=seeds,
-                length=length,
-                subjects=names,
-                weights=drawn,
-                out=out,
-            )
-        except ResultsLostError as error:
-            refuse(f"--out {error}")
+        result = replay_on_spark(
+            session,
+            structures,
+            profile=profile,
+            seeds=seeds,
+            length=length,
+            subjects=names,
+            weights=drawn,
+            out=out,
+        )
     write_found(result.findings, output_format)
     seconds = time.monotonic() - started
     write_table(result, sys.stderr)

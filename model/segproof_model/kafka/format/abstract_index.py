@@ -39,14 +39,14 @@ class AbstractIndex(State):
         max_index_size_bytes: int = -1,
         writable: bool = True,
     ) -> None:
-        """Open the file, or create one of zeros (ABSIDX-1 to ABSIDX-4)."""
         self.files, self.name, self.base_offset = files, name, base_offset
-        self.max_index_size_bytes, self.writable, self.is_mapped = (
-            max_index_size_bytes,
-            writable,
-            True,
-        )
-        is_new = name not in files
+        self.max_index_size_bytes, self.writable = max_index_size_bytes, writable
+        self.open_file()
+
+    def open_file(self) -> None:
+        """Open the file, or create one of zeros (ABSIDX-1 to ABSIDX-4)."""
+        self.is_mapped = True
+        is_new = self.name not in self.files
         if is_new:
             self.create()
         self.length = len(self.image)

@@ -23,18 +23,12 @@ class FailedIndexChangeIsUndone(Behaviour):
     class AbstractIndex(abstract_index.AbstractIndex):
         """Either index."""
 
-        def __init__(
-            self,
-            files: Files,
-            name: str,
-            base_offset: int,
-            max_index_size_bytes: int = -1,
-            writable: bool = True,
-        ) -> None:
-            if max_index_size_bytes > INT32_MAX:
+        @override
+        def open_file(self) -> None:
+            if self.max_index_size_bytes > INT32_MAX:
                 refuse(ErrorKind.INVALID_ARGUMENT)
-            with undone_if_refused(files):
-                super().__init__(files, name, base_offset, max_index_size_bytes, writable)
+            with undone_if_refused(self.files):
+                super().open_file()
 
         @override
         def create(self) -> None:

@@ -288,12 +288,7 @@ class AlwaysWritable(Behaviour):
     class AbstractIndex(abstract_index.AbstractIndex):
         """Either index."""
 
-        def __init__(
-            self,
-            files: Files,
-            name: str,
-            base_offset: int,
-            max_index_size_bytes: int = -1,
-            writable: bool = True,
-        ) -> None:
-            super().__init__(files, name, base_offset, max_index_size_bytes)
+        @override
+        def open_file(self) -> None:
+            self.writable = True
+            super().open_file()
