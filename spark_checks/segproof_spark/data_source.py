@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from segproof.verifying.reporting import Wanted
 from segproof_spark.tables.findings import FindingsReader
 from segproof_spark.tables.options import columns_of, flag, number, request_of, table_of
 from segproof_spark.tables.reader import PushingTableReader, TableReader, places_of
@@ -53,7 +54,7 @@ class SegproofDataSource(DataSource):
             raise ValueError("segproof: schema: the table findings is read with all its columns")
         places = [each if is_url(each) else os.path.abspath(each) for each in expand(paths)]
         limit = number(self.options, "limit_bytes", 0) or None
-        return FindingsReader(places, flag(self.options, "deep"), limit)
+        return FindingsReader(places, Wanted(deep=flag(self.options, "deep"), limit=limit))
 
     def _paths(self) -> list[str]:
         text = self.options.get("paths", "[]")

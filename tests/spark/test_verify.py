@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from segproof.files import RealFiles
 from segproof.verification import verify
+from segproof.verifying.reporting import Wanted
 from segproof_harness import cli
 from segproof_harness.cli import build_app
 from segproof_harness.cli.verify import command as in_processes
@@ -163,7 +164,7 @@ def test_a_closed_directory_is_a_finding(
     monkeypatch.setattr(RealFiles, "list_directory", refuse)
     local = [finding_row(finding.to_json()) for finding in verify(data_directory)]
     assert "DISK-1" in {finding["law"] for finding in local}
-    reader = FindingsReader([str(data_directory)], deep=False)
+    reader = FindingsReader([str(data_directory)], Wanted())
     found = [
         dict(zip(FINDING_FIELDS, row, strict=True))
         for task in reader.partitions()
@@ -232,7 +233,7 @@ def test_a_data_directory_is_cut_into_partitions(
 ) -> None:
     """Tasks are whole partition directories, none twice and none left out, however small."""
     monkeypatch.setattr(findings, "TASK_BYTES", task_bytes)
-    tasks = FindingsReader([str(data_directory)], deep=False).partitions()
+    tasks = FindingsReader([str(data_directory)], Wanted()).partitions()
     units = [one for task in tasks if isinstance(task, Task) for one in units_of(task.units or b"")]
     cut = [one.work.directory for one in units if isinstance(one, WholeUnit)]
     expected = sorted(str(path) for path in data_directory.iterdir())
@@ -243,7 +244,7 @@ def test_a_data_directory_is_cut_into_partitions(
 
 def test_nothing_to_verify_is_one_empty_task() -> None:
     """Spark is never left without a task."""
-    reader = FindingsReader([], deep=False)
+    reader = FindingsReader([], Wanted())
     (task,) = reader.partitions()
     assert [] == list(reader.read(task))
 

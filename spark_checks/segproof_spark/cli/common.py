@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,9 @@ from segproof_harness.cli.common import (
     EXIT_INTERNAL_ERROR,
     EXIT_USAGE,
     Format,
+    Show,
     complain,
+    progress,
     refuse,
     shows_progress,
 )
@@ -38,8 +40,6 @@ Remote = Annotated[
         help="Spark Connect server, sc://HOST:PORT, instead of a master.",
     ),
 ]
-Show = Callable[[int, int], None]
-"""Called with the tasks done and the tasks known of."""
 
 
 @contextlib.contextmanager
@@ -103,20 +103,11 @@ def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
     if not shows_progress():
         yield
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
     from segproof_spark.session import is_connect
 
     watching = _told_by_connect if is_connect(session) else _asked_of_driver
-    with Progress(
-        console=Console(stderr=True, soft_wrap=True),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    ) as bar:
-        task = bar.add_task(what, total=None)
-        with watching(session, lambda done, total: bar.update(task, completed=done, total=total)):
-            yield
+    with progress(what, unit="tasks") as show, watching(session, show):
+        yield
 
 
 @contextlib.contextmanager

@@ -35,15 +35,8 @@ class Task(InputPartition):
 class FindingsReader(DataSourceReader):
     """Verify files in parallel."""
 
-    def __init__(self, paths: list[str], deep: bool, limit: int | None = None) -> None:
-        self.paths = paths
-        self.deep = deep
-        self.limit = limit
-
-    @property
-    def wanted(self) -> Wanted:
-        """What the verifier is asked for."""
-        return Wanted(deep=self.deep, limit=self.limit)
+    def __init__(self, paths: list[str], wanted: Wanted) -> None:
+        self.paths, self.wanted = paths, wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole partitions, packed to about `TASK_BYTES`, dearest first."""

@@ -21,7 +21,7 @@ import posixpath
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -155,12 +155,8 @@ def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
     asked = {
         "format": FORMAT,
         "segproof": [release(), digest_of_sources(JUDGING)],
+        **asdict(wanted),
         "laws": None if wanted.laws is None else sorted(wanted.laws),
-        "position": wanted.position,
-        "deep": wanted.deep,
-        "limit": wanted.limit,
-        "hash_slots": wanted.hash_slots,
-        "segment_index_bytes": wanted.segment_index_bytes,
     }
     return Checkpoint(place, json.dumps(asked, sort_keys=True))
 

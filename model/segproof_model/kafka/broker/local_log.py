@@ -244,7 +244,7 @@ class LocalLog(State):
         segment = self.segments.floor_segment(start_offset)
         if segment is None or start_offset > self.log_end_offset:
             refuse(ErrorKind.OUT_OF_RANGE)
-        if start_offset >= bound.message_offset:
+        if self.is_beyond(start_offset, bound):
             is_at_bound = start_offset == bound.message_offset
             place = bound if is_at_bound else self.convert_to_offset_metadata(start_offset)
             return FetchDataInfo(place, None, False, () if with_aborted else None)
@@ -258,6 +258,10 @@ class LocalLog(State):
                 )
             segment = self.segments.higher_segment(segment.base_offset)
         return FetchDataInfo(self.log_end, None)
+
+    def is_beyond(self, start_offset: int, bound: LogOffsetMetadata) -> bool:
+        """Return whether a read begins at its bound or behind it, so that it gives no records."""
+        return start_offset >= bound.message_offset
 
     def read_segment(
         self,

@@ -81,17 +81,9 @@ class ReadAtBoundGoesOn(Behaviour):
         """The segments."""
 
         @override
-        def read(
-            self,
-            start_offset: int,
-            max_length: int,
-            min_one_message: bool,
-            bound: LogOffsetMetadata,
-            with_aborted: bool,
-        ) -> FetchDataInfo:
-            if start_offset == bound.message_offset != self.log_end_offset:
-                bound = bound._replace(message_offset=start_offset + 1)
-            return super().read(start_offset, max_length, min_one_message, bound, with_aborted)
+        def is_beyond(self, start_offset: int, bound: LogOffsetMetadata) -> bool:
+            is_within = start_offset == bound.message_offset != self.log_end_offset
+            return not is_within and super().is_beyond(start_offset, bound)
 
 
 class TruncationAtEndKeepsEpochs(Behaviour):
