@@ -19,7 +19,7 @@ PAGES = sorted(
 OF_DOCSTRINGS = ("laws", "methods", "profiles.md", "releases.md", "findings.md", "contracts.md")
 """Pages of docs/reference that quote docstrings: those count as code."""
 CODE_MAX = {
-    "model": 67,
+    "model": 63,
     "impl": 13,
     "harness": 40,
     "spark_checks": 4,

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of the laws: their own, never a function that they judge."""
+"""The laws' own arithmetic, never a function that they judge."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 
 def is_rising(numbers: Sequence[int]) -> bool:
-    """Return whether each number is greater than the one before it."""
+    """Return whether each number is greater than the number before it."""
     return all(one < two for one, two in pairwise(numbers))
 
 
 def never_falls(numbers: Sequence[int]) -> bool:
-    """Return whether no number is smaller than the one before it."""
+    """Return whether no number is smaller than the number before it."""
     return all(one <= two for one, two in pairwise(numbers))
 
 

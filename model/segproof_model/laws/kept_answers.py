@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that are kept for a while: the laws ask the same of one state again and again.
+"""Answers that are kept for a while: the laws use the same facts of one state again and again.
 
-States, files and transitions are values, so what was found out about one stays true of it. They
-are known by identity here; to compare them would take longer than to ask anew.
+States, files and transitions are values, so a fact about one stays true. They are known by identity
+here; a comparison would take longer than a new computation.
 
 Checksums are kept where they are computed, in kafka/format/compression: law after law asks for
 those of the same batches.
@@ -20,7 +20,7 @@ KEPT_MAX = 16
 def kept(ask: Asking) -> Asking:
     """Keep the last answers of a function that takes values and has no effect.
 
-    Whoever asks must not change the answer.
+    The caller must not change the answer.
 
     >>> @kept
     ... def asked_anew(pair):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register of laws: id, sentence, source and predicate of each, and what it judges.
+"""The register of laws: id, sentence, source, predicate and subject of each.
 
 A predicate is an ordinary function that returns whether the law holds. Its first docstring
 paragraph is the law's sentence. Its parameters say by name what it judges:
@@ -11,7 +11,7 @@ paragraph is the law's sentence. Its parameters say by name what it judges:
   on the bytes of a partition or store, by `verify` as well;
 - anything else: the arguments and the answer of a pure function; judged on drawn values.
 
-A law that only wrote down a second time what an operation does is retired: the operation says it.
+A law that only repeated an operation is retired: the operation says it.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ ONE_FILE = frozenset(
     {"image", "index_file", "log", "offset_index", "raw_image", "raw_index_file", "time_index"}
 ) | {"transaction_index"}
 MANY_FILES = frozenset({"entire", "files", "followed", "logs", "next_base_offset", "store"})
-"""Names of what only files beside each other tell."""
+"""Names of parameters that need several files."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Transition:
         return bool(self.after == self.before)
 
     def changed_only(self, names: str = "") -> bool:
-        """Return whether no attributes but these are others than before."""
+        """Return whether only these attributes differ from before."""
         return differing(self.before, self.after) <= set(names.split())
 
 
@@ -96,12 +96,12 @@ class Law:
     """The class whose states and steps it judges, and those derived from it; or the structure's
     name, where there is no class."""
     source: str
-    """Where upstream it comes from: class and release."""
+    """The source: upstream class and release."""
     predicate: Callable[..., bool]
     judges: tuple[str, ...]
-    """What it judges, by name."""
+    """The names of the things it judges."""
     on: tuple[str, ...]
-    """The operations that it speaks of; none named: all."""
+    """The operations that it judges; empty: all."""
     unless: tuple[type[Behaviour], ...]
     """Behaviours that bend it: a release that has one is not judged by it."""
     only: tuple[type[Behaviour], ...]
@@ -114,7 +114,9 @@ class Law:
 
     @property
     def scope(self) -> Scope:
-        """What it speaks of: a state, a step, one file, files beside each other, a function."""
+        """The kind of thing it judges: a state, a step, one file, files beside each other, a
+        function.
+        """
         if self.judges in (("state",), ("step",)):
             return "state" if self.judges == ("state",) else "step"
         judged = ONE_FILE.intersection(self.judges)
@@ -154,7 +156,7 @@ class Retired:
 
     @property
     def place(self) -> str:
-        """Where the method stands, as `kafka/format/time_index.py: TimeIndex.lookup`."""
+        """The place of the method, as `kafka/format/time_index.py: TimeIndex.lookup`."""
         method = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
         assert method is not None
         file = method.__module__.partition(".")[2].replace(".", "/")

@@ -14,12 +14,13 @@ from segproof_model.laws.register import Transition, has, law
 
 READER = "Kafka CheckpointFile.read"
 Call = tuple[str, str, bytes | str | None]
-"""What is done to the disk: `write` (path, data), `sync` (path), `rename` (path, target), or any
-other word for a change of the path."""
+"""A change of the disk: `write` (path, data), `sync` (path), `rename` (path, target), or any other
+word for a change of the path.
+"""
 
 
 def text_lines(data: bytes) -> list[str] | None:
-    """Return the lines, or None for what is not UTF-8."""
+    """Return the lines, or None if the bytes are not UTF-8."""
     try:
         lines = re.split("\r\n?|\n", data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -42,13 +43,13 @@ def fields_of(row: str) -> list[str]:
 
 
 def words_in(file: Any, rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the fields of entry lines that should be numbers, and are none."""
+    """Return the fields of entry lines that should be numbers, but are not."""
     fields = [one for row in rows for one in zip(row, file.bits, strict=False)]
     return [field for field, bits in fields if bits and number_of(field, bits) is None]
 
 
 def _read(step: Transition) -> tuple[list[int | None], list[list[str]]]:
-    """Return the numbers of the first two lines that are read, and the fields of each other one."""
+    """Return the numbers of the first two lines, and the fields of each other line."""
     lines = text_lines(step.before.files.image(step.before.name))
     if lines is None:
         return [None], []

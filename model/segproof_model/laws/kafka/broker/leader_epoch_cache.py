@@ -24,12 +24,12 @@ def is_strict(cache: Any) -> bool:
 
 
 def _assigned(step: Transition) -> tuple[int, int]:
-    """Return what is assigned."""
+    """Return the assigned entry."""
     return step.arguments["leader_epoch"], step.arguments["start_offset"]
 
 
 def _is_ignored(step: Transition) -> bool:
-    """Return whether what is assigned is the latest epoch, which began already."""
+    """Return whether the assigned epoch is the latest one, which has already begun."""
     epoch, start_offset = _assigned(step)
     return any(epoch == one[0] and start_offset >= one[1] for one in step.before.entries[-1:])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loading of a log as the laws see it: what it has found, and what it has made of that."""
+"""The loading of a log as the laws see it: the directory before, and the loaded log."""
 
 from functools import cached_property
 
@@ -52,7 +52,7 @@ class Directory:
 
 
 class Loading(Directory):
-    """What an opening has found, and the log that it has made of that."""
+    """The directory before an opening, and the loaded log."""
 
     def __init__(self, step: Transition) -> None:
         self.given = step.arguments
@@ -73,7 +73,7 @@ class Loading(Directory):
 
     @property
     def trusts_indexes(self) -> bool:
-        """Whether nothing but swaps can have changed the log: no scan, no split, no wipe."""
+        """Whether only swaps can have changed the log: no scan, no split, no wipe."""
         has_indexes = self.offsets(".log") <= self.offsets(".index")
         has_txns = bool(self.named(".txnindex", ".txnindex.swap"))
         return self.is_clean and has_indexes and not has_txns and self.log.size > 0
@@ -96,7 +96,7 @@ class Loading(Directory):
 
     @cached_property
     def completed(self) -> tuple[dict[int, bytes], dict[int, bytes]]:
-        """The logs that swaps give, and the others that stay; where that is not known, what is."""
+        """The logs that swaps give, and the others that stay; if unknown, the loaded ones."""
         if not self.trusts_indexes or self.swaps is None:
             return {}, self.images
         first, end = min(self.swaps, default=INT64_MAX), max(self.swaps.values(), default=0)
@@ -106,7 +106,7 @@ class Loading(Directory):
 
 
 def loading_of(step: Transition) -> Loading | None:
-    """Return what was loaded, if anything was; names below offset 0 are not judged."""
+    """Return the loaded log, if loading succeeded; names below offset 0 are not judged."""
     is_judged = step.succeeded and not any(name.startswith("-") for name in step.before)
     return Loading(step) if is_judged else None
 

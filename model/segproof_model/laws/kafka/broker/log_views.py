@@ -21,9 +21,9 @@ class LogView:
         self.log = log
         self.bases: list[int] = [one.base_offset for one in log.log_segments]
         self.ends = [*self.bases[1:], int(log.log_end_offset)]
-        """Where each segment ends at the latest, exclusive."""
+        """The latest end of each segment, exclusive."""
         self.is_open = bool(self.bases) and not log.local_log.is_closed
-        """Whether laws can be asked; what fails between removing and making leaves no segment."""
+        """Whether laws apply: a failure between removal and creation leaves no segment."""
 
     @cached_property
     def segments(self) -> list[SegmentView]:
@@ -72,13 +72,13 @@ class LogView:
         return [slot for one in segments for slot in slots_of(one.txn_index.image)]
 
     def from_floor(self, offset: int) -> list[SegmentView]:
-        """Return the segments from the one on that an offset lies in."""
+        """Return the segments from the one that contains an offset on."""
         return self.segments[max(0, sum(base <= offset for base in self.bases) - 1) :]
 
 
 @kept
 def log_view(log: Any) -> LogView:
-    """Return a log as the laws read it."""
+    """Return the laws' view of a log."""
     return LogView(log)
 
 
@@ -93,8 +93,9 @@ def overflows(segment: SegmentView) -> bool:
 
 
 def leads_astray(segment: SegmentView, offset: int) -> bool:
-    """Return whether an index lets a search for an offset begin inside a batch, or behind the one
-    that reaches it."""
+    """Return whether an index makes a search for an offset begin inside a batch, or after the batch
+    that reaches it.
+    """
     reaching = segment.first_reaching(offset)
     batches = [one for one in segment.batches if one.base_offset <= offset]
     known = {one.position for one in batches if reaching is None or one <= reaching}

@@ -58,7 +58,7 @@ def reads_stay_in_range(step: Transition) -> bool:
 
 
 def _fetched(step: Transition) -> FetchDataInfo | None:
-    """Return what a read of a sound log found."""
+    """Return the answer of a read of a sound log."""
     is_sound = step.succeeded and log_view(step.before).is_sound
     return step.answer if is_sound else None
 

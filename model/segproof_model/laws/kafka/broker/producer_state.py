@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of the producer state and its snapshots.
 
-Those of a `snapshot` take the bytes of its file; what is written and read besides is given by name.
+Laws of a `snapshot` take the bytes of its file, and the entries written or read by name.
 """
 
 import struct
@@ -48,7 +48,7 @@ def stored_in(snapshot: bytes) -> list[tuple[int, ...]]:
 
 
 def stored_of(entry: Any) -> tuple[int, ...]:
-    """Return what a snapshot can keep of a producer: of its batches the last one."""
+    """Return the entry of a producer in a snapshot: only the last batch is kept."""
     first = entry.current_txn_first_offset
     sequence, offset, delta, _ = ((-1, -1, 0, 0), *entry.batch_metadata)[-1]
     numbers = sequence, offset, delta, entry.last_timestamp, entry.coordinator_epoch

@@ -2,8 +2,7 @@
 """The laws of producers, transactions and leader epochs along the bytes of a whole log, and of the
 snapshots and epochs in the files beside it.
 
-`logs` are those of the segments, in order. Only batches whose checksums are right are held to what
-they say.
+`logs` are those of the segments, in order. Only batches with right checksums are judged.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -33,8 +32,9 @@ from segproof_model.laws.register import law
 MANAGER = "Kafka ProducerStateManager 4.3.1"
 INFO = "Kafka ProducerAppendInfo 4.3.1"
 SEQUENCES = INT32_MAX + 1
-"""How many sequence numbers there are; what is less than half of them behind another one lies
-before it."""
+"""The number of sequence numbers; a number less than half of them after another one counts as
+before it.
+"""
 Logs = Sequence[bytes]
 
 
@@ -50,7 +50,7 @@ def of_producers(logs: Logs) -> Iterator[RecordBatch]:
 
 
 def neighbours(batches: Iterator[RecordBatch]) -> Iterator[tuple[RecordBatch, RecordBatch]]:
-    """Yield each batch with the one before it of the same producer."""
+    """Yield each batch with the previous batch of the same producer."""
     last: dict[int, RecordBatch] = {}
     for batch in batches:
         if batch.producer_id in last:
@@ -72,9 +72,9 @@ def last_sequence(batch: RecordBatch) -> int:
 
 
 def goes_back(before: RecordBatch, after: RecordBatch) -> bool:
-    """Return whether a batch has sequence numbers that its neighbour before it had reached.
+    """Return whether a batch has sequence numbers that its previous neighbour had reached.
 
-    A producer that begins anew with 0 goes back only if it repeats that very batch.
+    A producer that begins again with 0 goes back only if it repeats that batch.
     """
     spans = [(one.base_sequence, last_sequence(one)) for one in (before, after)]
     is_behind = (spans[0][1] - spans[1][0]) % SEQUENCES < SEQUENCES // 2

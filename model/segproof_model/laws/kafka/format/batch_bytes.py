@@ -29,14 +29,14 @@ def is_there(batch: Any) -> bool:
 
 @kept
 def header_of(batch: Any) -> Any:
-    """Return the header of a batch of magic 2 that is there; None of any other."""
+    """Return the header of a batch of magic 2; None for any other batch."""
     if batch.is_legacy or not is_there(batch) or batch.size_bytes < HEADER.size:
         return None
     return Header._make(HEADER.unpack_from(batch.data))
 
 
 def entries_of(data: bytes) -> list[bytes]:
-    """Return what lies back to back, up to the first that is too small or not whole."""
+    """Return the batches back to back, up to the first that is too small or incomplete."""
     entries, position = [], 0
     while position + 12 <= len(data):
         end = position + 12 + int32_at(data, position + 8)
@@ -48,7 +48,7 @@ def entries_of(data: bytes) -> list[bytes]:
 
 
 def has_right_checksum(entry: bytes) -> bool:
-    """Return whether the checksum of a batch is that of the bytes that it covers."""
+    """Return whether the checksum of a batch is right."""
     if 2 <= entry[16] < 128:
         return int.from_bytes(entry[17:21], "big") == crc32c(entry[21:])
     return int.from_bytes(entry[12:16], "big") == zlib.crc32(entry[16:])
@@ -68,7 +68,7 @@ def number_at(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
 
 
 def _skipped(record: bytes, position: int, *, may_be_null: bool = True) -> int:
-    """Return the place behind a length and as many bytes."""
+    """Return the position after a length and as many bytes."""
     size, position = number_at(record, position)
     if size < 0 and not may_be_null:
         raise IndexError
@@ -76,7 +76,7 @@ def _skipped(record: bytes, position: int, *, may_be_null: bool = True) -> int:
 
 
 def _timestamp_in(record: bytes) -> int:
-    """Return a record's distance from the base timestamp, if it is a record and nothing else."""
+    """Return a record's distance from the base timestamp, if the bytes are exactly a record."""
     timestamp, position = number_at(record, 1, 64)
     _, position = number_at(record, position)
     count, position = number_at(record, _skipped(record, _skipped(record, position)))
@@ -103,7 +103,7 @@ def timestamps_in(stored: bytes, count: int) -> list[int] | None:
 
 @kept
 def stored_in(batch: Any) -> bytes | None:
-    """Return the bytes that are the records of a batch of magic 2, if they can be told."""
+    """Return the bytes of the records of a batch of magic 2, if they are known."""
     head = header_of(batch)
     if head is None or head.record_count == 0 or isinstance(asked(batch, "compression"), Raised):
         return None
@@ -113,7 +113,7 @@ def stored_in(batch: Any) -> bytes | None:
 
 
 def asked(batch: Any, name: str) -> Any:
-    """Return a field of a batch, or that it is refused."""
+    """Return a field of a batch, or the refusal."""
     return outcome_of(getattr, batch, name)
 
 
@@ -125,9 +125,9 @@ def records_of(batch: Any) -> list[Record] | Raised:
 
 @kept
 def inner_of(batch: Any) -> bytes | None:
-    """Return what a wrapper of magic 0 or 1 holds: None of another batch, or if it is damaged.
+    """Return the inner messages of a wrapper of magic 0 or 1; None for another or a damaged batch.
 
-    What has no value, or codec zstd, holds nothing.
+    A wrapper without a value, or with codec zstd, has none.
     """
     if not batch.is_legacy or not is_there(batch):
         return None
@@ -143,7 +143,7 @@ def inner_of(batch: Any) -> bytes | None:
 
 
 def has_small_entry(data: bytes) -> bool:
-    """Return whether what follows the whole entries says that it is too small for one."""
+    """Return whether the bytes after the whole entries claim a size too small for an entry."""
     rest = data[sum(map(len, entries_of(data))) :]
     return len(rest) >= 12 and int32_at(rest, 8) < 14
 

@@ -79,7 +79,7 @@ def is_regular(index: Any) -> bool:
 
 
 def is_full(index: Any) -> bool:
-    """Return whether no slot is free; a time index keeps one."""
+    """Return whether no slot is free; a time index reserves one."""
     return bool(index.entries >= index.max_entries - is_time(index))
 
 
@@ -89,14 +89,14 @@ def last_of(index: Any) -> tuple[int | None, int]:
 
 
 def first_of(index: Any) -> tuple[int | None, int]:
-    """Return what an empty index remembers: no timestamp and the base offset."""
+    """Return the remembered last entry of an empty index: timestamp -1 and the base offset."""
     return (-1 if is_time(index) else None, index.base_offset)
 
 
 def probed_slots(keys: Sequence[int], target: int, warm_entries: int | None) -> tuple[int, int]:
     """Return (lower slot, upper slot) by the literal order of probes.
 
-    `warm_entries`: how many of the last entries are searched first; None: none are.
+    `warm_entries`: number of last entries that are searched first; None: without a warm section.
     """
     last = len(keys) - 1
     warm = last if warm_entries is None else max(0, last - warm_entries)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the laws of files read the bytes of a log and of the indexes beside it.
 
-Where a log is damaged, only the batches whose checksums are right are held to what they say.
+In a damaged log, only batches with right checksums are judged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from segproof_model.laws.kept_answers import kept
 
 @kept
 def batches_of(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
-    """Return the batches up to the first place where none can be read."""
+    """Return the batches up to the first unreadable place."""
     found: list[RecordBatch] = []
     records, position = MemoryRecords(b"", codecs=codecs), 0
     for entry in entries_of(log):
@@ -31,7 +31,7 @@ def batches_of(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
 
 
 def end_of(log: bytes) -> int:
-    """Return the byte behind the last of these batches."""
+    """Return the position after the last of these batches."""
     return sum(batch.size_bytes for batch in batches_of(log))
 
 

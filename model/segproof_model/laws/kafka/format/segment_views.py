@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment as the laws see it: its batches and entries, and whether the entries are true of it."""
+"""A segment as the laws see it: its batches and entries, and whether the entries fit the log."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache
@@ -18,7 +18,7 @@ from segproof_model.laws.register import has
 
 
 class Batch(NamedTuple):
-    """What the laws ask of one batch."""
+    """The fields of one batch that the laws use."""
 
     position: int
     size_bytes: int
@@ -37,11 +37,11 @@ class SegmentView:
         self.begun = segment.size - segment.bytes_since_last_index_entry
         """The position from which bytes are counted for the next index entry."""
         self.batches, self.is_readable = batches_in(scan_of(segment.log))
-        """The batches of the log, and whether there is nothing else that can't be read."""
+        """The batches of the log, and whether the whole log is readable."""
         self.maximum = segment.max_timestamp_and_offset_so_far
         """The largest timestamp with its offset; None if it was not asked for."""
         self.is_closed = has(segment, ClosedSegmentIsClosed) and bool(segment.is_closed)
-        """Whether it is a closed segment of segproof, which refuses its use."""
+        """Whether it is a closed segment of segproof, which refuses every use."""
         self.lazy_indexes = segment.lazy_offset_index, segment.lazy_time_index
         self.indexes = [lazy.index for lazy in self.lazy_indexes]
         """The offset and the time index; None for one that is not loaded."""
@@ -80,7 +80,7 @@ class SegmentView:
         return lowest <= distance < 2**31
 
     def stored(self, offset: int) -> int:
-        """Return an offset as an index gives it back: up to 1.1 its distance is cut to 32 bits."""
+        """Return an offset as an index returns it: up to 1.1 its distance is cut to 32 bits."""
         return self.base_offset + low_32_bits(offset - self.base_offset)
 
     # --- whether laws can be asked ---------------------------------------------------------------
@@ -140,7 +140,7 @@ class SegmentView:
 
 @kept
 def segment_view(segment: Any) -> SegmentView:
-    """Return a segment as the laws read it."""
+    """Return the laws' view of a segment."""
     return SegmentView(segment)
 
 
@@ -166,7 +166,7 @@ def batches_in(scan: Scan, start: int = 0) -> tuple[list[Batch], bool]:
 
 @kept
 def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
-    """Return the same of appended bytes, where they will lie."""
+    """Return the batches of appended bytes, at their future positions."""
     records = segment.kind(MemoryRecords)(data, codecs=segment.log.codecs)
     return batches_in(scan_of(records), segment.size)
 

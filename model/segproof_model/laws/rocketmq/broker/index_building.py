@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the index service: what a message enters, and what a query finds."""
+"""The laws of the index service: the entries of a message, and the answers of a query."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from segproof_model.rocketmq.broker.index_service import IndexService
 
 
 def is_whole(file: Any) -> bool:
-    """Return whether a file is there, with all the places of a regular size."""
+    """Return whether a file exists, with all slots and entries of a regular size."""
     return read.is_regular(file) and len(file.image) >= read.size_of(
         file.hash_slot_num, file.index_num
     )
@@ -38,9 +38,9 @@ class Building:
         tags = dict(request.properties_map or ()).get("TAGS")
         tagged = [f"T#{tags}"] if tags and not has(before, older.TagsAreNotIndexed) else []
         self.hashes = [read.kept_hash(f"{topic}#{key}") for key in (*own, *tokens, *tagged)]
-        """Those that the message is to be found under, in the order of their entries."""
+        """The keys of the message, in the order of their entries."""
         self.tokens = slice(len(own), len(own) + len(tokens))
-        """Where among them are those of what lies between single spaces and is not empty."""
+        """The positions of the tokens of `KEYS` among them: non-empty, between single spaces."""
         known = [len(read.all_entries(file)) for file in before.index_files]
         new = zip_longest(after.index_files, known, fillvalue=0)
         self.added = [entry for file, count in new for entry in read.all_entries(file)[count:]]

@@ -2,13 +2,14 @@
 """A whole store on disk as the laws see it: log, index, queues, and how they belong together.
 
 Files are by their names in the store, such as `commitlog/`, `index/` and
-`consumequeue/TOPIC/QUEUE/` and a file name; a folder without files is such a name alone. Where a
-record is damaged the rest of its file is dark, and nothing is asked of what leads there.
+`consumequeue/TOPIC/QUEUE/` and a file name; a folder without files is such a name alone. After a
+damaged record the rest of its file is unreadable, and entries and units that lead there are not
+judged.
 
 With the marker `abort` a broker runs, or was killed. It goes through its log in order and tells the
 queues of each message, then the index. So it can leave the end undone, and no more: of the newest
 index file the end timestamp, of the last indexed message some keys, and what lies behind the
-furthest message that a queue or the index knows. All else was written before, and is asked.
+furthest message that a queue or the index knows. Everything else was written before, and is judged.
 """
 
 import re
@@ -36,7 +37,7 @@ Queue = tuple[str, int]
 
 
 class LogFile:
-    """One file of the commit log, and how its records end."""
+    """One file of the commit log, and the end of its records."""
 
     def __init__(self, start: int, data: bytes) -> None:
         self.start, self.data = start, data
@@ -69,12 +70,12 @@ class StoreFiles:
         """Whether the broker runs, or was killed."""
         known = {"commitlog", "consumequeue", "index", "checkpoint", "abort"}
         self.parts = {name.partition("/")[0] for name in files} & known
-        """What of a store is there."""
+        """The existing parts of a store."""
         self.lies_alone = self.parts == {"commitlog"}
         """Whether only a commit log is there, as where a broker keeps it apart."""
         checkpoint = files.get("checkpoint", b"")
         self.times = stored(checkpoint, 3) if len(checkpoint) >= 40 else (-(2**63),) * 3
-        """The checkpoint's times, of log, queues and index; the least ones where it has none."""
+        """The checkpoint's times of log, queues and index; the least times without a checkpoint."""
         self.index = [
             IndexBytes(data, hash_slot_num)
             for name, data in self.files.items()
@@ -88,8 +89,9 @@ class StoreFiles:
         """The files of the commit log by offset."""
         numbers = [number for number, one in enumerate(self.log, 1) if any(one.data)]
         self.written = self.log[: max(numbers, default=1)]
-        """The files up to the last one that holds something, one at least if there is one: a broker
-        makes the next file, all zeros, before it needs it."""
+        """The files up to the last one with records, at least one if a file exists: a broker
+        preallocates the next file, all zeros.
+        """
         self.first = self.log[0].start if self.log else 0
         """The offset at which the log begins."""
 
@@ -187,20 +189,20 @@ class StoreFiles:
 
     @cached_property
     def furthest(self) -> int:
-        """The largest offset that a queue or the index leads to; -1 if there is none.
+        """The largest offset that a queue or the index leads to; -1 without any.
 
-        A broker has told queues and index of every message before it.
+        A broker has sent every message before it to queues and index.
         """
         offsets = [at for units in self.units.values() for _, at, _ in units]
         return max([-1, self.end_of_index, *offsets])
 
     def is_due(self, offset: int) -> bool:
-        """Return whether queues and index must have been told of a message."""
+        """Return whether queues and index must contain a message."""
         return not self.is_running or offset < self.furthest
 
 
 def units_of(data: bytes) -> list[tuple[int, int]]:
-    """Return offset and size of the units of one file before the first place that is none."""
+    """Return offset and size of the units of one file before the first invalid unit."""
     units = [unit[:2] for unit in UNIT.iter_unpack(data[: len(data) // 20 * 20])]
     return list(takewhile(lambda unit: unit[0] >= 0 and unit[1] > 0, units))
 

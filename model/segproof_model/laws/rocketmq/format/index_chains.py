@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of queries to an index file: how a chain is walked, and where it ends."""
+"""The laws of queries to an index file: the walk of a chain, and its end."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ SELECT = "RocketMQ IndexFile.selectPhyOffset, 4.0.0 to 5.5.1"
 
 
 class Query:
-    """A query that looks at a chain, and what a walk meets, were there room for all it finds."""
+    """A query that walks a chain, and the walk without a limit on the results."""
 
     def __init__(self, step: Transition) -> None:
         self.step, self.file = step, step.before
@@ -30,7 +30,7 @@ class Query:
         """How many offsets may be added."""
         outcome: Any = step.outcome
         self.added: tuple[int, ...] = outcome[len(self.given) :] if step.succeeded else ()
-        """What was added to the offsets given."""
+        """The offsets that were added."""
         self.checks = has(step.before, ours.ChainsAreChecked)
         """Whether a chain that does not lead downwards is corrupt."""
         self.visits: list[read.Entry] = []
@@ -70,14 +70,14 @@ class Query:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the list is full before the walk meets the end of the chain."""
+        """Whether the list is full before the walk reaches the end of the chain."""
         is_strange = self.ending == "strange"
         found = self.found_in(self.visits[:-1] if is_strange else self.visits)
         return len(found) >= self.room and bool(self.visits or not is_strange)
 
     @property
     def is_corrupt(self) -> bool:
-        """Whether a walk that checks the chain meets what is corrupt."""
+        """Whether a checking walk finds corruption."""
         is_sound = self.is_cut or self.ending in ("end", "old")
         return self.checks and not is_sound
 

@@ -40,7 +40,7 @@ def java_hash(text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def kept_hash(key: str) -> int:
-    """Return what an entry keeps of a key."""
+    """Return the hash that an entry stores for a key."""
     hashed = java_hash(key)
     return 0 if hashed == -(2**31) else abs(hashed)
 
@@ -66,7 +66,7 @@ def slots_of(image: bytes, hash_slot_num: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def entries_of(image: bytes, hash_slot_num: int, index_count: int) -> tuple[Entry, ...]:
-    """Return the entries from 1 to a count, exclusive, as far as there is room for them."""
+    """Return the entries from 1 to a count, exclusive, as far as the file has room."""
     start = 40 + 4 * hash_slot_num
     end = min(index_count, (len(image) - start) // 20)
     return tuple(Entry(n, *ENTRY.unpack_from(image, start + 20 * n)) for n in range(1, end))
@@ -80,9 +80,9 @@ def seconds_between(begin_timestamp: int, store_timestamp: int) -> int:
 
 
 class IndexBytes:
-    """An index file on disk, read with a number of slots, which no file tells.
+    """An index file on disk, read with a number of slots, which is not in the file.
 
-    Entries are those that the header counts, as far as there is room for them.
+    Entries are those that the header counts, as far as the file has room.
     """
 
     def __init__(self, image: bytes, hash_slot_num: int) -> None:
@@ -92,10 +92,10 @@ class IndexBytes:
         """Whether the header counts no entry."""
         self.start = 40 + 4 * hash_slot_num
         self.room = max(0, len(image) - self.start) // 20
-        """How many entries fit, entry 0 with them."""
+        """The number of entries that fit, entry 0 included."""
         self.entries = entries_of(image, hash_slot_num, self.header.index_count)
         self.count = len(self.entries) + 1
-        """Number behind the last entry."""
+        """The number after the last entry."""
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
@@ -176,14 +176,14 @@ class Put:
         self.key_hash = kept_hash(key)
         place = slot_place(before, self.key_hash)
         self.old_head, self.head = (int32_at(file.image, place) for file in (before, after))
-        """What the slot of the key named before, and names now."""
+        """The value of the key's slot before and after."""
         start = entry_place(before, self.number)
         self.entry = Entry(self.number, *ENTRY.unpack_from(after.image, start))
         newest = self.number - has(before, ours.ChainsAreChecked)
         self.previous = self.old_head if 0 < self.old_head <= newest else 0
-        """Which number the entry has to keep of the one before it."""
+        """The previous index that the entry must store."""
         self.seconds = seconds_between(before.begin_timestamp, store_timestamp)
-        """Which seconds the entry has to keep."""
+        """The seconds that the entry must store."""
 
 
 def taken(step: Transition) -> Put | None:
