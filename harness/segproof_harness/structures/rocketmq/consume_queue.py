@@ -123,7 +123,7 @@ def _some_message(choose: Choose, situation: Situation) -> Value:
     state = situation.state
     records = _records(situation.files)
     behind = [one for one in records if one[0] >= state.max_physic_offset]
-    number = state.max_offset_in_queue
+    number = state.max_offset_in_queue if state.starts() else choose.one_of((0, 0, 4, 10))
     kind = choose.weighted((12, 3, 2))
     if kind == 0 and behind:
         return (*behind[0], number)

@@ -358,7 +358,6 @@ class ProducerStateMachine(RuleBasedStateMachine):
     @rule(data=st.data(), operation=st.sampled_from((
         "update_map_end_offset", "truncate_fully_and_start_at", "on_high_watermark_updated",
         "on_log_start_offset_incremented", "delete_snapshots_before",
-        "remove_and_mark_snapshot_for_deletion",
     )))  # fmt: skip
     def at_offset(self, data: st.DataObject, operation: str) -> None:
         """Do one of the operations that take an offset."""
@@ -370,10 +369,15 @@ class ProducerStateMachine(RuleBasedStateMachine):
         if operation == "truncate_fully_and_start_at" and not data.draw(st.booleans()):
             return
         outcome = self.apply(operation, **{name: self.draw_offset(data)})
-        if operation.startswith("remove_and_mark") and outcome.value is not None:
-            self.reached.add("marked")
         if outcome.error is not None:
             self.reached.add(f"refused: {outcome.error}")
+
+    @rule(data=st.data())
+    def mark(self, data: st.DataObject) -> None:
+        """Remove a snapshot, and mark its file for deletion."""
+        known = st.sampled_from(sorted(self.state.snapshots) or [0])
+        marked = self.apply("remove_and_mark_snapshot_for_deletion", offset=data.draw(known))
+        self.note("marked", marked.value is not None)
 
     @rule(data=st.data(), is_new=st.booleans(), later_ms=st.sampled_from((0, EXPIRATION_MS)))
     def reload(self, data: st.DataObject, is_new: bool, later_ms: int) -> None:
