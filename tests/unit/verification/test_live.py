@@ -5,82 +5,46 @@ import os
 import shlex
 import shutil
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from segproof.files import REAL_FILES, Files
+from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.kafka import read_batch, write_empty_batch
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.altered_files import altered, disturbed, listed
+from segproof_tests.partition_files import copied_partition
 
 DATA = KAFKA
 TXN = "00000000000000001014"
 ENTRY_BYTES = 34
 
 
-class Disturbed:
-    """Real files; when one is opened for the first time, something else happens first."""
-
-    def __init__(self, when: str, happens: Callable[[], None]) -> None:
-        self._when = when
-        self._happens: Callable[[], None] | None = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def open(self, path: str, **options: Any) -> Any:
-        """Open a file."""
-        if path.endswith(self._when) and self._happens is not None:
-            happens, self._happens = self._happens, None
-            happens()
-        return REAL_FILES.open(path, **options)
+def fail(size: int, position: int) -> bytes:
+    """Fail as a bad disk does."""
+    raise OSError(5, "Input/output error")
 
 
-class BrokenTransactionIndex:
-    """Real files; a transaction index opens and cannot be read."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def open(self, path: str, **options: Any) -> Any:
-        """Open a file."""
-        file = REAL_FILES.open(path, **options)
-        return _Unreadable(file) if path.endswith(".txnindex") else file
+def open_unreadable(path: str, **options: Any) -> Any:
+    """Open a file; a transaction index can't be read."""
+    file = REAL_FILES.open(path, **options)
+    return altered(file, pread=fail) if path.endswith(".txnindex") else file
 
 
-class _Unreadable:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def pread(self, size: int, position: int) -> bytes:
-        """Fail as a bad disk does."""
-        raise OSError(5, "Input/output error")
+BROKEN_TRANSACTION_INDEX = altered(open=open_unreadable)
 
 
-def run_on(files: object, path: Path) -> list[Finding]:
+def run_on(files: Any, path: Path) -> list[Finding]:
     """Return the defects found on other files than the real ones."""
-    kept: Files = files  # type: ignore[assignment]
-    return [one for one in verify(path, files=kept) if one.is_defect]
-
-
-def copy(scenario: str, target: Path) -> Path:
-    """Copy the partition of a scenario; return it, writable."""
-    (partition,) = (path for path in (DATA / scenario).iterdir() if any(path.glob("*.log")))
-    folder = target / partition.name
-    shutil.copytree(partition, folder)
-    return folder
+    return [one for one in verify(path, files=files) if one.is_defect]
 
 
 def test_findings_about_names_reproduce(tmp_path: Path) -> None:
     """What only the directory above shows is shown again by the path of that directory."""
-    copy("plain", tmp_path)
+    copied_partition("plain", tmp_path)
     gone = f"gone-0.{'0123456789abcdef' * 2}-delete"
     (tmp_path / gone).mkdir()
     for name in ("notes.txt", "plain-0/vim.swp", f"plain-0/{0:020d}.index.swap"):
@@ -97,34 +61,31 @@ def test_findings_about_names_reproduce(tmp_path: Path) -> None:
 def test_refused_directory_reproduces(tmp_path: Path) -> None:
     """A directory that can't be listed is a finding of the one above it."""
 
-    class Refusing(BrokenTransactionIndex):
-        """Real files; one directory can't be listed."""
+    def list_directory(path: str) -> list[str]:
+        if path.endswith("plain-0"):
+            raise PermissionError(13, "Permission denied")
+        return REAL_FILES.list_directory(path)
 
-        def list_directory(self, path: str) -> list[str]:
-            """Refuse one directory."""
-            if path.endswith("plain-0"):
-                raise PermissionError(13, "Permission denied")
-            return REAL_FILES.list_directory(path)
-
-    copy("plain", tmp_path)
+    refusing = altered(list_directory=list_directory)
+    copied_partition("plain", tmp_path)
     (tmp_path / "meta.properties").write_text("")
-    (finding,) = (one for one in run_on(Refusing(), tmp_path) if one.law == "DISK-1")
-    again = run_on(Refusing(), Path(shlex.split(finding.reproduce)[2]))
+    (finding,) = (one for one in run_on(refusing, tmp_path) if one.law == "DISK-1")
+    again = run_on(refusing, Path(shlex.split(finding.reproduce)[2]))
     assert finding in again
 
 
 def test_unread_transaction_index_is_one_finding(tmp_path: Path) -> None:
     """An index that can't be read says nothing about what is missing in it."""
-    folder = copy("txn-a", tmp_path)
+    folder = copied_partition("txn-a", tmp_path)
     count = len(list(folder.glob("*.txnindex")))
-    found = run_on(BrokenTransactionIndex(), folder)
+    found = run_on(BROKEN_TRANSACTION_INDEX, folder)
     assert ["DISK-1"] * count == [one.law for one in found]
 
 
 @pytest.mark.parametrize("entry_follows", [True, False])
 def test_marker_written_while_the_index_is_read(tmp_path: Path, entry_follows: bool) -> None:
     """A broker writes the marker of an abort first and its entry then; absent ones are found."""
-    folder = copy("txn-a", tmp_path)
+    folder = copied_partition("txn-a", tmp_path)
     last = max(folder.glob("*.log")).stem
     log, index = folder / f"{last}.log", folder / f"{last}.txnindex"
     whole, entries = log.read_bytes(), index.read_bytes()
@@ -145,7 +106,7 @@ def test_marker_written_while_the_index_is_read(tmp_path: Path, entry_follows: b
     for suffix in (".txnindex", ".log"):
         log.write_bytes(whole[:at])
         index.write_bytes(entries[:-ENTRY_BYTES])
-        found = [one.law for one in run_on(Disturbed(last + suffix, abort), folder)]
+        found = [one.law for one in run_on(disturbed(last + suffix, abort), folder)]
         seen_at_once = suffix == ".log"
         assert (["DISK-12"] if seen_at_once and not entry_follows else []) == found
     assert ([] if entry_follows else ["DISK-12"]) == [one.law for one in run_on(REAL_FILES, folder)]
@@ -153,7 +114,7 @@ def test_marker_written_while_the_index_is_read(tmp_path: Path, entry_follows: b
 
 def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
     """Files of two states of one segment do not fit; each state by itself is sound."""
-    folder = copy("plain", tmp_path / "new")
+    folder = copied_partition("plain", tmp_path / "new")
     names = [f"{60:020d}{suffix}" for suffix in (".log", ".index", ".timeindex")]
 
     def restore() -> None:
@@ -165,12 +126,12 @@ def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
     index = folder / names[1]
     index.write_bytes((folder / f"{162:020d}.index").read_bytes())
     assert run_on(REAL_FILES, folder)
-    assert [] == run_on(Disturbed(names[2], restore), folder)
+    assert [] == run_on(disturbed(names[2], restore), folder)
 
 
 def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
     """Behind its count a broker's index may hold old entries: a note; nowhere else."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     log = max(folder.glob("*.log"))
     index, times = log.with_suffix(".index"), log.with_suffix(".timeindex")
     entries = list(struct.iter_unpack(">ii", index.read_bytes()))
@@ -197,7 +158,7 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [0, 3])
 def test_entries_that_lead_into_zeros_tell_of_lost_batches(kept: int, tmp_path: Path) -> None:
     """A truncation cuts a log; of one that was overwritten with zeros only notes were told."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     log = max(folder.glob("*.log"))
     index = log.with_suffix(".index")
     position = int.from_bytes(index.read_bytes()[8 * kept + 4 :][:4], "big") if kept else 0
@@ -213,7 +174,7 @@ def test_the_marker_of_a_clean_stop_says_nothing_of_the_metadata(tmp_path: Path)
     folders = [tmp_path / "t-0", tmp_path / "__cluster_metadata-0"]
     for folder in folders:
         # This dump was taken while its broker ran: the indexes of its last segment end in zeros.
-        copy("plain", tmp_path).rename(folder)
+        copied_partition("plain", tmp_path).rename(folder)
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
     assert ["DISK-6", "DISK-6"] == [one.law for one in run_on(REAL_FILES, folders[0])]
     assert [] == run_on(REAL_FILES, folders[1])
@@ -221,7 +182,7 @@ def test_the_marker_of_a_clean_stop_says_nothing_of_the_metadata(tmp_path: Path)
 
 def test_batch_that_is_being_written(tmp_path: Path) -> None:
     """Half a batch behind the size that the log has meanwhile outgrown is no finding."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     log = max(folder.glob("*.log"))
     whole = log.read_bytes()
     log.write_bytes(whole[:-137])
@@ -230,10 +191,10 @@ def test_batch_that_is_being_written(tmp_path: Path) -> None:
     def finish() -> None:
         log.write_bytes(whole)
 
-    assert [] == run_on(Disturbed(log.stem + ".index", finish), folder)
+    assert [] == run_on(disturbed(log.stem + ".index", finish), folder)
 
 
-def some_defects(files: object, path: Path) -> list[str]:
+def some_defects(files: Any, path: Path) -> list[str]:
     """Return the laws of the defects found on other files than the real ones."""
     return [one.law for one in run_on(files, path)]
 
@@ -242,38 +203,10 @@ FIRST_LOOK, SECOND_LOOK = 2, 3
 """Which listing of a directory is a look at its log; the first of all looks for RocketMQ's."""
 
 
-class Listed:
-    """Real files; something happens right behind each listing of the directory."""
-
-    def __init__(self, happens: Callable[[int], None]) -> None:
-        self._happens = happens
-        self.count = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def list_directory(self, path: str) -> list[str]:
-        """List, then let it happen."""
-        names = REAL_FILES.list_directory(path)
-        self.count += 1
-        self._happens(self.count)
-        return names
-
-
-class Before(Listed):
-    """What happens, happens before the listing."""
-
-    def list_directory(self, path: str) -> list[str]:
-        """Let it happen, then list."""
-        self.count += 1
-        self._happens(self.count)
-        return REAL_FILES.list_directory(path)
-
-
 @pytest.mark.parametrize("when", ["listed", "opened"])
 def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
     """Retention removed a segment behind the listing: a note; it was three warnings."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     first = min(folder.glob("*.log")).stem
 
     def remove(count: int = FIRST_LOOK) -> None:
@@ -281,61 +214,50 @@ def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
             if count == FIRST_LOOK:
                 path.rename(f"{path}.deleted")
 
-    files = Listed(remove) if when == "listed" else Disturbed(f"{first}.log", remove)
-    kept: Any = files
-    found = [one for one in verify(folder, files=kept) if one.law == "DISK-2"]
+    files = listed(remove) if when == "listed" else disturbed(f"{first}.log", remove)
+    found = [one for one in verify(folder, files=files) if one.law == "DISK-2"]
     assert [(False, f"{first}.log")] == [(one.is_defect, Path(one.path).name) for one in found]
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_file_that_vanishes_at_two_looks(tmp_path: Path, count: int) -> None:
     """A file that is listed and gone twice, since it was made anew between, is no finding."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     last = max(folder.glob("*.log"))
     names = [last, last.with_suffix(".index"), last.with_suffix(".timeindex")]
 
-    def happens(listed: int) -> None:
+    def move(suffix: str) -> None:
         for name in names:
             beside = name.with_suffix(name.suffix + ".deleted")
-            if listed <= count:
-                name.rename(beside)
+            old, new = (beside, name) if suffix == "" else (name, beside)
+            if old.exists():
+                old.rename(new)
 
-    class Again(Listed):
-        """Before each listing the files are there again."""
+    def vanish(number: int) -> None:
+        if number <= count:
+            move(".deleted")
 
-        def list_directory(self, path: str) -> list[str]:
-            """Put the files back, list, take them away."""
-            for name in names:
-                beside = name.with_suffix(name.suffix + ".deleted")
-                if beside.exists():
-                    beside.rename(name)
-            return super().list_directory(path)
-
-    assert [] == some_defects(Again(happens), folder)
+    assert [] == some_defects(listed(vanish, before=lambda _: move("")), folder)
 
 
 def test_other_defects_at_each_look(tmp_path: Path) -> None:
     """What changed at each of two looks is looked at once more; it was a warning at once."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     last = max(folder.glob("*.log"))
     index = last.with_suffix(".index")
     whole = index.read_bytes()
     slots = [0, 8]
 
-    class Torn(BrokenTransactionIndex):
-        """Real files; at two openings another slot of the index is wrong."""
+    def tear(path: str, **options: Any) -> Any:
+        if path == str(index):
+            data = bytearray(whole)
+            if slots:
+                at = slots.pop(0)
+                data[at + 4 : at + 8] = b"\x7f" * 4
+            index.write_bytes(data)
+        return REAL_FILES.open(path, **options)
 
-        def open(self, path: str, **options: Any) -> Any:
-            """Open a file."""
-            if path == str(index):
-                data = bytearray(whole)
-                if slots:
-                    at = slots.pop(0)
-                    data[at + 4 : at + 8] = b"\x7f" * 4
-                index.write_bytes(data)
-            return REAL_FILES.open(path, **options)
-
-    assert [] == some_defects(Torn(), folder)
+    assert [] == some_defects(altered(open=tear), folder)
     assert [] == slots
     index.write_bytes(whole[:12] + b"\x7f" * 4 + whole[16:])
     assert 8 in {one.position for one in run_on(REAL_FILES, folder)}
@@ -343,24 +265,20 @@ def test_other_defects_at_each_look(tmp_path: Path) -> None:
 
 def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
     """Where each of five looks finds something else, that is said."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     index = max(folder.glob("*.log")).with_suffix(".index")
     whole = index.read_bytes()
     looks = 0
 
-    class Restless(BrokenTransactionIndex):
-        """Real files; at each opening another slot of the index is wrong."""
+    def change(path: str, **options: Any) -> Any:
+        nonlocal looks
+        if path == str(index):
+            at = 8 * (looks % 2)
+            index.write_bytes(whole[: at + 4] + b"\x7f" * 4 + whole[at + 8 :])
+            looks += 1
+        return REAL_FILES.open(path, **options)
 
-        def open(self, path: str, **options: Any) -> Any:
-            """Open a file."""
-            nonlocal looks
-            if path == str(index):
-                at = 8 * (looks % 2)
-                index.write_bytes(whole[: at + 4] + b"\x7f" * 4 + whole[at + 8 :])
-                looks += 1
-            return REAL_FILES.open(path, **options)
-
-    (finding,) = run_on(Restless(), folder)
+    (finding,) = run_on(altered(open=change), folder)
     assert ("DISK-2", 5) == (finding.law, looks)
     assert "at each of 5 looks" in finding.message
 
@@ -371,7 +289,7 @@ def test_truncation_cuts_what_was_closed(tmp_path: Path, is_rolled_again: bool) 
 
     Nor where a segment of the same name as before follows at the next look.
     """
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     *_, before, last = sorted(folder.glob("*.log"))
     first_batch = struct.unpack_from(">i", before.read_bytes(), 8)[0] + 12
 
@@ -391,40 +309,22 @@ def test_truncation_cuts_what_was_closed(tmp_path: Path, is_rolled_again: bool) 
             entry = struct.pack(">qi", batch.max_timestamp, batch.last_offset - base_offset)
             before.with_suffix(".timeindex").write_bytes(entry)
 
-    class Cut(BrokenTransactionIndex):
-        """Real files; behind the opening of the last log's neighbour it is cut."""
+    asked = 0
 
-        is_cut = False
+    def open_file(path: str, **options: Any) -> Any:
+        file = REAL_FILES.open(path, **options)
 
-        def open(self, path: str, **options: Any) -> Any:
-            """Open a file, which is cut when its size is known."""
-            file = REAL_FILES.open(path, **options)
-            if path == str(before) and not self.is_cut:
-                self.is_cut = True
-                return _CutLater(file, truncate)
-            return file
+        def size() -> int:
+            """Return the size, the second time from before the cut."""
+            nonlocal asked
+            found, asked = file.size(), asked + 1
+            if asked == 2:
+                truncate()
+            return found
 
-    assert [] == some_defects(Cut(), folder)
+        return altered(file, size=size) if path == str(before) else file
 
-
-class _CutLater:
-    """A file of which the size is told once, and then it is cut."""
-
-    def __init__(self, file: Any, cut: Callable[[], None]) -> None:
-        self._file = file
-        self._cut = cut
-        self._asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def size(self) -> int:
-        """Return the size, the second time from before the cut."""
-        size: int = self._file.size()
-        self._asked += 1
-        if self._asked == 2:
-            self._cut()
-        return size
+    assert [] == some_defects(altered(open=open_file), folder)
 
 
 def test_truncation_between_names_and_sizes(tmp_path: Path) -> None:
@@ -432,7 +332,7 @@ def test_truncation_between_names_and_sizes(tmp_path: Path) -> None:
 
     Nor has it changed since its sizes were taken, nor a moment ago.
     """
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     *_, before, last = sorted(folder.glob("*.log"))
 
     def truncate(count: int) -> None:
@@ -446,19 +346,19 @@ def test_truncation_between_names_and_sizes(tmp_path: Path) -> None:
         for path in (*folder.iterdir(), folder):
             os.utime(path, (1, 1))
 
-    assert [] == some_defects(Listed(truncate), folder)
+    assert [] == some_defects(listed(truncate), folder)
 
 
 def test_snapshot_removed_while_it_is_read(tmp_path: Path) -> None:
     """Rolling removes old snapshots: one that was listed and is gone is no finding."""
-    folder = copy("txn-a", tmp_path)
+    folder = copied_partition("txn-a", tmp_path)
     snapshot = max(folder.glob("*.snapshot"))
 
     def remove(count: int = FIRST_LOOK) -> None:
         if count == FIRST_LOOK:
             snapshot.unlink()
 
-    for files in (Listed(remove), Disturbed(snapshot.name, remove)):
+    for files in (listed(remove), disturbed(snapshot.name, remove)):
         kept = snapshot.read_bytes()
         assert [] == some_defects(files, folder)
         assert not snapshot.exists()
@@ -467,7 +367,7 @@ def test_snapshot_removed_while_it_is_read(tmp_path: Path) -> None:
 
 def test_listing_between_two_renames(tmp_path: Path) -> None:
     """The log of a removed segment is renamed before its indexes: they are no strays yet."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     first = min(folder.glob("*.log"))
     first.rename(f"{first}.deleted")
 
@@ -477,12 +377,12 @@ def test_listing_between_two_renames(tmp_path: Path) -> None:
             if count == SECOND_LOOK and path.exists():
                 path.rename(f"{path}.deleted")
 
-    assert [] == some_defects(Before(finish), folder)
+    assert [] == some_defects(listed(before=finish), folder)
 
 
 def test_truncation_between_log_and_snapshots(tmp_path: Path) -> None:
     """A truncation cuts the log first and removes the snapshots behind its end then."""
-    folder = copy("txn-a", tmp_path)
+    folder = copied_partition("txn-a", tmp_path)
     stray = folder / f"{99999:020d}.snapshot"
 
     def finish(count: int) -> None:
@@ -491,13 +391,13 @@ def test_truncation_between_log_and_snapshots(tmp_path: Path) -> None:
 
     shutil.copy(max(folder.glob("*.snapshot")), stray)
     assert ["DISK-36"] == some_defects(REAL_FILES, folder)
-    assert [] == some_defects(Before(finish), folder)
+    assert [] == some_defects(listed(before=finish), folder)
     assert not stray.exists()
 
 
 def test_log_that_begins_anew(tmp_path: Path) -> None:
     """Between removing all segments and making the first new one a log has none."""
-    folder = copy("plain", tmp_path)
+    folder = copied_partition("plain", tmp_path)
     for path in folder.glob("*.*"):
         path.rename(f"{path}.deleted")
 
@@ -506,4 +406,4 @@ def test_log_that_begins_anew(tmp_path: Path) -> None:
             for suffix in (".log", ".index", ".timeindex"):
                 (folder / f"{7:020d}{suffix}").touch()
 
-    assert [] == some_defects(Before(finish), folder)
+    assert [] == some_defects(listed(before=finish), folder)

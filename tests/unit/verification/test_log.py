@@ -6,7 +6,6 @@ What a lawful history can leave is silent or a note; what none can is an error.
 
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,17 +27,14 @@ from segproof.kafka.producer_snapshot import (
 from segproof.verification import verify
 from segproof.verifying import open_transactions, producer_checks
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.altered_files import disturbed
+from segproof_tests.partition_files import copied_partition, name_of, write_segment
 
 DATA = KAFKA
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
 EPOCHS = "leader-epoch-checkpoint"
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
-
-
-def name_of(offset: int, suffix: str) -> str:
-    """Return the name of a file of that offset."""
-    return f"{offset:020d}{suffix}"
 
 
 def batch(
@@ -75,11 +71,8 @@ def end(
 
 def log(folder: Path, *segments: tuple[int, list[bytes]], **others: bytes) -> Path:
     """Write the logs of a partition without indexes; others by their name."""
-    folder.mkdir(parents=True, exist_ok=True)
     for base_offset, batches in segments:
-        (folder / name_of(base_offset, ".log")).write_bytes(b"".join(batches))
-        for suffix in (".index", ".timeindex"):
-            (folder / name_of(base_offset, suffix)).write_bytes(b"")
+        write_segment(folder, b"".join(batches), base_offset, index=b"", timeindex=b"")
     for name, data in others.items():
         (folder / name).write_bytes(data)
     return folder
@@ -439,8 +432,7 @@ def test_leftovers_are_explained(tmp_path: Path) -> None:
 @pytest.mark.checks("PROD-3", "CKPT-3", "EPOCH-1", "META-2")
 def test_single_small_files(tmp_path: Path) -> None:
     """Each is verified by itself, and never made where it is missing."""
-    folder = tmp_path / "txn-a-0"
-    shutil.copytree(DATA / "txn-a" / "txn-a-0", folder)
+    folder = copied_partition("txn-a", tmp_path)
     names = [name_of(1014, ".snapshot"), EPOCHS, "partition.metadata"]
     checkpoint = tmp_path / "recovery-point-offset-checkpoint"
     checkpoint.write_text("0\n1\nt 0 5\n")
@@ -482,28 +474,9 @@ def test_huge_small_files_are_not_read(tmp_path: Path) -> None:
 # --- while a broker runs
 
 
-class Disturbed:
-    """Real files; when one is opened for the first time, something else happens first."""
-
-    def __init__(self, when: str, happens: Callable[[], object]) -> None:
-        self._when = when
-        self._happens: Callable[[], object] | None = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def open(self, path: str, **options: Any) -> Any:
-        """Open a file."""
-        if path.endswith(self._when) and self._happens is not None:
-            happens, self._happens = self._happens, None
-            happens()
-        return REAL_FILES.open(path, **options)
-
-
-def run_on(files: object, path: Path) -> list[Finding]:
+def run_on(files: Any, path: Path) -> list[Finding]:
     """Return the defects found on other files than the real ones."""
-    kept: Any = files
-    return [one for one in verify(path, files=kept) if one.is_defect]
+    return [one for one in verify(path, files=files) if one.is_defect]
 
 
 @pytest.mark.checks("DISK-36", "DISK-37", "DISK-38")
@@ -521,7 +494,7 @@ def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
         epochs.write_text("0\n2\n0 0\n3 1\n")
         log(folder, (0, other))
 
-    assert [] == run_on(Disturbed(EPOCHS, lead), folder)
+    assert [] == run_on(disturbed(EPOCHS, lead), folder)
     epochs.write_text("0\n1\n0 0\n")
     assert ["DISK-37"] == [one.law for one in run_on(REAL_FILES, folder)]
     log(folder, (0, first))
@@ -531,15 +504,14 @@ def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
         (folder / name_of(2, ".snapshot")).unlink()
         checkpoint.write_text("0\n1\nt 0 1\n")
 
-    assert [] == run_on(Disturbed(name_of(0, ".log"), truncate), folder)
+    assert [] == run_on(disturbed(name_of(0, ".log"), truncate), folder)
     checkpoint.write_text("0\n1\nt 0 2\n")
     assert ["DISK-38"] == [one.law for one in run_on(REAL_FILES, folder)]
 
 
 def test_processes_say_the_same(tmp_path: Path) -> None:
     """What takes the whole log is the same with more than one process."""
-    folder = tmp_path / "txn-a-0"
-    shutil.copytree(DATA / "txn-a" / "txn-a-0", folder)
+    folder = copied_partition("txn-a", tmp_path)
     path = folder / name_of(1732, ".snapshot")
     first, *rest = read_snapshot(path.read_bytes())
     path.write_bytes(write_snapshot([replace(first, producer_epoch=-1), *rest]))
@@ -554,8 +526,7 @@ def test_processes_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scenario", sorted(path.name for path in DATA.iterdir() if path.is_dir()))
 def test_real_directories_with_their_checkpoints(tmp_path: Path, scenario: str) -> None:
     """A broker's directories are sound, also with the checkpoints that lay beside them."""
-    (source,) = (path for path in (DATA / scenario).iterdir() if any(path.glob("*.log")))
-    shutil.copytree(source, tmp_path / source.name)
+    copied_partition(scenario, tmp_path)
     for path in (DATA / scenario).glob("logdir/*"):
         shutil.copyfile(path, tmp_path / path.name)
     for deep in (False, True):

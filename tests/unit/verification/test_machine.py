@@ -29,11 +29,11 @@ from segproof.kafka import Record, write_batch, write_empty_batch, write_end_tra
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry, write_snapshot
 from segproof.verification import VERIFIED_LAWS, verify
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.kafka.format.transaction_index import AbortedTxn
 from segproof_model.laws.kafka.format.log_bytes import batches_of, valid_batches
+from segproof_tests.partition_files import in_memory, name_of
 
 ENTRY_SIZES = {".index": 8, ".timeindex": 12}
 CHECKPOINT = "leader-epoch-checkpoint"
@@ -42,11 +42,6 @@ SPARE_ENTRIES = 4
 FOLDER = "/data/t-0"
 SHARE = 4
 """Each step verifies a directory and judges it by every law; so there are fewer histories."""
-
-
-def name_of(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file."""
-    return f"{base_offset:020d}{suffix}"
 
 
 def open_transactions(logs: Iterable[bytes]) -> dict[int, int]:
@@ -427,13 +422,7 @@ class VerificationMachine(RuleBasedStateMachine):
         """Hold the verifier's findings against the model's laws."""
         every = {**self.writer.files, **self.writer.small}
         images = {name: bytes(image) for name, image in every.items()}
-        files = MemoryFiles()
-        files.make_directory(FOLDER)
-        for name, image in images.items():
-            handle = files.open(f"{FOLDER}/{name}", writable=True, create=True)
-            handle.pwrite(image, 0)
-            handle.close()
-        findings = list(verify(FOLDER, deep=True, files=files))
+        findings = list(verify(FOLDER, deep=True, files=in_memory(images, FOLDER)))
         judge = DirectoryJudge(images)
         for finding in findings:
             if finding.severity is Severity.NOTE and finding.law in ("SEG-7", "DISK-9"):

@@ -24,6 +24,7 @@ from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.releases import NEWEST_KAFKA, release_named
+from segproof_tests.partition_files import in_memory
 
 PATH = "/subject/file"
 BASE = 100
@@ -196,13 +197,7 @@ def test_names_in_a_partition_directory(names: set[str]) -> None:
 
     A directory in which nothing is Kafka's is no partition: there verify says that and no more.
     """
-    files = MemoryFiles()
-    files.make_directory("/data")
-    files.make_directory("/data/t-0")
-    for name in names:
-        handle = files.create_new(f"/data/t-0/{name}")
-        assert handle is not None
-        handle.close()
+    files = in_memory(dict.fromkeys(names, b""), "/data/t-0")
     broken = {law for law in NAME_LAWS if not LAWS[law].predicate(names)}
     found = {finding.law for finding in verify("/data/t-0", laws=NAME_LAWS, files=files)}
     assert found == ({"DISK-20"} if names <= {"notes.txt"} else broken)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a data directory and a crash say of a log, held against the model's laws on drawn values."""
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -11,8 +9,8 @@ from segproof.findings import Finding
 from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.verification import verify
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS
+from segproof_tests.partition_files import in_memory, name_of
 
 DATA = "/data"
 CHECKPOINTS = (
@@ -25,20 +23,6 @@ BEHIND = frozenset(CHECKPOINTS) - {"log-start-offset-checkpoint"}
 STATE = "0123456789abcdef" * 2
 
 
-def written(contents: Mapping[str, bytes]) -> MemoryFiles:
-    """Return files in memory; those that end in a slash are directories."""
-    files = MemoryFiles()
-    files.make_directory(DATA)
-    for name, content in contents.items():
-        folder = f"{DATA}/{name}".rpartition("/")[0]
-        files.make_directory(folder)
-        if not name.endswith("/"):
-            handle = files.open(f"{DATA}/{name}", writable=True, create=True)
-            handle.pwrite(content, 0)
-            handle.close()
-    return files
-
-
 def log(base_offset: int, count: int) -> bytes:
     """Return batches of one record each."""
     offsets = range(base_offset, base_offset + count)
@@ -47,9 +31,9 @@ def log(base_offset: int, count: int) -> bytes:
     )
 
 
-def name_of(offset: int, suffix: str) -> str:
+def inside(offset: int, suffix: str) -> str:
     """Return the name of a file of that offset in the partition."""
-    return f"t-0/{offset:020d}{suffix}"
+    return f"t-0/{name_of(offset, suffix)}"
 
 
 def holds(law: str, *given: object) -> bool:
@@ -78,13 +62,13 @@ def test_offsets_of_a_data_directory(
     known: set[tuple[str, int]],
 ) -> None:
     """What the checkpoints say of a log is reported exactly where it breaks a law."""
-    contents = {name_of(base_offset, ".log"): log(base_offset, count)}
+    contents = {inside(base_offset, ".log"): log(base_offset, count)}
     contents |= {f"{topic}-{number}/": b"" for topic, number in known}
     listed = {("t", 0)} | others
     for name, offset in told.items():
         lines = [f"{topic} {number} {offset}" for topic, number in sorted(listed)]
         contents[name] = write_checkpoint(lines)
-    findings = list(verify(DATA, files=written(contents)))
+    findings = list(verify(DATA, files=in_memory(contents, DATA)))
     end = base_offset + count
     start = told.get("log-start-offset-checkpoint", 0)
     assert bool(of("DISK-43", findings)) is not holds("DISK-43", start, end)
@@ -113,8 +97,8 @@ def test_offsets_of_a_data_directory(
 )
 def test_marker_of_a_clean_stop(data: bytes) -> None:
     """A note says that its content is none of Kafka's."""
-    contents = {name_of(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
-    findings = list(verify(DATA, files=written(contents)))
+    contents = {inside(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
+    findings = list(verify(DATA, files=in_memory(contents, DATA)))
     assert bool(of("DISK-40", findings)) is not holds("DISK-40", data)
 
 
@@ -145,11 +129,11 @@ def test_what_a_crash_leaves(
     bases: set[int], count: int, names: set[str], states: set[str]
 ) -> None:
     """Twins, temporary and pending files are reported exactly where they break a law."""
-    contents = {name_of(base, ".log"): log(base, count) for base in bases}
+    contents = {inside(base, ".log"): log(base, count) for base in bases}
     contents |= {f"t-0/{name}": b"" for name in names}
     partition = {name[4:]: data for name, data in sorted(contents.items())}
     beside = [f"t-1.{STATE}-{state}" for state in sorted(states)]
-    files = written(contents | {f"{name}/": b"" for name in beside})
+    files = in_memory(contents | {f"{name}/": b"" for name in beside}, DATA)
     findings = list(verify(DATA, files=files))
     assert bool(of("DISK-27", findings)) is not holds("DISK-27", partition)
     assert bool(of("DISK-42", findings)) is not holds("DISK-42", partition)

@@ -18,33 +18,17 @@ from segproof.files import FileStatus
 from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.laws.kafka.broker.partition_on_disk import (
     directories_are_met_once,
     no_offsets_are_lost_between_segments,
 )
+from segproof_tests.partition_files import in_memory, name_of
 
 FOLDER = "/data/t-0"
 SHARE = 4
 """Files of megabytes take their time; so there are fewer of them."""
 VALUES = (1 << 10, 10 << 10, 24 << 10)
-
-
-def name_of(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file."""
-    return f"{base_offset:020d}{suffix}"
-
-
-def in_memory(images: Mapping[str, bytes]) -> MemoryFiles:
-    """Return files with one partition directory."""
-    files = MemoryFiles()
-    files.make_directory(FOLDER)
-    for name, image in images.items():
-        handle = files.open(f"{FOLDER}/{name}", writable=True, create=True)
-        handle.pwrite(image, 0)
-        handle.close()
-    return files
 
 
 BATCHES = [
@@ -91,7 +75,7 @@ def test_end_of_an_offset_index(
         images[name_of(base + len(sizes), ".log")] = b""
     broken = DirectoryJudge(images).breaks("DISK-24")
     event(f"broken: {broken}")
-    assert broken == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
+    assert broken == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images, FOLDER))))
 
 
 @pytest.mark.checks("DISK-24")
@@ -114,7 +98,7 @@ def test_stretches_of_megabytes(places: list[int], end: int) -> None:
     expected = end - 1 - held[-1] > max(16, 8 * widest)
     event(f"broken: {expected}")
     assert expected == DirectoryJudge(images).breaks("DISK-24")
-    assert expected == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
+    assert expected == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images, FOLDER))))
 
 
 def _piece(kind: str, offset: int, compression: str) -> bytes:
@@ -160,7 +144,7 @@ def test_offsets_between_segments(
     broken = not no_offsets_are_lost_between_segments(log, following, CODECS)
     event(f"broken: {broken}")
     assert broken == DirectoryJudge(images).breaks("DISK-25")
-    assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images))))
+    assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images, FOLDER))))
 
 
 class Graph:

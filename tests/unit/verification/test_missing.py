@@ -16,29 +16,15 @@ from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.verification import verify
-from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.altered_files import altered
+from segproof_tests.partition_files import copied_partition, name_of, write_segment
 
-DATA = KAFKA
 MIB = 1 << 20
-
-
-def name_of(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file."""
-    return f"{base_offset:020d}{suffix}"
 
 
 def batch(offset: int, value: bytes = b"v", key: bytes | None = None, **more: Any) -> bytes:
     """Return a batch of one record; its timestamp is its offset."""
     return write_batch([Record(offset, offset, key, value)], base_offset=offset, **more)
-
-
-def segment(folder: Path, base_offset: int, log: bytes, **others: bytes) -> Path:
-    """Write one segment; the others by their suffix."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name_of(base_offset, ".log")).write_bytes(log)
-    for suffix, data in others.items():
-        (folder / name_of(base_offset, f".{suffix}")).write_bytes(data)
-    return folder
 
 
 def found(path: Path, law: str, **more: Any) -> list[Finding]:
@@ -71,9 +57,9 @@ def time_entries(*offsets: int) -> bytes:
 def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None:
     """More than 16 MiB without an entry is told, in a closed segment and in the open one."""
     log, starts = log_of(14, 2 * MIB)
-    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=time_entries(13))
+    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=time_entries(13))
     if is_closed:
-        segment(folder, 14, b"")
+        write_segment(folder, b"", 14)
     (one,) = found(folder, "DISK-24")
     assert (Severity.WARNING, 0, 16 * MIB, starts[13]) == (
         one.severity, one.position, one.expected, one.actual,
@@ -90,7 +76,7 @@ def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None
 def test_one_large_append_needs_no_entry(tmp_path: Path) -> None:
     """What counts is where the last batch begins, not how long it is."""
     log = batch(0) + batch(1, bytes(20 * MIB))
-    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=time_entries(1))
+    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=time_entries(1))
     assert [] == found(folder, "DISK-24")
 
 
@@ -100,7 +86,7 @@ def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
     log, starts = log_of(12, 8 << 10)
     index = offset_entries(starts, 1)
     nine, eight = time_entries(*range(2, 11)), time_entries(*range(2, 10))
-    folder = segment(tmp_path / "t-0", 0, log, index=index, timeindex=nine)
+    folder = write_segment(tmp_path / "t-0", log, index=index, timeindex=nine)
     (one,) = found(folder, "DISK-24")
     assert (8, 64 << 10, starts[11] - starts[1]) == (one.position, one.expected, one.actual)
     (alone,) = found(folder / name_of(0, ".index"), "DISK-24")
@@ -110,36 +96,13 @@ def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
         assert [] == found(folder, "DISK-24")
 
 
-class Growing:
-    """Real files of which the log is still empty when it is first asked for its size."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> Any:
-        """Open for reading only."""
-        assert not writable
-        assert not create
-        file = REAL_FILES.open(path)
-        return GrowingFile(file) if path.endswith(".log") else file
-
-
-class GrowingFile:
-    """A log that grows behind the first look at its size."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._is_asked = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def size(self) -> int:
-        """Return 0 at first."""
-        if not self._is_asked:
-            self._is_asked = True
-            return 0
-        return int(self._file.size())
+def open_growing(path: str, *, writable: bool = False, create: bool = False) -> Any:
+    """Open for reading only; a log is still empty when it is first asked for its size."""
+    assert not writable
+    assert not create
+    file, sizes = REAL_FILES.open(path), [0]
+    first = lambda: sizes.pop() if sizes else file.size()  # noqa: E731
+    return altered(file, size=first) if path.endswith(".log") else file
 
 
 @pytest.mark.checks("DISK-24")
@@ -147,9 +110,8 @@ def test_what_is_appended_meanwhile_is_not_missed(tmp_path: Path) -> None:
     """Of batches that came after the indexes were read, these can't have entries."""
     log, _ = log_of(12, 8 << 10)
     times = time_entries(*range(12))
-    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=times)
-    growing: Any = Growing()
-    assert [] == found(folder, "DISK-24", files=growing)
+    folder = write_segment(tmp_path / "t-0", log, index=b"", timeindex=times)
+    assert [] == found(folder, "DISK-24", files=altered(open=open_growing))
     assert 1 == len(found(folder, "DISK-24"))
 
 
@@ -158,8 +120,8 @@ def test_what_is_appended_meanwhile_is_not_missed(tmp_path: Path) -> None:
 
 def partition(folder: Path, *batches: bytes, following: int = 10) -> Path:
     """Write a segment of these batches and an empty one behind it."""
-    segment(folder, 0, b"".join(batches), index=b"", timeindex=b"")
-    return segment(folder, following, b"", index=b"", timeindex=b"")
+    write_segment(folder, b"".join(batches), index=b"", timeindex=b"")
+    return write_segment(folder, b"", following, index=b"", timeindex=b"")
 
 
 MARKER = write_end_transaction_marker(
@@ -216,9 +178,7 @@ def test_a_damaged_end_tells_nothing(tmp_path: Path) -> None:
 @pytest.mark.checks("DISK-25")
 def test_compacted_log_without_a_segment(tmp_path: Path) -> None:
     """A real compacted log, with and without its segment in the middle, raises no alarm."""
-    source = DATA / "compacted" / "compacted-0"
-    folder = tmp_path / source.name
-    shutil.copytree(source, folder)
+    folder = copied_partition("compacted", tmp_path)
     middle = sorted(folder.glob("*.log"))[1].stem
     for _ in range(2):
         assert [] == [one for one in verify(folder, deep=True) if one.is_defect]
@@ -227,35 +187,27 @@ def test_compacted_log_without_a_segment(tmp_path: Path) -> None:
             path.unlink()
 
 
-class Late:
-    """Real files of which the first listing of a partition lacks one segment."""
+def late(missed: str, listed: list[str]) -> Any:
+    """Return real files of which the first listing lacks one segment; `listed` gets the folders."""
 
-    def __init__(self, missed: str) -> None:
-        self._missed = missed
-        self.listings = 0
-        self.listed = set[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def list_directory(self, path: str) -> list[str]:
-        """List, at first without the segment."""
-        self.listings += 1
-        self.listed.add(path)
+    def list_directory(path: str) -> list[str]:
+        listed.append(path)
         names = REAL_FILES.list_directory(path)
-        if self.listings > 1:
+        if len(listed) > 1:
             return names
-        return [name for name in names if not name.startswith(self._missed)]
+        return [name for name in names if not name.startswith(missed)]
+
+    return altered(list_directory=list_directory)
 
 
 @pytest.mark.checks("DISK-25")
 def test_listing_that_misses_a_segment(tmp_path: Path) -> None:
     """A file made while a directory is listed may not be in the list: the second look decides."""
     folder = partition(tmp_path / "t-0", batch(0), batch(1))
-    segment(folder, 2, b"".join(batch(offset) for offset in range(2, 10)))
-    late: Any = Late(name_of(2, ""))
-    assert [] == found(folder, "DISK-25", files=late)
-    assert late.listings > 1
+    write_segment(folder, b"".join(batch(offset) for offset in range(2, 10)), 2)
+    listed: list[str] = []
+    assert [] == found(folder, "DISK-25", files=late(name_of(2, ""), listed))
+    assert len(listed) > 1
 
 
 # --- directories
@@ -265,7 +217,7 @@ def test_listing_that_misses_a_segment(tmp_path: Path) -> None:
 def test_cycle_of_links_ends_at_once(tmp_path: Path) -> None:
     """A link that leads back is named, and what lies behind it is not listed again."""
     data = tmp_path / "data"
-    segment(data / "inner" / "t-0", 0, batch(0))
+    write_segment(data / "inner" / "t-0", batch(0))
     (data / "inner" / "back").symlink_to(data)
     (data / "self").symlink_to(data)
     notes = found(data, "DISK-26")
@@ -273,16 +225,16 @@ def test_cycle_of_links_ends_at_once(tmp_path: Path) -> None:
     assert ["inner/back", "self"] == [str(Path(one.path).relative_to(data)) for one in notes]
     assert all(str(data) in one.message for one in notes)
     assert all(str(data) == shlex.split(one.reproduce)[2] for one in notes)
-    late: Any = Late("nothing")
-    list(verify(data, files=late))
-    assert {str(data), str(data / "inner"), str(data / "inner" / "t-0")} == late.listed
-    assert late.listings < 9
+    listed: list[str] = []
+    list(verify(data, files=late("nothing", listed)))
+    assert {str(data), str(data / "inner"), str(data / "inner" / "t-0")} == set(listed)
+    assert len(listed) < 9
 
 
 @pytest.mark.checks("DISK-26")
 def test_links_to_partitions_are_lawful(tmp_path: Path) -> None:
     """Partitions on other disks are verified through their links, once each."""
-    disk = segment(tmp_path / "disk" / "t-0", 0, batch(0)[:-1] + b"!")
+    disk = write_segment(tmp_path / "disk" / "t-0", batch(0)[:-1] + b"!")
     data = tmp_path / "data"
     data.mkdir()
     (data / "t-0").symlink_to(disk)
@@ -298,9 +250,9 @@ def test_links_to_partitions_are_lawful(tmp_path: Path) -> None:
 def test_too_deep_is_said(tmp_path: Path) -> None:
     """What lies more than 16 levels down is not verified, and not in silence."""
     sixteen = Path(*"abcdefghijklmnop")
-    segment(tmp_path / sixteen, 0, batch(0)[:-1] + b"!")
+    write_segment(tmp_path / sixteen, batch(0)[:-1] + b"!")
     assert ["BATCH-3"] == [one.law for one in verify(tmp_path)]
-    segment(tmp_path / "x" / sixteen, 0, batch(0)[:-1] + b"!")
+    write_segment(tmp_path / "x" / sixteen, batch(0)[:-1] + b"!")
     (note,) = found(tmp_path, "DISK-26")
     assert str(tmp_path / "x" / sixteen) == note.path
 
@@ -309,7 +261,7 @@ def test_too_deep_is_said(tmp_path: Path) -> None:
 def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
     """A partition's name that leads nowhere was passed over in silence, as on a lost disk; one that
     leads to itself is told with a command that shows it again."""
-    segment(tmp_path / "t-0", 0, batch(0))
+    write_segment(tmp_path / "t-0", batch(0))
     assert [] == found(tmp_path, "DISK-1")
     (tmp_path / "t-1").symlink_to(tmp_path / "nothing")
     (tmp_path / "t-2").symlink_to(tmp_path / "t-2")
@@ -320,23 +272,16 @@ def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
     assert {str(tmp_path)} == {shlex.split(one.reproduce)[2] for one in errors}
 
 
-class Removing:
-    """Real files of which a directory is gone once it was listed."""
+@pytest.mark.checks("DISK-1")
+def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
+    """A directory that the broker removes between listing and looking is no lost link."""
+    for name in ("t-0", "t-1"):
+        write_segment(tmp_path / name, batch(0))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def status(self, path: str) -> Any:
+    def status(path: str) -> Any:
         """Remove a directory before it is looked at."""
         if path.endswith("t-1"):
             shutil.rmtree(path, ignore_errors=True)
         return REAL_FILES.status(path)
 
-
-@pytest.mark.checks("DISK-1")
-def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
-    """A directory that the broker removes between listing and looking is no lost link."""
-    for name in ("t-0", "t-1"):
-        segment(tmp_path / name, 0, batch(0))
-    removing: Any = Removing()
-    assert [] == list(verify(tmp_path, files=removing))
+    assert [] == list(verify(tmp_path, files=altered(status=status)))

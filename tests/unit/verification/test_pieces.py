@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.verification.test_corruptions import CORRUPTIONS, script
 
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
@@ -37,9 +36,10 @@ from segproof.verifying.split_logs import (
     piece_of,
     scan_in_pieces,
 )
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.corruptions import CORRUPTIONS, Corruption, positions
+from segproof_tests.partition_files import in_memory, name_of
 
-DATA = script.DATA
 Cut = Callable[[Segment, int, Files], list[int]]
 
 
@@ -89,9 +89,9 @@ def found_in_pieces(path: str, wanted: Wanted, cut: Cut, files: Files) -> list[F
 
 @pytest.mark.slow
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda one: one.name)
-def test_each_corruption_is_told_in_the_same_words(corruption: Any, tmp_path: Path) -> None:
+def test_each_corruption_is_told_in_the_same_words(corruption: Corruption, tmp_path: Path) -> None:
     """Cut at what the index says, right or wrong, into pieces of a few batches."""
-    path = str(corruption.make(script.DATA, tmp_path))
+    path = str(corruption.make(tmp_path))
     for each in (tmp_path, *tmp_path.rglob("*")):
         os.utime(each, ns=(10**18, 10**18))  # else the verifier waits for a writer
     wanted = Wanted(deep=corruption.needs_deep)
@@ -100,15 +100,15 @@ def test_each_corruption_is_told_in_the_same_words(corruption: Any, tmp_path: Pa
         assert whole == found_in_pieces(path, wanted, by_index(piece_bytes), REAL_FILES)
 
 
-@pytest.mark.parametrize("scenario", sorted(path.name for path in DATA.iterdir()))
+@pytest.mark.parametrize("scenario", sorted(path.name for path in KAFKA.iterdir()))
 def test_cuts_lie_at_batches_of_sound_logs(scenario: str) -> None:
     """The pieces are about as large as asked for, and every cut is used."""
-    for log in sorted((DATA / scenario).glob("*/*.log")):
+    for log in sorted((KAFKA / scenario).glob("*/*.log")):
         (work,), _ = plan(str(log), Wanted(), REAL_FILES)
         assert isinstance(work, Partition)
         data = log.read_bytes()
         cuts = cuts_of(work.segments[0], len(data), 8192, REAL_FILES)
-        assert set(cuts) <= set(script.positions(data))
+        assert set(cuts) <= set(positions(data))
         assert all(4096 <= b - a for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)) or (
             not cuts
         )
@@ -132,7 +132,7 @@ def test_a_piece_that_fits_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The judge of a sound log reads none of its batches; of a wrong cut, what is not proved."""
-    path = str(next((DATA / "plain").glob("*/*252.log")))
+    path = str(next((KAFKA / "plain").glob("*/*252.log")))
     size = Path(path).stat().st_size
     (work,), _ = plan(path, Wanted(), REAL_FILES)
     assert isinstance(work, Partition)
@@ -177,16 +177,12 @@ def log_of(generator: random.Random) -> bytes:
 def test_random_cuts_of_random_logs(seed: int) -> None:
     """Logs of a few batches, damaged anywhere and cut anywhere, with indexes of nonsense."""
     generator = random.Random(seed)
-    files = MemoryFiles()
-    files.make_directory("/t-0")
-    for suffix, data in {
+    images = {
         ".log": log_of(generator),
         ".index": generator.randbytes(generator.choice((0, 8, 80))),
         ".timeindex": generator.randbytes(generator.choice((0, 12, 120))),
-    }.items():
-        file = files.open(f"/t-0/{0:020d}{suffix}", writable=True, create=True)
-        file.pwrite(data, 0)
-        file.close()
+    }
+    files = in_memory({name_of(0, suffix): data for suffix, data in images.items()}, "/t-0")
     deep = generator.random() < 0.5
     rows, chunk = generator.choice((1, 2, 5, 8192)), generator.choice((300, 1 << 19))
     with pytest.MonkeyPatch.context() as patch:
@@ -251,7 +247,7 @@ def test_errors_travel() -> None:
 def test_an_index_that_cannot_be_read_cuts_nothing(tmp_path: Path) -> None:
     """Without it, or with a folder in its place, the log is one piece."""
     log = tmp_path / f"{0:020d}.log"
-    shutil.copyfile(next((DATA / "plain").glob("*/*252.log")), log)
+    shutil.copyfile(next((KAFKA / "plain").glob("*/*252.log")), log)
     for suffixes in (frozenset((".log",)), frozenset((".log", ".index"))):
         segment = Segment(str(tmp_path), 0, suffixes, None, False, frozenset((".log",)))
         assert [] == cuts_of(segment, log.stat().st_size, 1000, REAL_FILES)

@@ -2,7 +2,6 @@
 """Every corruption of a real store is reported with its law; no file is touched, nothing hangs."""
 
 import random
-import shlex
 import shutil
 import struct
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from segproof.files import File
-from segproof.findings import Finding, Severity
+from segproof.findings import Severity
 from segproof.rocketmq.geometry import find_geometry, infer_geometries
 from segproof.rocketmq.index_table import Geometry
 from segproof.verification import VERIFIED_LAWS, verify
@@ -31,6 +29,8 @@ from segproof_harness.laws.file_damages import (
     remove,
     write,
 )
+from segproof_tests.altered_files import altered
+from segproof_tests.reported_findings import check_shown_again, state_of
 
 DATA = ROCKETMQ
 SMALL = "small-4.9.8"
@@ -102,30 +102,6 @@ MORE: dict[str, tuple[str, Damage]] = {
 }  # fmt: skip
 
 
-def state_of(folder: Path) -> dict[str, tuple[bytes, int, int]]:
-    """Return bytes, modification time and inode of each file."""
-    return {
-        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-def run_again(finding: Finding) -> list[Finding]:
-    """Do what the finding's command line would do."""
-    words = shlex.split(finding.reproduce)
-    assert ["segproof", "verify"] == words[:2]
-    options = dict(zip(words[3::2], words[4::2], strict=True))
-    position = options.get("--position")
-    return list(
-        verify(
-            words[2],
-            laws=[options["--law"]],
-            position=None if position is None else int(position),
-        )
-    )
-
-
 def check_reported(law: str, example: Example, folder: Path) -> None:
     """Hold what verify says of a damaged store."""
     store = damaged_copy(example, folder)
@@ -135,12 +111,7 @@ def check_reported(law: str, example: Example, folder: Path) -> None:
     named = [one for one in findings if one.law == law]
     assert named, [str(one) for one in findings]
     assert law in NOTES or any(one.is_defect for one in named)
-    for one in named[:3]:
-        assert one.message
-        assert one.hint
-        again = run_again(one)
-        assert one in again
-        assert {law} == {other.law for other in again}
+    check_shown_again(named)
 
 
 def test_every_law_has_an_example() -> None:
@@ -241,46 +212,30 @@ def test_flipped_bits_and_garbage(
         assert "internal error" not in capsys.readouterr().err
 
 
-class _OlderHeader:
-    """A file of which the first look at the header is an old one, as beside a writer."""
+def with_older_header(files: MemoryFiles, header: bytes) -> Any:
+    """Return files of which the first look at a header shows an old one, as beside a writer."""
 
-    def __init__(self, file: File, header: bytes) -> None:
-        self._file = file
-        self._header: bytes | None = header
+    def open_file(path: str, **options: Any) -> Any:
+        file, waiting = files.open(path, **options), [header]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
+        def pread(size: int, position: int) -> bytes:
+            is_header = (size, position) == (40, 0) and waiting
+            return waiting.pop() if is_header else file.pread(size, position)
 
-    def pread(self, size: int, position: int) -> bytes:
-        """Return the old header once, then what the file has."""
-        if (size, position) == (40, 0) and self._header is not None:
-            header, self._header = self._header, None
-            return header
-        return self._file.pread(size, position)
+        return altered(file, pread=pread)
 
-
-class _LiveFiles(MemoryFiles):
-    """Files whose index files grow while they are read."""
-
-    header: bytes | None = None
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open a file; an index file shows its old header first."""
-        file = super().open(path, writable=writable, create=create)
-        live: Any = file if self.header is None else _OlderHeader(file, self.header)
-        opened: File = live
-        return opened
+    return altered(files, open=open_file)
 
 
 @pytest.mark.parametrize("count", [2, 5, 20, 26])
 def test_a_broker_that_writes_breaks_nothing(count: int) -> None:
     """Entries behind the header that was read first are no defects; their slots are led back."""
-    files = _LiveFiles(clock_ms=lambda: 0)
+    files = MemoryFiles(clock_ms=lambda: 0)
     image = (DATA / SMALL / "store" / INDEX).read_bytes()
     write_file(files, "/i/20261121011453849", image)
     slots = {struct.unpack_from(">i", image, entry(index))[0] % 16 for index in range(1, count)}
-    files.header = image[:32] + int32(len(slots)) + int32(count)
-    found = list(verify("/i/20261121011453849", files=files, hash_slots=16))
+    live = with_older_header(files, image[:32] + int32(len(slots)) + int32(count))
+    found = list(verify("/i/20261121011453849", files=live, hash_slots=16))
     assert [] == [str(one) for one in found]
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corruptions of real files: each one is small, real, and names the law that it breaks.
 
-As a script it writes one directory for each: `python corruptions.py SOURCE OUT`, where SOURCE holds
-the real directories by scenario (those that the project carries, by default).
+As a script it writes one directory for each: `python -m segproof_tests.corruptions OUT`.
 """
 
 import shutil
@@ -14,10 +13,8 @@ from pathlib import Path
 
 from segproof.checksums import crc32c
 from segproof.kafka import Record, write_batch
-from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.file_damages import sum_again
-
-DATA = KAFKA
+from segproof_tests.partition_files import copied_partition, name_of
 
 Damage = Callable[[Path], None]
 Change = Callable[[bytearray], None]
@@ -36,23 +33,11 @@ class Corruption:
     damage: Damage
     needs_deep: bool = False
 
-    def make(self, source: Path, target: Path) -> Path:
+    def make(self, target: Path) -> Path:
         """Copy the scenario's partition below `target`, damage it, and return its path."""
-        (partition,) = [path for path in (source / self.scenario).iterdir() if is_partition(path)]
-        copy = target / partition.name
-        shutil.copytree(partition, copy)
+        copy = copied_partition(self.scenario, target)
         self.damage(copy)
         return copy
-
-
-def is_partition(path: Path) -> bool:
-    """Whether the directory holds logs."""
-    return path.is_dir() and any(path.glob("*.log"))
-
-
-def name_of(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file."""
-    return f"{base_offset:020d}{suffix}"
 
 
 # --- building blocks
@@ -439,15 +424,15 @@ CORRUPTIONS = (
 """All corruptions; their names are unique."""
 
 
-def main(source: str, target: str) -> None:
+def main(target: str) -> None:
     """Write one directory for each corruption."""
     for corruption in CORRUPTIONS:
         folder = Path(target) / corruption.name.replace(" ", "-").replace(",", "")
-        path = corruption.make(Path(source), folder)
+        path = corruption.make(folder)
         print(f"{corruption.law}\t{path / corruption.file}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: corruptions.py SOURCE OUT")
-    main(sys.argv[1], sys.argv[2])
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m segproof_tests.corruptions OUT")
+    main(sys.argv[1])

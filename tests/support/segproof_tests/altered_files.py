@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real files and open files with other methods: a test lets something happen meanwhile."""
+
+from collections.abc import Callable
+from typing import Any
+
+from segproof.files import REAL_FILES
+
+__all__ = ["altered", "disturbed", "listed"]
+
+
+class _Altered:
+    def __init__(self, real: object, methods: dict[str, Callable[..., Any]]) -> None:
+        self._real = real
+        self.__dict__.update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def altered(real: object = REAL_FILES, **methods: Callable[..., Any]) -> Any:
+    """Return `real`, a file or all files, with other methods of these names."""
+    return _Altered(real, methods)
+
+
+def disturbed(when: str, happens: Callable[[], object]) -> Any:
+    """Return real files; right before one that ends so is opened first, something happens."""
+    waiting = [happens]
+
+    def open_file(path: str, **options: Any) -> Any:
+        if path.endswith(when) and waiting:
+            waiting.pop()()
+        return REAL_FILES.open(path, **options)
+
+    return altered(open=open_file)
+
+
+def listed(
+    behind: Callable[[int], object] | None = None, before: Callable[[int], object] | None = None
+) -> Any:
+    """Return real files; something happens right before or behind each listing, told its number."""
+    count = 0
+
+    def list_directory(path: str) -> list[str]:
+        nonlocal count
+        count += 1
+        if before is not None:
+            before(count)
+        names = REAL_FILES.list_directory(path)
+        if behind is not None:
+            behind(count)
+        return names
+
+    return altered(list_directory=list_directory)

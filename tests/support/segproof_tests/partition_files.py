@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a partition as tests write them: on the disk, in memory, or copied."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from segproof_harness.conformance.recorded_store_answers import write_file
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.shipped_directories import KAFKA
+
+__all__ = ["copied_partition", "in_memory", "name_of", "write_segment"]
+
+
+def name_of(base_offset: int, suffix: str) -> str:
+    """Return the name of a file of a segment."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def write_segment(folder: Path, log: bytes, base_offset: int = 0, **others: bytes) -> Path:
+    """Write one segment, the other files by their suffixes; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, data in {"log": log, **others}.items():
+        (folder / name_of(base_offset, f".{suffix}")).write_bytes(data)
+    return folder
+
+
+def copied_partition(scenario: str, target: Path) -> Path:
+    """Return a copy, in `target`, of the partition that a broker wrote in a scenario."""
+    (partition,) = (path for path in (KAFKA / scenario).iterdir() if any(path.glob("*.log")))
+    return shutil.copytree(partition, target / partition.name)
+
+
+def in_memory(images: Mapping[str, bytes], folder: str) -> MemoryFiles:
+    """Return files in memory with these in a folder; a name that ends in a slash is a folder."""
+    files = MemoryFiles()
+    files.make_directory(folder)
+    for name, image in images.items():
+        path = f"{folder}/{name}"
+        if name.endswith("/"):
+            files.make_directory(path.rstrip("/"))
+        else:
+            write_file(files, path, image)
+    return files

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every finding must keep: words, and a command that shows it again; no file is touched."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from segproof.findings import Finding
+from segproof.verification import verify
+
+__all__ = ["check_shown_again", "state_of"]
+
+
+def state_of(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Return bytes, modification time and inode of each file below a folder."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _run_again(finding: Finding) -> list[Finding]:
+    """Do what the finding's command line would do."""
+    words = shlex.split(finding.reproduce)
+    assert ["segproof", "verify"] == words[:2]
+    options = [word for word in words[3:] if word != "--deep"]
+    values = dict(zip(options[::2], options[1::2], strict=True))
+    position = values.get("--position")
+    return list(
+        verify(
+            words[2],
+            deep="--deep" in words,
+            laws=[values["--law"]],
+            position=None if position is None else int(position),
+        )
+    )
+
+
+def check_shown_again(findings: Sequence[Finding]) -> None:
+    """Hold the first few of some findings: each has words and a hint, and its command shows it."""
+    for finding in findings[:3]:
+        assert finding.message
+        assert finding.hint
+        again = _run_again(finding)
+        assert finding in again
+        assert {finding.law} == {other.law for other in again}
