@@ -16,7 +16,8 @@ from collections.abc import Collection, Iterator
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity
-from segproof.verifying.path_verification import Progress, run
+from segproof.processes import Progress
+from segproof.verifying.path_verification import run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
 

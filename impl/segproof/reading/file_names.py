@@ -11,20 +11,6 @@ from typing import NamedTuple
 
 from segproof.kafka.segment_names import segment_file_name
 
-__all__ = [
-    "CLEAN_SHUTDOWN_MARKER",
-    "METADATA_TOPIC",
-    "SEGMENT_SUFFIXES",
-    "SNAPSHOT_SUFFIX",
-    "FileName",
-    "NameKind",
-    "PartitionName",
-    "is_known_in_data_directory",
-    "read_file_name",
-    "read_partition_name",
-    "segment_file_name",
-]
-
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"

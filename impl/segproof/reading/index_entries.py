@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 
 from segproof.files import File, data_end
 
-__all__ = [
-    "BLOCK_ENTRIES",
-    "ENTRY_TYPES",
-    "TRANSACTION_ENTRY",
-    "Entries",
-    "EntryFile",
-    "count_entries",
-    "genuine_entries",
-]
-
 ENTRY_TYPES: Final = {
     ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
     ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),

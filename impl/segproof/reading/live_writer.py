@@ -8,8 +8,6 @@ from typing import TypeVar
 from segproof.errors import SegproofError
 from segproof.files import Files
 
-__all__ = ["PAUSES_SECONDS", "changed_recently", "pause", "until_steady"]
-
 Answer = TypeVar("Answer")
 RECENT_NS = 1_000_000_000
 PAUSES_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)

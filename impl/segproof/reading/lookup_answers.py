@@ -5,8 +5,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["LookupStep", "OffsetAnswer", "Steps", "TimestampAnswer"]
-
 Fact = int | str | None
 Facts = dict[str, Fact]
 

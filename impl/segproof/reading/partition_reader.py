@@ -30,8 +30,6 @@ from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
 from segproof.reading.partition_search import PartitionSearch, segment_base_offsets
 from segproof.reading.segment_reader import SegmentReader
 
-__all__ = ["PartitionReader"]
-
 Answer = TypeVar("Answer")
 _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""

@@ -16,8 +16,6 @@ from segproof.files import REAL_FILES, Files
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof.reading.lookup_answers import OffsetAnswer, Steps, TimestampAnswer
 
-__all__ = ["PartitionSearch", "SegmentSearch", "segment_base_offsets"]
-
 
 def segment_base_offsets(path: str, *, files: Files = REAL_FILES) -> list[int]:
     """Return the base offsets of the logs in a directory, ascending.

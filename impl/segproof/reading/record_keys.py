@@ -7,8 +7,6 @@ Laws: RMQSVC-13 to RMQSVC-15.
 from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import DispatchRequest
 
-__all__ = ["keys_of", "tag_key_of"]
-
 TRANSACTION_BITS = 12
 ROLLBACK = 12
 TAGS, TAG_MARK = "TAGS", "T#"

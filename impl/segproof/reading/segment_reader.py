@@ -29,8 +29,6 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.partition_search import SegmentSearch
 from segproof.reading.sound_batches import next_sound_batch
 
-__all__ = ["INDEX_BYTES_MAX", "SegmentReader", "open_index"]
-
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
 _Searched = tuple[Entry, int | None, int]

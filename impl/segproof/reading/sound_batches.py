@@ -8,19 +8,18 @@ from segproof.files import File
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
 
-__all__ = ["FAR", "MAX_CRC_BYTES", "MAX_DISTANCE", "distances", "next_sound_batch"]
-
 Int64Array = NDArray[np.int64]
 FAR = 1 << 40
 """Stands for every distance from the base offset that 31 bits can't hold."""
 MAX_DISTANCE = (1 << 31) - 1
 MAX_CRC_BYTES = 32 << 20
-"""So much is summed up at most."""
+"""The most bytes that are read to check checksums: of one batch, and behind one damaged place."""
 MIN_MESSAGE_BYTES = 14
-"""The least value of a size field."""
+"""The least value, in bytes, of a size field."""
 SEARCH_BYTES = 16 << 20
-"""How far behind damage a sound batch is looked for; a batch has about 1 MiB at most."""
+"""How many bytes behind damage a sound batch is looked for; a batch has about 1 MiB at most."""
 SEARCH_PIECE_BYTES = 1 << 20
+"""Bytes that the search reads at once."""
 
 
 def distances(offsets: Int64Array, base_offset: int) -> Int64Array:

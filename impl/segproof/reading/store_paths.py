@@ -20,8 +20,6 @@ from segproof.files import Files
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
 from segproof.rocketmq.geometry import index_file_names
 
-__all__ = ["Place", "PlaceKind", "find_places", "place_of"]
-
 LEVELS_MAX = 16
 LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")

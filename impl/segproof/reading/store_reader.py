@@ -41,8 +41,6 @@ from segproof.rocketmq.index_table import (
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import Message, dispatch_request_of
 
-__all__ = ["KeyAnswer", "StoreReader", "geometry_of", "index_file_paths", "slots_untold"]
-
 INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
 NOT_FOUND = "no message has this key in this time"

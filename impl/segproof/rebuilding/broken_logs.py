@@ -17,8 +17,6 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.partition_files import Segment
 
-__all__ = ["finding_of"]
-
 
 def finding_of(
     segment: Segment, valid_bytes: int, error: SegproofError | None, files: Files

@@ -20,8 +20,6 @@ from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.rebuilding.old_indexes import old_positions
 from segproof.rebuilding.partition_files import Partition, Segment
 
-__all__ = ["DEFAULT_INTERVAL_BYTES", "IntervalBounds", "inferred_interval"]
-
 DEFAULT_INTERVAL_BYTES = 4096
 """Kafka's default of `index.interval.bytes`."""
 SAMPLES = 8

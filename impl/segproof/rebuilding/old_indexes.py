@@ -11,8 +11,6 @@ from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.rebuilding.partition_files import Segment
 
-__all__ = ["old_aborted_txns", "old_entries", "old_positions"]
-
 LARGEST_BYTES = 1 << 28
 """A larger file is damaged, and not taken into memory: a full index has 10 MiB."""
 

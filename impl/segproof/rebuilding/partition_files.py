@@ -21,15 +21,6 @@ from segproof.rebuilding.safe_places import MARKER, log_changed
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
-__all__ = [
-    "BESIDE",
-    "Partition",
-    "Segment",
-    "check_unchanged",
-    "read_partition",
-    "refusing_what_vanishes",
-]
-
 BESIDE = ".rebuilt.deleted"
 """What the name of an index ends with until it is whole and durable.
 

@@ -30,8 +30,6 @@ from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_e
 from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.small_files import EPOCHS
 
-__all__ = ["InPlace", "NewDirectory", "Place", "snapshots_behind"]
-
 LOCK = ".lock"
 """The file in a data directory that a broker has locked while it runs."""
 COPY_BYTES = 1 << 20

@@ -12,17 +12,6 @@ from typing import Final
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
 
-__all__ = [
-    "MARKER",
-    "check_apart",
-    "is_as_long",
-    "is_same",
-    "lock_of",
-    "log_changed",
-    "names_in_new",
-    "not_empty",
-]
-
 MARKER: Final = "segproof-rebuild.incomplete"
 """What stands beside the new files until all of them are whole and durable."""
 COMPARED_BYTES: Final = 1 << 20

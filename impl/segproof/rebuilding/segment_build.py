@@ -31,8 +31,6 @@ from segproof.rebuilding.partition_files import BESIDE, Segment
 from segproof.rebuilding.safe_places import is_same, log_changed
 from segproof.rebuilding.transactions import Transactions
 
-__all__ = ["BuiltSegment", "RebuiltFile", "Wanted", "build_segment"]
-
 IntervalSource = Literal["given", "old index", "other segments", "default"]
 
 

@@ -16,8 +16,6 @@ from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment
 from segproof.rebuilding.transactions import begun_before, state_of_snapshot
 
-__all__ = ["Progress", "build"]
-
 USUAL_BATCH_BYTES = 4096
 BATCHES_OF_A_UNIT = 8
 """So many headers are stepped over in one unit of a kernel's work."""

@@ -26,8 +26,6 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
 )
 
-__all__ = ["Entries", "LogReader", "MessageBlock"]
-
 CHUNK_BYTES = 4 << 20
 ROWS = 8192
 SMALL_BODY_BYTES = 4096

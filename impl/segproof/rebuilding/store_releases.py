@@ -18,8 +18,6 @@ from segproof.rocketmq.index_table import Geometry, entry_blocks, read_slots, re
 from segproof.rocketmq.key_hash import build_key, index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
 
-__all__ = ["counts_puts_in_old_index", "tags_in_old_index"]
-
 ENTRIES = 1 << 16
 MESSAGES = 4096
 """So many of a file are looked at."""

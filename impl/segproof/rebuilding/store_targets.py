@@ -17,8 +17,6 @@ from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_e
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 
-__all__ = ["Built", "IndexInPlace", "NewIndexDirectory"]
-
 LOCK: Final = "lock"
 """The file in a store that a broker has locked while it runs."""
 

@@ -23,8 +23,6 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.old_indexes import old_aborted_txns
 from segproof.rebuilding.partition_files import Segment
 
-__all__ = ["Transactions", "begun_before", "state_of_snapshot"]
-
 TRANSACTIONAL, CONTROL = 16, 32
 """Bits of a batch's attributes."""
 

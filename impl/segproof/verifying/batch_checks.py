@@ -21,8 +21,6 @@ from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, declare
 
-__all__ = ["BatchCheck"]
-
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,
     RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16", "BATCH-18",

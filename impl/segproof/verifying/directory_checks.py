@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from segproof.files import Files, FileStatus
 from segproof.findings import Severity
+from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
@@ -26,7 +27,6 @@ from segproof.reading.file_names import (
     is_known_in_data_directory,
     read_file_name,
     read_partition_name,
-    segment_file_name,
 )
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.pending_files import report_pending, words_of_directory
@@ -49,8 +49,6 @@ from segproof.verifying.small_files import (
     check_small_file,
     read_offsets,
 )
-
-__all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition_again", "sized"]
 
 declare("log-segment", Severity.ERROR,
     "rename the file to the offset it begins with, or remove it", "FILE-1", "FILE-2")  # fmt: skip

@@ -20,8 +20,6 @@ from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
 
-__all__ = ["EpochCheck", "check_against_checkpoint", "compare_epochs"]
-
 declare("record-batch", Severity.ERROR,
     "compare the partition with another replica: this log holds batches of two leaders that did"
     " not know of each other", "DISK-28")  # fmt: skip

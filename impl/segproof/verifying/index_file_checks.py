@@ -26,15 +26,6 @@ from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, Segment, size_guarded
 
-__all__ = [
-    "EntryWindow",
-    "IndexFile",
-    "KeyedIndexFile",
-    "OffsetIndexFile",
-    "TimeIndexFile",
-    "TransactionIndexFile",
-]
-
 declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8")
 declare("time-index", Severity.ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-22")
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-21")

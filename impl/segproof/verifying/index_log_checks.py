@@ -24,8 +24,6 @@ from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, declare
 
-__all__ = ["IndexEndCheck", "OffsetEntriesCheck", "TimeEntriesCheck"]
-
 declare("offset-index", Severity.ERROR, REBUILD, "SEG-7")
 declare("offset-index", Severity.WARNING,
     "no record is lost, but each read behind the last entry goes through the log from there;"

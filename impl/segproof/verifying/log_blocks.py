@@ -19,8 +19,6 @@ from segproof.reading.sound_batches import FAR, distances
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.segment_files import Segment
 
-__all__ = ["Block", "LogScan", "blocks_of"]
-
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20
 """A block of large batches ends with the first one that begins so far behind its start."""

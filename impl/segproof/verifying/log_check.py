@@ -18,8 +18,6 @@ from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 
-__all__ = ["LogCheck", "LogPass"]
-
 
 @dataclass(slots=True)
 class LogPass:

@@ -20,8 +20,6 @@ from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rules import declare
 
-__all__ = ["LostOffsetsCheck"]
-
 declare("partition-log", Severity.WARNING,
     "a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files in lost+found, in the other log directories"

@@ -16,8 +16,6 @@ from segproof.verifying.segment_carry import Coordinators, LoneMarkers, Transact
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.transaction_checks import PRODUCERS_MAX, MissingEntries, report_coordinator
 
-__all__ = ["CarriedTransactions"]
-
 declare("partition-log", Severity.NOTE,
     "nothing while its producer is at work: the transaction ends with its marker",
     "DISK-32")  # fmt: skip

@@ -49,8 +49,6 @@ from segproof.verifying.small_files import (
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 
-__all__ = ["PartitionCheck"]
-
 declare("partition-log", Severity.WARNING,
     "compare the end of the log with another replica, before the broker's next start removes"
     " this file", "DISK-36")  # fmt: skip

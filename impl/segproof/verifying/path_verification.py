@@ -28,8 +28,6 @@ from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_verification import SteadyCheck
 
-__all__ = ["Progress", "Work", "check", "plan", "run", "walk"]
-
 Work = Partition | Place
 """What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
 

@@ -16,11 +16,10 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchScan
-from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
-
-__all__ = ["report_pending", "words_of_directory"]
 
 declare("partition-log", Severity.NOTE,
     "nothing: see what the message says of the next start", "DISK-41")  # fmt: skip

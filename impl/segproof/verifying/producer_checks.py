@@ -26,14 +26,6 @@ from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
-__all__ = [
-    "PRODUCERS_MAX",
-    "ProducerCheck",
-    "compare_producers",
-    "has_numbers",
-    "join_producers",
-]
-
 declare("record-batch", Severity.ERROR,
     "compare with another replica; lawful only if the broker had forgotten the producer between"
     " (producer.id.expiration.ms)", "DISK-29")  # fmt: skip

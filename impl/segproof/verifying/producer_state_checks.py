@@ -15,8 +15,6 @@ from segproof.verifying.producer_checks import ProducerCheck
 from segproof.verifying.segment_carry import Cut, LogCarry
 from segproof.verifying.transaction_checks import TransactionMarkers
 
-__all__ = ["ProducerStateCheck"]
-
 
 class ProducerStateCheck(LogCheck):
     """Runs both checks, and keeps what they know at the offset of each snapshot."""

@@ -13,8 +13,6 @@ from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import DECLARED, RESTORE, declare
 
-__all__ = ["MAX_BATCH_BYTES", "RecordsCheck"]
-
 declare("record-batch", Severity.ERROR,
     RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip
 

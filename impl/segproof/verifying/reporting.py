@@ -17,8 +17,6 @@ from segproof.findings import Finding, Severity
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare
 
-__all__ = ["FINDINGS_PER_LAW", "Described", "PathReporter", "Reporter", "Wanted"]
-
 declare("log-segment", Severity.ERROR,
     "check the rights and the disk; what is no file, replace by that of a replica; then verify"
     " again", "DISK-1", is_of_any_file=True)  # fmt: skip

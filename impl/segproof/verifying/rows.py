@@ -4,8 +4,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Int64Array", "shifted"]
-
 Bools = NDArray[np.bool_]
 Int64Array = NDArray[np.int64]
 

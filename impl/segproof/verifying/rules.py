@@ -9,18 +9,6 @@ from typing import NamedTuple
 
 from segproof.findings import Severity
 
-__all__ = [
-    "COPY_LOG",
-    "DECLARED",
-    "REBUILD",
-    "REMAKE_INDEX",
-    "REMAKE_SNAPSHOT",
-    "REMAKE_TRANSACTIONS",
-    "RESTORE",
-    "Rule",
-    "declare",
-]
-
 REBUILD = (
     "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
     " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"

@@ -14,20 +14,6 @@ from numpy.typing import NDArray
 
 from segproof.verifying.segment_files import FileState
 
-__all__ = [
-    "Coordinators",
-    "Cut",
-    "EpochRun",
-    "LogCarry",
-    "LoneMarkers",
-    "MarkerTimes",
-    "ProducerTable",
-    "TransactionCarry",
-    "carried_from_bytes",
-    "carried_to_bytes",
-    "empty_table",
-]
-
 PRODUCER = np.dtype(
     [
         ("producer_id", np.int64),

@@ -40,8 +40,6 @@ from segproof.verifying.segment_files import (
 )
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
-__all__ = ["LOG_CHECKS", "Scanning", "SegmentCheck", "scan_of"]
-
 declare("log-segment", Severity.ERROR,
     "find the log; at its next start the broker removes the index", "DISK-4",
     is_of_any_file=True)  # fmt: skip

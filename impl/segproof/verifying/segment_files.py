@@ -8,22 +8,10 @@ from typing import NamedTuple
 
 from segproof.files import File, Files
 from segproof.findings import Severity
-from segproof.reading.file_names import segment_file_name
+from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.live_writer import changed_recently
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
-
-__all__ = [
-    "FILE_SIZE_MAX_BYTES",
-    "PAUSES_SECONDS",
-    "STRUCTURES",
-    "FileState",
-    "Segment",
-    "open_guarded",
-    "size_guarded",
-    "state_of",
-    "wait_for_a_step",
-]
 
 declare("log-segment", Severity.ERROR,
     "this file was not closed: the broker did not stop as the marker or the later segment says;"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
-from segproof.reading.file_names import segment_file_name
+from segproof.kafka.segment_names import segment_file_name
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
@@ -27,8 +27,6 @@ from segproof.verifying.segment_files import (
     state_of,
     wait_for_a_step,
 )
-
-__all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file

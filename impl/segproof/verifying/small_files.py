@@ -32,18 +32,6 @@ from segproof.reading.file_names import CLEAN_SHUTDOWN_MARKER
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 
-__all__ = [
-    "EPOCHS",
-    "METADATA",
-    "OFFSET_CHECKPOINTS",
-    "check_marker",
-    "check_metadata",
-    "check_small_file",
-    "read_epochs",
-    "read_offsets",
-    "read_producers",
-]
-
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
 declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")
 declare("partition-log", Severity.ERROR,

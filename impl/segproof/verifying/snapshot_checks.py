@@ -22,8 +22,6 @@ from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 from segproof.verifying.segment_carry import ProducerTable
 
-__all__ = ["KnownProducers", "check_snapshot"]
-
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 
 HEADER, ENTRY = 10, 46

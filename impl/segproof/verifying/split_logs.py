@@ -26,16 +26,6 @@ from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
 from segproof.verifying.segment_files import Segment
 
-__all__ = [
-    "LogState",
-    "batches_from_bytes",
-    "batches_to_bytes",
-    "cuts_of",
-    "log_state",
-    "piece_of",
-    "scan_in_pieces",
-]
-
 ENTRY_BYTES = 8
 PART_BYTES = 16 << 10
 """About as many bytes of batch headers travel together."""

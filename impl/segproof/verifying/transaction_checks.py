@@ -24,8 +24,6 @@ from segproof.verifying.rules import REMAKE_TRANSACTIONS, RESTORE, declare
 from segproof.verifying.segment_carry import Coordinators, LogCarry, MarkerTimes, TransactionCarry
 from segproof.verifying.segment_files import Segment
 
-__all__ = ["PRODUCERS_MAX", "MissingEntries", "TransactionMarkers", "report_coordinator"]
-
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "DISK-12")
 declare("record-batch", Severity.WARNING,
     "compare with another replica: a marker of a replaced coordinator may have ended the wrong"

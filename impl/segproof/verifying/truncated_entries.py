@@ -21,8 +21,6 @@ from segproof.findings import Severity
 from segproof.verifying.index_file_checks import KeyedIndexFile, OffsetIndexFile
 from segproof.verifying.log_check import LogCheck
 
-__all__ = ["TruncatedEntriesCheck"]
-
 LAWS = {".index": ("SEG-7", "OFFIDX-2", "DISK-8"), ".timeindex": ("DISK-9", "TIMEIDX-7")}
 """Laws that truncated entries break; the first compares an entry with the log."""
 WITHOUT_ENTRY_BYTES = 2 << 20

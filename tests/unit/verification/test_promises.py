@@ -17,9 +17,9 @@ from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.kafka.producer_snapshot import write_snapshot
+from segproof.processes import Progress
 from segproof.verification import RULES, VERIFIED_LAWS, verify
 from segproof.verifying.log_check import LogCheck
-from segproof.verifying.path_verification import Progress
 from segproof.verifying.producer_checks import ProducerCheck
 from segproof.verifying.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof.verifying.segment_checks import LOG_CHECKS

@@ -41,8 +41,6 @@ from segproof.verifying.segment_files import (
     wait_for_a_step,
 )
 
-__all__ = ["IndexSummary", "check_index_file"]
-
 declare("index-file", Severity.ERROR,
     "RocketMQ grows a short file with zeros, and reads another geometry out of place: make the"
     " index new from the commit log", "RMQDISK-1")  # fmt: skip

@@ -15,8 +15,6 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
-__all__ = ["RowChecks", "stored_difference"]
-
 declare("index-file", Severity.WARNING,
     "RocketMQ does not look there; find out what wrote it", "RMQDISK-7")  # fmt: skip
 declare("index-file", Severity.NOTE,

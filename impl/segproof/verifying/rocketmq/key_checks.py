@@ -37,8 +37,6 @@ from segproof.verifying.rocketmq.log_records import (
 from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
-__all__ = ["KeyChecks"]
-
 declare("index-service", Severity.ERROR,
     REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
     "RMQDISK-32")  # fmt: skip

@@ -38,8 +38,6 @@ from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
-__all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "RecordsCheck", "list_log"]
-
 declare("index-service", Severity.ERROR,
     "look for the missing file in lost+found or on a replica", "RMQDISK-23")  # fmt: skip
 declare("index-service", Severity.ERROR,

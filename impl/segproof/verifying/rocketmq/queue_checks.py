@@ -43,8 +43,6 @@ from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import DECLARED, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
-__all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
-
 declare("index-service", Severity.ERROR,
     "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
     " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"

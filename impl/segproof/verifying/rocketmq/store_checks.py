@@ -22,20 +22,6 @@ from segproof.verifying.rocketmq.index_file_checks import IndexSummary
 from segproof.verifying.rules import REMAKE_INDEX, declare
 from segproof.verifying.segment_files import open_guarded
 
-__all__ = [
-    "check_abort",
-    "check_checkpoint",
-    "check_index_names",
-    "check_order",
-    "is_folder",
-    "is_time_name",
-    "look_inside",
-    "numbered_files",
-    "read_checkpoint",
-    "report_no_checkpoint",
-    "report_stray",
-]
-
 declare("index-file", Severity.NOTE,
     "nothing, if somebody renamed it; RocketMQ takes its index files in the order of their names",
     "RMQDISK-3")  # fmt: skip

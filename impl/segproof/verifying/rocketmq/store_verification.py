@@ -27,8 +27,6 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 
-__all__ = ["check_place", "size_of"]
-
 STORE = "index-service"
 KNOWN_NAMES = (*PARTS, "checkpoint", "abort")
 """What of a store is looked at."""
