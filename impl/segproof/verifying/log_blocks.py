@@ -105,10 +105,10 @@ def blocks_of(scan: LogScan, segment: Segment) -> Iterator[Block]:
             continue
         joined, start = _joined(waiting), 0
         while (end := _block_end(joined.table, start)) < rows:
-            block = _block(_part(joined, start, end + 1), segment, carried, end - start)
+            block = _block(rows_of(joined, start, end + 1), segment, carried, end - start)
             carried, start = block.carried, end
             yield block
-        waiting = [_part(joined, start, rows)]
+        waiting = [rows_of(joined, start, rows)]
         rows -= start
     if rows:
         yield _block(_joined(waiting), segment, carried, rows)
@@ -150,11 +150,12 @@ def _stacked(parts: list[BatchTable], rows: int) -> BatchTable:
     return whole
 
 
-def _part(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
+def rows_of(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
+    """Return the batches [start, end) of some, as views of the same arrays."""
     return CheckedBatches(
-        whole.table[start:end].copy(),
-        whole.crc_valid[start:end].copy(),
-        None if whole.summaries is None else whole.summaries[start:end].copy(),
+        whole.table[start:end],
+        whole.crc_valid[start:end],
+        None if whole.summaries is None else whole.summaries[start:end],
         {row - start: error for row, error in whole.errors.items() if start <= row < end},
     )
 

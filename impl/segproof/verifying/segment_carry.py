@@ -14,27 +14,16 @@ from numpy.typing import NDArray
 
 from segproof.verifying.segment_files import FileState
 
+_FIRST = (
+    "epoch", "position", "kind", "data_epoch", "data_position", "base_sequence", "last_sequence",
+    "timestamp", "missing",
+)  # fmt: skip
+_LAST = (
+    "epoch", "kind", "data_epoch", "base_sequence", "last_sequence", "last_offset", "timestamp",
+    "missing",
+)  # fmt: skip
 PRODUCER = np.dtype(
-    [
-        ("producer_id", np.int64),
-        ("first_epoch", np.int64),
-        ("first_position", np.int64),
-        ("first_kind", np.int64),
-        ("first_data_epoch", np.int64),
-        ("first_data_position", np.int64),
-        ("first_base_sequence", np.int64),
-        ("first_last_sequence", np.int64),
-        ("first_timestamp", np.int64),
-        ("first_missing", np.int64),
-        ("epoch", np.int64),
-        ("kind", np.int64),
-        ("data_epoch", np.int64),
-        ("base_sequence", np.int64),
-        ("last_sequence", np.int64),
-        ("last_offset", np.int64),
-        ("timestamp", np.int64),
-        ("missing", np.int64),
-    ]
+    [(name, np.int64) for name in ("producer_id", *(f"first_{one}" for one in _FIRST), *_LAST)]
 )
 """One producer: `first_` of its first batch or marker, the rest of the last one. Where `data_` is
 in a name, and for all about sequence numbers and offsets, the first or last batch that is no

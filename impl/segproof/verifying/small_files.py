@@ -101,6 +101,17 @@ def _read(
     return None
 
 
+def _read_checkpoint(
+    report: PathReporter, from_string: Callable[[str], Content | None], files: Files
+) -> list[Content] | None:
+    """Return the entries of a checkpoint; report why it can't be read."""
+
+    def read() -> list[Content]:
+        return read_checkpoint(read_text_file(files, report.path), from_string, source=report.path)
+
+    return _read(report, "CKPT-3", files, read)
+
+
 def read_producers(
     report: PathReporter, offset: int, files: Files
 ) -> Sequence[ProducerStateEntry] | None:
@@ -121,12 +132,7 @@ def read_producers(
 
 def read_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
     """Return the entries of `leader-epoch-checkpoint`; None if they can't be read or don't rise."""
-    entries = _read(
-        report, "CKPT-3", files,
-        lambda: read_checkpoint(
-            read_text_file(files, report.path), EPOCH_FORMATTER.from_string, source=report.path
-        ),
-    )  # fmt: skip
+    entries = _read_checkpoint(report, EPOCH_FORMATTER.from_string, files)
     for number, (one, two) in enumerate(pairwise(entries or ()), 2):
         if one.epoch >= two.epoch or one.start_offset >= two.start_offset:
             # Before 2.0 an epoch that had no batch kept its entry.
@@ -157,12 +163,7 @@ def read_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
 
 def read_offsets(report: PathReporter, files: Files) -> list[TopicPartitionOffset] | None:
     """Return the entries of a checkpoint of offsets; None where it can't be read."""
-    return _read(
-        report, "CKPT-3", files,
-        lambda: read_checkpoint(
-            read_text_file(files, report.path), OFFSET_FORMATTER.from_string, source=report.path
-        ),
-    )  # fmt: skip
+    return _read_checkpoint(report, OFFSET_FORMATTER.from_string, files)
 
 
 def check_metadata(report: PathReporter, files: Files) -> None:

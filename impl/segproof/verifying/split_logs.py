@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import File, Files
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
+from segproof.verifying.log_blocks import rows_of
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
 from segproof.verifying.segment_files import Segment
@@ -112,16 +113,7 @@ def piece_of(
     with closing(files.open(segment.path(".log"))) as file:
         for checked in scan_of(file, start, end, segment, wanted):
             for row in range(0, len(checked.table), PART_ROWS):
-                yield _rows_of(checked, row, row + PART_ROWS)
-
-
-def _rows_of(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
-    return CheckedBatches(
-        whole.table[start:end],
-        whole.crc_valid[start:end],
-        None if whole.summaries is None else whole.summaries[start:end],
-        {row - start: error for row, error in whole.errors.items() if start <= row < end},
-    )
+                yield rows_of(checked, row, row + PART_ROWS)
 
 
 def scan_in_pieces(pieces: Iterable[Piece]) -> Scanning:

@@ -24,15 +24,22 @@ def altered(real: object = REAL_FILES, **methods: Callable[..., Any]) -> Any:
 
 
 def disturbed(when: str, happens: Callable[[], object]) -> Any:
-    """Return real files; right before one that ends so is opened first, something happens."""
-    waiting = [happens]
+    """Return real files; right before one that ends so is opened first, something happens.
+
+    `opened` lists the paths of the files that end so, each time that one is opened.
+    """
+    opened: list[str] = []
 
     def open_file(path: str, **options: Any) -> Any:
-        if path.endswith(when) and waiting:
-            waiting.pop()()
+        if path.endswith(when):
+            opened.append(path)
+            if len(opened) == 1:
+                happens()
         return REAL_FILES.open(path, **options)
 
-    return altered(open=open_file)
+    files = altered(open=open_file)
+    files.opened = opened
+    return files
 
 
 def listed(

@@ -3,16 +3,16 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from segproof.errors import CorruptIndexError, SegproofError
-from segproof.files import REAL_FILES, Files
+from segproof.files import REAL_FILES
 from segproof.lookup import PartitionReader
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.altered_files import altered, disturbed
 from segproof_tests.memory_logs import DIRECTORY, START_MS, Place, batch
 
 PLAIN = KAFKA / "plain" / "plain-0"
@@ -21,31 +21,6 @@ ROOMY: dict[str, Any] = {
     "segment_index_bytes": 2400,
     "index_interval_bytes": 300,
 }
-
-
-class Meanwhile:
-    """Real files; before the n-th opening of a file something else happens."""
-
-    def __init__(self, suffix: str, happens: dict[int, Callable[[], None]]) -> None:
-        self._suffix = suffix
-        self._happens = happens
-        self.opened = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def open(self, path: str, **options: Any) -> Any:
-        """Open a file."""
-        if path.endswith(self._suffix):
-            self.opened += 1
-            self._happens.get(self.opened, lambda: None)()
-        return REAL_FILES.open(path, **options)
-
-
-def reader_on(files: object, path: Path) -> PartitionReader:
-    """Return a reader on other files than the real ones."""
-    kept: Files = files  # type: ignore[assignment]
-    return PartitionReader(path, files=kept)
 
 
 def copy(target: Path) -> Path:
@@ -122,7 +97,7 @@ def test_segment_removed_before_it_is_opened(tmp_path: Path, by: str) -> None:
         for path in folder.glob(f"{first.stem}.*"):
             path.unlink()
 
-    with reader_on(Meanwhile(".log", {1: remove}), folder) as reader:
+    with PartitionReader(folder, files=disturbed(".log", remove)) as reader:
         if by == "offset":
             answer = reader.lookup_offset(0)
             reason = f"below the first segment, which begins at offset {int(second.stem)}"
@@ -146,12 +121,12 @@ def test_log_cut_behind_its_index(tmp_path: Path) -> None:
         os.truncate(last, sizes[0])
         os.truncate(last.with_suffix(".index"), 0)
 
-    files = Meanwhile(".timeindex", {1: cut})
-    with reader_on(files, folder) as reader:
+    files = disturbed(".timeindex", cut)
+    with PartitionReader(folder, files=files) as reader:
         answer = reader.lookup_offset(target)
     assert answer.batch_base_offset is None
     assert f"no batch of the partition reaches offset {target}: the last" in str(answer.reason)
-    assert files.opened > 1
+    assert len(files.opened) > 1
 
 
 def test_miss_is_asked_again(tmp_path: Path) -> None:
@@ -177,17 +152,14 @@ def test_directory_without_a_log_for_a_moment(tmp_path: Path) -> None:
     folder = copy(tmp_path)
     kept = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    class Empty(Meanwhile):
-        """Real files; the first listing is empty."""
+    listings: list[str] = []
 
-        listed = 0
+    def list_directory(path: str) -> list[str]:
+        """List; at first nothing."""
+        listings.append(path)
+        return [] if len(listings) == 1 else REAL_FILES.list_directory(path)
 
-        def list_directory(self, path: str) -> list[str]:
-            """List."""
-            self.listed += 1
-            return [] if self.listed == 1 else REAL_FILES.list_directory(path)
-
-    with reader_on(Empty("", {}), folder) as reader:
+    with PartitionReader(folder, files=altered(list_directory=list_directory)) as reader:
         assert len(reader.base_offsets) == len([name for name in kept if name.endswith(".log")])
     for name in kept:
         (folder / name).unlink()

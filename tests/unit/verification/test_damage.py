@@ -13,15 +13,9 @@ from segproof.kafka import Record, write_batch
 from segproof.kafka.record_batch import RecordBatch
 from segproof.reading import sound_batches
 from segproof.verification import verify
+from segproof_tests.partition_files import write_segment
 
 ZERO = "0" * 20
-
-
-def one_segment(folder: Path, log: bytes) -> Path:
-    """Write one log of base offset 0."""
-    folder.mkdir()
-    (folder / f"{ZERO}.log").write_bytes(log)
-    return folder
 
 
 def batch(offset: int) -> bytes:
@@ -47,7 +41,7 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     damage = random.choice((b"\x7f", b"\x00\x10", b"\xff", b"\x00\x00\x00\x05"))
     field = 16 if damage == b"\xff" else 8
     own = batches[bad][:field] + damage + batches[bad][field + len(damage) :]
-    folder = one_segment(tmp_path / "t-0", b"".join([*batches[:bad], own, *batches[bad + 1 :]]))
+    folder = write_segment(tmp_path / "t-0", b"".join([*batches[:bad], own, *batches[bad + 1 :]]))
     (finding,) = (one for one in verify(folder) if one.is_defect)
     at = len(b"".join(batches[:bad]))
     assert (at, Path(finding.path).suffix) == (finding.position, ".log")
@@ -65,7 +59,7 @@ def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
     """The scan goes on inside of a batch; that batch is the next sound one all the same."""
     batches = [batch(offset) for offset in range(4)]
     own = batches[1][:11] + bytes([batches[1][11] + 4]) + batches[1][12:]
-    folder = one_segment(tmp_path / "t-0", batches[0] + own + batches[2] + batches[3])
+    folder = write_segment(tmp_path / "t-0", batches[0] + own + batches[2] + batches[3])
     told = [one for one in verify(folder) if one.is_defect]
     assert ["BATCH-3", "SCAN-2"] == [one.law for one in told]
     at = len(batches[0] + own)
@@ -77,7 +71,7 @@ def test_a_batch_with_a_wrong_checksum_is_told_once(tmp_path: Path) -> None:
     """Its offset may be as wrong as its bytes, so it is not held against the batch before it."""
     far = batch(1 << 24)
     changed = batch(1)[:-1] + b"?"
-    folder = one_segment(tmp_path / "t-0", far + changed)
+    folder = write_segment(tmp_path / "t-0", far + changed)
     assert ["BATCH-3"] == [one.law for one in verify(folder) if one.is_defect]
 
 
@@ -110,7 +104,7 @@ def test_records_that_do_not_inflate_have_a_hint_to_act_on(tmp_path: Path) -> No
     bad = bytearray(batch(0))
     bad[22] = 1
     bad[17:21] = crc32c(bytes(bad[21:])).to_bytes(4, "big")
-    (finding,) = (one for one in verify(one_segment(tmp_path / "t-0", bytes(bad)), deep=True)
+    (finding,) = (one for one in verify(write_segment(tmp_path / "t-0", bytes(bad)), deep=True)
                   if one.law == "DISK-18")  # fmt: skip
     assert "codec bits are wrong; copy the segment from another replica" in finding.hint
 
@@ -120,7 +114,7 @@ def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
     """A topic that keeps copies of batches may end in a torn one: a torn tail all the same."""
     outer = write_batch([Record(7, 1000, None, batch(0) * 3)], base_offset=7)
     before = b"".join(batch(offset) for offset in range(7))
-    (finding,) = verify(one_segment(tmp_path / "t-0", before + outer[:-1]))
+    (finding,) = verify(write_segment(tmp_path / "t-0", before + outer[:-1]))
     assert ("DUMP-6", Severity.WARNING) == (finding.law, finding.severity)
 
 
@@ -131,7 +125,7 @@ def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sound_batches, "SEARCH_PIECE_BYTES", 500)
     large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
     bad = large[:8] + b"\x7f" + large[9:]
-    folder = one_segment(tmp_path / "t-0", batch(0) + bad + batch(2))
+    folder = write_segment(tmp_path / "t-0", batch(0) + bad + batch(2))
     (finding,) = verify(folder)
     assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
     assert "whether sound batches follow" in finding.message

@@ -3,17 +3,16 @@
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.files import REAL_FILES, File, Files, FileStatus
+from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.kafka.producer_snapshot import write_snapshot
@@ -26,6 +25,9 @@ from segproof.verifying.segment_checks import LOG_CHECKS
 from segproof.verifying.transaction_checks import TransactionMarkers
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.structure import STRUCTURE_IDS
+from segproof_tests.altered_files import altered
+from segproof_tests.partition_files import copied_partition, write_segment
+from segproof_tests.reported_findings import state_of
 
 DATA = KAFKA
 ZERO = "0" * 20
@@ -34,15 +36,6 @@ ZERO = "0" * 20
 def defects(path: Path, deep: bool = False) -> list[str]:
     """Return the laws of errors and warnings."""
     return [finding.law for finding in verify(path, deep=deep) if finding.is_defect]
-
-
-def one_segment(folder: Path, log: bytes, **others: bytes) -> Path:
-    """Write one segment of base offset 0; the others by their suffix."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{ZERO}.log").write_bytes(log)
-    for suffix, data in others.items():
-        (folder / f"{ZERO}.{suffix}").write_bytes(data)
-    return folder
 
 
 def batch(offset: int, timestamp: int = 1000, count: int = 1) -> bytes:
@@ -58,10 +51,9 @@ def test_bad_arguments_are_refused_at_once() -> None:
     """A law that is not verified, no jobs and a negative position raise before any reading."""
     with pytest.raises(InvalidArgumentError, match="ABSIDX-7"):
         verify("/nowhere", laws=["ABSIDX-7"])
-    with pytest.raises(InvalidArgumentError):
-        verify("/nowhere", jobs=0)
-    with pytest.raises(InvalidArgumentError):
-        verify("/nowhere", position=-1)
+    for options in ({"jobs": 0}, {"position": -1}):
+        with pytest.raises(InvalidArgumentError):
+            verify("/nowhere", **options)
 
 
 def test_missing_path_raises(tmp_path: Path) -> None:
@@ -75,7 +67,7 @@ def test_law_and_position_restrict(tmp_path: Path) -> None:
     log = b"".join(batch(offset) for offset in range(4))
     size = len(batch(0))
     entries = struct.pack(">iiii", 1, size + 1, 2, 2 * size + 1)
-    folder = one_segment(tmp_path / "t-0", log, index=entries)
+    folder = write_segment(tmp_path / "t-0", log, index=entries)
     assert [0, 8] == [one.position for one in verify(folder, laws=["SEG-7"])]
     assert [8] == [one.position for one in verify(folder, laws=["SEG-7"], position=8)]
     assert [] == list(verify(folder, laws=["OFFIDX-2"]))
@@ -84,7 +76,7 @@ def test_law_and_position_restrict(tmp_path: Path) -> None:
 
 def test_single_file_reports_on_itself_only(tmp_path: Path) -> None:
     """The siblings are read for the comparison, and not reported on."""
-    folder = one_segment(tmp_path / "t-0", batch(0)[:-1] + b"!", index=bytes(7), timeindex=b"")
+    folder = write_segment(tmp_path / "t-0", batch(0)[:-1] + b"!", index=bytes(7), timeindex=b"")
     assert {"BATCH-3"} == set(defects(folder / f"{ZERO}.log"))
     assert {"OFFIDX-1"} == set(defects(folder / f"{ZERO}.index"))
     assert [] == defects(folder / f"{ZERO}.timeindex")
@@ -92,7 +84,7 @@ def test_single_file_reports_on_itself_only(tmp_path: Path) -> None:
 
 def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file name without a folder, and the present directory, are found."""
-    folder = one_segment(tmp_path / "t-0", batch(0), index=bytes(7))
+    folder = write_segment(tmp_path / "t-0", batch(0), index=bytes(7))
     monkeypatch.chdir(folder)
     assert ["OFFIDX-1"] == [one.law for one in verify(f"{ZERO}.index")]
     assert ["OFFIDX-1"] == [one.law for one in verify(".")]
@@ -166,9 +158,9 @@ def test_every_rule_says_what_to_do() -> None:
 def test_data_directory(tmp_path: Path) -> None:
     """Partitions are found by their content; every foreign and every pending name is a note."""
     data = tmp_path / "data"
-    one_segment(data / "topic-0", batch(0), index=b"", timeindex=b"")
-    one_segment(data / "topic-1.0123456789abcdef0123456789abcdef-future", batch(0))
-    one_segment(data / "gone-0.0123456789abcdef0123456789abcdef-delete", b"garbage")
+    write_segment(data / "topic-0", batch(0), index=b"", timeindex=b"")
+    write_segment(data / "topic-1.0123456789abcdef0123456789abcdef-future", batch(0))
+    write_segment(data / "gone-0.0123456789abcdef0123456789abcdef-delete", b"garbage")
     (data / "meta.properties").write_text("")
     (data / "recovery-point-offset-checkpoint").write_text("")
     (data / "notes.txt").write_text("")
@@ -212,7 +204,7 @@ def test_data_directory(tmp_path: Path) -> None:
 def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
     """A name with which Kafka can't load is an error, with what to do; others say what it makes of
     them. `foo.cleaned` was a note, and Kafka was said to delete `foo.log.cleaned`."""
-    one_segment(tmp_path / "topic-0", batch(0), index=b"", timeindex=b"")
+    write_segment(tmp_path / "topic-0", batch(0), index=b"", timeindex=b"")
     (tmp_path / "topic-0" / name).write_bytes(b"")
     (found,) = verify(tmp_path)
     assert (law, law.startswith("FILE")) == (found.law, found.severity is Severity.ERROR)
@@ -226,7 +218,7 @@ def test_a_smaller_index_size(tmp_path: Path) -> None:
     an entry are not."""
     folder = tmp_path / "topic-0"
     entry = (1).to_bytes(4, "big") + (70).to_bytes(4, "big")
-    one_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
+    write_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
     assert [] == list(verify(folder, laws=["LOAD-19"]))
     assert [] == list(verify(folder, laws=["LOAD-19"], segment_index_bytes=15))
     (found,) = verify(tmp_path, laws=["LOAD-19"], segment_index_bytes=7)
@@ -246,63 +238,32 @@ def test_directory_of_nothing(tmp_path: Path) -> None:
     assert ["DISK-20"] == defects(tmp_path / "picture.png")
 
 
-class Refusing:
-    """Real files of which some can't be listed, opened, or read to their end."""
+def refusing(refused: str, error: OSError | None = None, cut: int | None = None) -> Any:
+    """Return real files of which some can't be listed or opened, or shrink behind their size."""
 
-    def __init__(self, refused: str, error: OSError | None = None, cut: int | None = None) -> None:
-        self._refused = refused
-        self._error = error
-        self._cut = cut
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(REAL_FILES, name)
-
-    def list_directory(self, path: str) -> list[str]:
-        """Refuse one directory."""
-        if path.endswith(self._refused) and self._error:
-            raise self._error
+    def list_directory(path: str) -> list[str]:
+        if path.endswith(refused) and error:
+            raise error
         return REAL_FILES.list_directory(path)
 
-    def status(self, path: str) -> FileStatus | None:
-        """Return the status of a path."""
-        return REAL_FILES.status(path)
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open for reading only; refuse one file, or let it shrink behind its first size."""
+    def open_file(path: str, *, writable: bool = False, create: bool = False) -> Any:
         assert not writable
         assert not create
-        if not path.endswith(self._refused):
-            return REAL_FILES.open(path)
-        if self._error:
-            raise self._error
+        if path.endswith(refused) and error:
+            raise error
         file = REAL_FILES.open(path)
-        if self._cut is not None:
-            size = file.size()
-            os.truncate(path, self._cut)
-            shrunk: Any = Shrunk(file, size)
-            return cast(File, shrunk)
-        return file
+        if cut is None or not path.endswith(refused):
+            return file
+        size = file.size()
+        os.truncate(path, cut)
+        return altered(file, size=lambda: size)
+
+    return altered(list_directory=list_directory, open=open_file)
 
 
-class Shrunk:
-    """A file that says the size which it had before it was cut."""
-
-    def __init__(self, file: File, size: int) -> None:
-        self._file = file
-        self._size = size
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def size(self) -> int:
-        """Return the size from before."""
-        return self._size
-
-
-def run_on(files: object, path: Path, deep: bool = False) -> list[Finding]:
+def run_on(files: Any, path: Path, deep: bool = False) -> list[Finding]:
     """Verify on other files than the real ones."""
-    kept: Files = files  # type: ignore[assignment]
-    return [one for one in verify(path, files=kept, deep=deep) if one.is_defect]
+    return [one for one in verify(path, files=files, deep=deep) if one.is_defect]
 
 
 @pytest.mark.parametrize("suffix", ["log", "index", "timeindex", "txnindex"])
@@ -310,25 +271,23 @@ def test_refused_vanished_and_shrunk_files(tmp_path: Path, suffix: str) -> None:
     """A file without rights, one that vanishes and one that shrinks are a finding each."""
     for number, (files, law) in enumerate(
         [
-            (Refusing(f".{suffix}", PermissionError(13, "Permission denied")), "DISK-1"),
-            (Refusing(f".{suffix}", OSError(5, "Input/output error")), "DISK-1"),
-            (Refusing(f".{suffix}", FileNotFoundError(2, "gone")), "DISK-2"),
-            (Refusing(f"1014.{suffix}", cut=100), "DISK-2"),
-            (Refusing(f"1014.{suffix}", cut=0), "DISK-2"),
+            (refusing(f".{suffix}", PermissionError(13, "Permission denied")), "DISK-1"),
+            (refusing(f".{suffix}", OSError(5, "Input/output error")), "DISK-1"),
+            (refusing(f".{suffix}", FileNotFoundError(2, "gone")), "DISK-2"),
+            (refusing(f"1014.{suffix}", cut=100), "DISK-2"),
+            (refusing(f"1014.{suffix}", cut=0), "DISK-2"),
         ]
     ):
-        folder = tmp_path / str(number) / "txn-a-0"
-        shutil.copytree(DATA / "txn-a" / "txn-a-0", folder)
-        found = run_on(files, folder, deep=True)
+        found = run_on(files, copied_partition("txn-a", tmp_path / str(number)), deep=True)
         assert law in {one.law for one in found}
         assert suffix in {one.path.rpartition(".")[2] for one in found if one.law == law}
 
 
 def test_refused_directory(tmp_path: Path) -> None:
     """A directory without rights inside another is a finding, the other ones are verified."""
-    one_segment(tmp_path / "bad-0", batch(0))
-    one_segment(tmp_path / "good-0", batch(0), index=bytes(7))
-    files = Refusing("bad-0", PermissionError(13, "Permission denied"))
+    write_segment(tmp_path / "bad-0", batch(0))
+    write_segment(tmp_path / "good-0", batch(0), index=bytes(7))
+    files = refusing("bad-0", PermissionError(13, "Permission denied"))
     assert ["DISK-1", "OFFIDX-1"] == [one.law for one in run_on(files, tmp_path)]
 
 
@@ -348,7 +307,7 @@ def test_special_files_are_not_waited_for(tmp_path: Path) -> None:
 
 def test_empty_files(tmp_path: Path) -> None:
     """A segment that was just made, with four empty files, is healthy."""
-    folder = one_segment(tmp_path / "t-0", b"", index=b"", timeindex=b"", txnindex=b"")
+    folder = write_segment(tmp_path / "t-0", b"", index=b"", timeindex=b"", txnindex=b"")
     assert [] == list(verify(folder, deep=True))
 
 
@@ -359,7 +318,7 @@ def test_garbage_is_found_and_never_raised(tmp_path: Path, suffix: str, size: in
     import random
 
     garbage = random.Random(size).randbytes(size)
-    folder = one_segment(tmp_path / "t-0", b"".join(batch(offset) for offset in range(9)))
+    folder = write_segment(tmp_path / "t-0", b"".join(batch(offset) for offset in range(9)))
     (folder / f"{ZERO}.{suffix}").write_bytes(garbage)
     assert defects(folder, deep=True)
 
@@ -367,7 +326,7 @@ def test_garbage_is_found_and_never_raised(tmp_path: Path, suffix: str, size: in
 @pytest.mark.slow
 def test_huge_sparse_index_takes_no_memory(tmp_path: Path) -> None:
     """An index of 100 GB is a finding, in a moment; only what Kafka can map is read."""
-    folder = one_segment(tmp_path / "t-0", batch(0))
+    folder = write_segment(tmp_path / "t-0", batch(0))
     with (folder / f"{ZERO}.index").open("wb") as file:
         file.truncate(1 << 20)
         file.seek((100 << 30) - 1)
@@ -391,7 +350,9 @@ def test_memory_stays_small(tmp_path: Path) -> None:
     large = write_batch([Record(1, 1, None, bytes(40 << 20))], base_offset=1)
     log = batch(0) + large + batch(2)
     garbage = bytes(range(256)) * (64 << 10)
-    folder = one_segment(tmp_path / "t-0", log, index=garbage, timeindex=garbage, txnindex=garbage)
+    folder = write_segment(
+        tmp_path / "t-0", log, index=garbage, timeindex=garbage, txnindex=garbage
+    )
     environment = {**os.environ, "SEGPROOF_KERNELS": "interpreted"}
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(folder)], capture_output=True, text=True,
@@ -411,7 +372,7 @@ def test_a_limit_decides_what_is_looked_into(tmp_path: Path) -> None:
     small = [batch(0)]
     plain = write_batch([Record(1, 1, None, bytes(18 << 20))], base_offset=1)
     packed = write_batch([Record(2, 1, None, bytes(70 << 20))], base_offset=2, compression="gzip")
-    folder = one_segment(tmp_path / "t-0", b"".join([*small, plain, packed]))
+    folder = write_segment(tmp_path / "t-0", b"".join([*small, plain, packed]))
     found = list(verify(folder, deep=True))
     assert [("DISK-18", "warning")] * 2 == [(each.law, each.severity.value) for each in found]
     assert all("were not looked into" in each.message for each in found)
@@ -444,7 +405,7 @@ def test_key_conventions(tmp_path: Path) -> None:
         entries = b"".join(
             struct.pack(">ii", key, at) for key, at in zip(keys, positions, strict=True)
         )
-        folder = one_segment(tmp_path / f"t{keys[0]}{keys[1]}-0", b"".join(parts), index=entries)
+        folder = write_segment(tmp_path / f"t{keys[0]}{keys[1]}-0", b"".join(parts), index=entries)
         assert [] == defects(folder)
 
 
@@ -453,11 +414,11 @@ def test_time_entry_conventions(tmp_path: Path) -> None:
     log = batch(0, 10) + batch(1, 30, 4) + batch(5, 20)
     for offset in (1, 2, 4):
         entry = struct.pack(">qi", 30, offset)
-        folder = one_segment(tmp_path / f"t{offset}-0", log, timeindex=entry)
+        folder = write_segment(tmp_path / f"t{offset}-0", log, timeindex=entry)
         assert [] == defects(folder)
     for offset in (0, 5, 6):
         entry = struct.pack(">qi", 30, offset)
-        folder = one_segment(tmp_path / f"u{offset}-0", log, timeindex=entry)
+        folder = write_segment(tmp_path / f"u{offset}-0", log, timeindex=entry)
         assert ["DISK-9"] == defects(folder)
 
 
@@ -474,13 +435,13 @@ def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None
     ties = batch(0, 10) + batch(1, 30, 2) + batch(3, 30) + batch(4, 30)
     for offset, laws in ((1, []), (2, []), (3, ["DISK-9"]), (4, ["DISK-9"])):
         entry = struct.pack(">qi", 30, offset)
-        folder = one_segment(tmp_path / f"t{offset}-0", ties, timeindex=entry)
+        folder = write_segment(tmp_path / f"t{offset}-0", ties, timeindex=entry)
         assert laws == defects(folder)
     later = write_batch(
         [Record(3, 30, None, b"v")], base_offset=3, timestamp_type="LogAppendTime",
         log_append_time=30,
     )  # fmt: skip
-    folder = one_segment(
+    folder = write_segment(
         tmp_path / "a-0", batch(0, 10) + by_broker + later, timeindex=entry[:11] + b"\3"
     )
     assert [] == defects(folder)
@@ -488,7 +449,7 @@ def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None
 
 def test_lone_zero_time_entry(tmp_path: Path) -> None:
     """Timestamp 0 at the base offset is an entry, where it is all that the index holds."""
-    folder = one_segment(tmp_path / "t-0", batch(0, 0), index=b"", timeindex=bytes(12))
+    folder = write_segment(tmp_path / "t-0", batch(0, 0), index=b"", timeindex=bytes(12))
     (folder / f"{ZERO[:-1]}1.log").write_bytes(b"")
     assert [] == defects(folder)
 
@@ -496,7 +457,7 @@ def test_lone_zero_time_entry(tmp_path: Path) -> None:
 def test_empty_batch_and_gap(tmp_path: Path) -> None:
     """What compaction leaves is healthy; a gap is one note with its size."""
     log = write_empty_batch(0, 4, 10) + batch(9)
-    folder = one_segment(tmp_path / "t-0", log)
+    folder = write_segment(tmp_path / "t-0", log)
     assert [("DISK-19", Severity.NOTE, 4)] == [
         (one.law, one.severity, one.actual) for one in verify(folder, deep=True)
     ]
@@ -512,7 +473,7 @@ def test_transaction_across_segments(tmp_path: Path) -> None:
         "ABORT", offset=1, timestamp=2, producer_id=5, producer_epoch=0, coordinator_epoch=0
     )
     time = struct.pack(">qi", 1, 0)
-    folder = one_segment(tmp_path / "t-0", data, index=b"", timeindex=time)
+    folder = write_segment(tmp_path / "t-0", data, index=b"", timeindex=time)
     second = folder / f"{ZERO[:-1]}1.log"
     second.write_bytes(marker)
     for jobs in (1, 2):
@@ -528,12 +489,10 @@ def test_transaction_across_segments(tmp_path: Path) -> None:
 
 def test_bytes_and_times_stay(tmp_path: Path) -> None:
     """Verification opens nothing for writing and changes no file, name or time."""
-    folder = tmp_path / "plain-0"
-    shutil.copytree(DATA / "plain" / "plain-0", folder)
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-    assert [] == run_on(Refusing("nothing"), folder, deep=True)
-    after = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-    assert before == after
+    folder = copied_partition("plain", tmp_path)
+    before = state_of(folder)
+    assert [] == run_on(refusing("nothing"), folder, deep=True)
+    assert before == state_of(folder)
 
 
 def leaves(kind: type[LogCheck]) -> set[type[LogCheck]]:

@@ -115,8 +115,7 @@ def _look(
     try:
         return _IndexFile(path, file, answer, reporter).check()
     except OSError as error:
-        words = error.strerror or str(error)
-        reporter.at(path, STRUCTURE).add("DISK-1", f"it cannot be read: {words}", actual=words)
+        reporter.at(path, STRUCTURE).unreadable(error)
         return None
     finally:
         file.close()
@@ -130,12 +129,13 @@ class _IndexFile:
         self._file = file
         self._answer = answer
         self._reporter = reporter
+        self._report = reporter.at(path, STRUCTURE)
         self._header = StoredHeader(0, 0, 0, 0, 0, 0)
         self._geometry = Geometry(1, 2)
 
     def check(self) -> IndexSummary | None:
         """Do all checks."""
-        size = size_guarded(self._file, self._reporter.at(self._path, STRUCTURE))
+        size = size_guarded(self._file, self._report)
         header = read_stored_header(self._file)
         if not self._length_fits(size) or header is None or size > FILE_SIZE_MAX_BYTES:
             if header is None:
@@ -155,15 +155,6 @@ class _IndexFile:
             return replace(summary, is_ordered=self._entries(summary.stop))
         return summary
 
-    def _add(self, law: str, message: str, position: int | None, **facts: int | str | None) -> None:
-        self._reporter.at(self._path).add(
-            law,
-            message,
-            position=position,
-            expected=facts.get("expected"),
-            actual=facts.get("actual"),
-        )
-
     def _length_fits(self, size: int) -> bool:
         words = (size - HEADER_BYTES) // SLOT_BYTES
         can_be = size >= HEADER_BYTES and (size - HEADER_BYTES) % SLOT_BYTES == 0 and words >= 11
@@ -171,11 +162,10 @@ class _IndexFile:
         if can_be and not is_refused:
             return True
         wanted = " with the given number of slots" if can_be else ""
-        self._add(
+        self._report.add(
             "RMQDISK-1",
             f"no index file has {size} bytes{wanted}: a header of {HEADER_BYTES}, slots of"
             f" {SLOT_BYTES} and at least two entries of {ENTRY_BYTES} do not give that",
-            None,
             actual=size,
         )
         return False
@@ -187,28 +177,27 @@ class _IndexFile:
                 f"{one.hash_slot_num} slots and {one.index_num} entries"
                 for one in answer.candidates
             )
-            self._reporter.at(self._path).add(
+            self._report.add(
                 "RMQDISK-2",
                 f"its length and chains fit {names}; the first is taken",
                 actual=len(answer.candidates),
                 severity=Severity.NOTE,
             )
         elif answer.geometry is None and self._header.index_count > 1:
-            self._add(
+            self._report.add(
                 "RMQDISK-2",
                 "no number of slots fits its length, header and chains: it was not looked into",
-                None,
             )
 
     def _count_fits(self, geometry: Geometry | None) -> None:
         count = self._header.index_count
         limit = None if geometry is None else geometry.index_num
         if count < 0 or (limit is not None and count > limit):
-            self._add(
+            self._report.add(
                 "RMQDISK-4",
                 f"the index count is {count}"
                 + ("" if limit is None else f", and there is room for {limit}"),
-                36,
+                position=36,
                 expected=limit,
                 actual=count,
             )
@@ -219,23 +208,23 @@ class _IndexFile:
         at = first_byte(self._file, HEADER_BYTES, size)
         again = read_stored_header(self._file)
         if at is not None and again == header:
-            self._add(
+            self._report.add(
                 "RMQDISK-5",
                 f"the header counts no entry (index count {header.index_count}), and there are"
                 " slots or entries: RocketMQ finds none of them, and writes over them",
-                at,
+                position=at,
                 expected=0,
             )
         if (header.begin_phy_offset, header.begin_timestamp) != (
             header.end_phy_offset,
             header.end_timestamp,
         ):
-            self._add(
+            self._report.add(
                 "RMQDISK-16",
                 "without entries begin and end are the same: offsets"
                 f" {header.begin_phy_offset} and {header.end_phy_offset}, timestamps"
                 f" {header.begin_timestamp} and {header.end_timestamp}",
-                0,
+                position=0,
             )
 
     # --- entries
@@ -273,7 +262,7 @@ class _IndexFile:
         if at is None:
             return
         if at < geometry.position_of(now + 1):
-            self._reporter.at(self._path).add(
+            self._report.add(
                 "RMQDISK-6",
                 f"entry {now} is there and is not counted: its put was cut off, or is under way",
                 position=geometry.position_of(now),
@@ -281,19 +270,19 @@ class _IndexFile:
             )
             at = first_byte(self._file, geometry.position_of(now + 1), end)
         if at is not None:
-            self._add(
+            self._report.add(
                 "RMQDISK-6",
                 f"the header counts {now - 1} entries, and behind them there are bytes that are"
                 " not zero: entries that are not counted any more",
-                at,
+                position=at,
                 expected=0,
             )
 
     def _chains(self, slots: Int32Array, own: Int32Array, previous: Int32Array) -> None:
         """Judge slots and previous indexes; each entry must be named once."""
-        count, geometry, path = len(own), self._geometry, self._path
+        count, geometry = len(own), self._geometry
         is_wrong = (slots < 0) | (slots >= count)
-        self._reporter.at(path).add_where(
+        self._report.add_where(
             "RMQDISK-8",
             is_wrong,
             (HEADER_BYTES, SLOT_BYTES),
@@ -332,14 +321,14 @@ class _IndexFile:
                 f"entry {at} names {what} as the one before it in its slot", f"0 to {at - 1}", value
             )
 
-        self._reporter.at(self._path).add_rows("RMQDISK-9", positions, describe)
+        self._report.add_rows("RMQDISK-9", positions, describe)
 
     def _belong(
         self, targets: Int32Array, wanted: Int32Array, own: Int32Array, positions: Int64Array
     ) -> None:
         """Report links that leave their slot; entries without a lawful hash are reported anyway."""
         found = own[targets]
-        self._reporter.at(self._path).add_where(
+        self._report.add_where(
             "RMQDISK-10",
             (found != wanted) & (found >= 0) & (wanted >= 0),
             positions,
@@ -373,14 +362,14 @@ class _IndexFile:
             return Described(f"entry {index} is {words}", 1, often)
 
         positions = self._geometry.position_of(low) + wrong * ENTRY_BYTES
-        self._reporter.at(self._path).add_rows("RMQDISK-11", positions, describe)
+        self._report.add_rows("RMQDISK-11", positions, describe)
 
     def _slot_count(self, slots: Int32Array, stop: int) -> None:
         used, stored = int(np.count_nonzero(slots)), self._header.hash_slot_count
         if stored in (used, stop - 1):
             return
         is_between = used <= stored < stop
-        self._reporter.at(self._path).add(
+        self._report.add(
             "RMQDISK-12",
             f"the header counts {stored} slots, {used} are in use for {stop - 1} entries"
             + (": releases up to 4.7.0 and newer ones wrote to it in turn" if is_between else ""),
@@ -412,30 +401,30 @@ class _IndexFile:
         ):
             if stored != found:
                 which = "first" if word == "begin" else "last"
-                self._add(
+                self._report.add(
                     "RMQDISK-16",
                     f"the header's {word} offset is {stored}, the {which} entry's is {found}",
-                    at,
+                    position=at,
                     expected=found,
                     actual=stored,
                 )
         if stop == 2 and header.begin_timestamp != header.end_timestamp:
-            self._add(
+            self._report.add(
                 "RMQDISK-16",
                 f"with one entry begin and end timestamp are the same, and are"
                 f" {header.begin_timestamp} and {header.end_timestamp}",
-                8,
+                position=8,
                 expected=header.begin_timestamp,
                 actual=header.end_timestamp,
             )
         difference = int(last[1]["time_diff"][0])
         expected = stored_difference(header.begin_timestamp, header.end_timestamp)
         if stop > 2 and difference != expected and difference >= 0:
-            self._add(
+            self._report.add(
                 "RMQDISK-13",
                 f"the last entry lies {difference} s behind the begin timestamp, by the header it"
                 f" is {expected} s",
-                self._geometry.position_of(stop - 1),
+                position=self._geometry.position_of(stop - 1),
                 expected=expected,
                 actual=difference,
             )
