@@ -98,11 +98,8 @@ def build_segment(
     with RecordFile.open(segment.path(".log"), False, True, files=files) as log:
         if log.size_in_bytes() != segment.status.size_bytes:
             raise log_changed(log.name)
-        build = _Build(segment, wanted, log, files, on_bytes)
-        try:
+        with closing(_Build(segment, wanted, log, files, on_bytes)) as build:
             return build.run(producers)
-        finally:
-            build.close()
 
 
 class _Build:

@@ -11,6 +11,7 @@ Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-4
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -300,18 +301,12 @@ def _report_long_indexes(
             continue
         name = _join(path, segment_file_name(last, kind.suffix))
         try:
-            file = files.open(name)
+            with closing(files.open(name)) as file:
+                length = file.size()
+                entry = file.pread(kind.entry_type.itemsize, limit)
         except OSError:
-            continue  # said by who reads it
-        try:
-            length = file.size()
-            entry = file.pread(kind.entry_type.itemsize, limit)
-            is_used = len(entry) == kind.entry_type.itemsize and any(entry)
-        except OSError:
-            continue
-        finally:
-            file.close()
-        if is_used:
+            continue  # the check of the index reports it
+        if len(entry) == kind.entry_type.itemsize and any(entry):
             reporter.at(name, shown_by=path).add(
                 "LOAD-19",
                 f"it has {length} bytes, and entries behind byte {limit}: with so small a"

@@ -19,7 +19,6 @@ from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
 from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
-from segproof.verifying.open_transactions import CarriedTransactions
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,
     compare_producers,
@@ -48,6 +47,7 @@ from segproof.verifying.small_files import (
     read_producers,
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
+from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
     "compare the end of the log with another replica, before the broker's next start removes"

@@ -11,6 +11,7 @@ Laws: LOAD-1, DISK-41, DISK-42.
 
 import posixpath
 from collections.abc import Mapping
+from contextlib import closing
 
 from segproof.errors import SegproofError
 from segproof.files import Files
@@ -107,19 +108,14 @@ def _swap(path: str, base_offset: int, logs: list[int], files: Files) -> str:
 
 def _end_of(path: str, base_offset: int, files: Files) -> int | None:
     """Return the offset behind the last batch of a log, at least its base; None if unreadable."""
+    end = base_offset + 1
     try:
-        file = files.open(path)
-    except OSError:
-        return None
-    try:
-        end = base_offset + 1
-        for table in BatchScan(file, 0, file.size(), deep=False).tables():
-            end = max(end, int(table["last_offset"].max()) + 1)
-        return end
+        with closing(files.open(path)) as file:
+            for table in BatchScan(file, 0, file.size(), deep=False).tables():
+                end = max(end, int(table["last_offset"].max()) + 1)
     except (OSError, SegproofError):
         return None
-    finally:
-        file.close()
+    return end
 
 
 def words_of_directory(state: str) -> str:

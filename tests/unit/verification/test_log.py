@@ -25,7 +25,7 @@ from segproof.kafka.producer_snapshot import (
     write_snapshot,
 )
 from segproof.verification import verify
-from segproof.verifying import open_transactions, producer_checks
+from segproof.verifying import producer_checks, transaction_checks
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.altered_files import disturbed
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
@@ -182,7 +182,7 @@ def test_a_transaction_index_that_is_gone_is_one_finding(tmp_path: Path) -> None
 @pytest.mark.checks("DISK-32")
 def test_open_transactions(tmp_path: Path) -> None:
     """One is a note with the last stable offset; a warning when markers show that it hangs."""
-    age = open_transactions.HANGS_MS
+    age = transaction_checks.HANGS_MS
     batches = [begin(0, 0), begin(1, 0, producer=8), end(2, producer=8), batch(3, time=9 * DAY)]
     folder = log(tmp_path / "t-0", (0, batches))
     (one,) = verify(folder, laws=["DISK-32"])

@@ -26,8 +26,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_table import ENTRY_BYTES, entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.rocketmq.index_rows import stored_difference
+from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
 from segproof.verifying.rocketmq.log_records import (
     BEFORE_LOG,
     BEFORE_LOG_HINT,

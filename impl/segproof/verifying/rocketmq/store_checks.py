@@ -7,6 +7,7 @@ Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38, RMQDISK-39.
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -239,12 +240,11 @@ def check_checkpoint(
     if file is None:
         return
     try:
-        size, stored = file.size(), StoredCheckpoint.read_from(file)
+        with closing(file):
+            size, stored = file.size(), StoredCheckpoint.read_from(file)
     except OSError as error:
         report.unreadable(error)
         return
-    finally:
-        file.close()
     if size != CHECKPOINT_BYTES:
         report.add("RMQDISK-20", f"it has {size} bytes", expected=CHECKPOINT_BYTES, actual=size)
     if size < KNOWN_BYTES:
@@ -346,12 +346,7 @@ def read_checkpoint(path: str, files: Files) -> StoredCheckpoint:
     """Return what the checkpoint says; zeros without one."""
     nothing = StoredCheckpoint(0, 0, 0, 0, 0, 0)
     try:
-        file = files.open(path)
+        with closing(files.open(path)) as file:
+            return StoredCheckpoint.read_from(file) if file.size() >= KNOWN_BYTES else nothing
     except OSError:
         return nothing
-    try:
-        return StoredCheckpoint.read_from(file) if file.size() >= KNOWN_BYTES else nothing
-    except OSError:
-        return nothing
-    finally:
-        file.close()
