@@ -5,8 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 
 __all__ = ["copied_partition", "in_memory", "name_of", "write_segment"]

@@ -9,6 +9,7 @@ import pytest
 from segproof import rebuild
 from segproof.rebuilding.partition_files import BESIDE
 from segproof.rebuilding.safe_places import MARKER
+from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
 from segproof_tests.failing_files import Ended, EndingFiles
@@ -25,16 +26,13 @@ Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
 
 def damaged(files: Kind) -> Kind:
     """A real partition with every index of two of its three segments broken."""
-    files.make_directory(DIR)
     files.make_directory("/e")
     images = {path.name: path.read_bytes() for path in PARTITION.iterdir()}
     for base in BASES[1:]:
         for suffix in (".index", ".timeindex", ".txnindex"):
             images[f"{base:020d}{suffix}"] = bytes(range(1, 100))
     for name, data in images.items():
-        file = files.open(f"{DIR}/{name}", writable=True, create=True)
-        file.pwrite(data, 0)
-        file.close()
+        write_file(files, f"{DIR}/{name}", data)
     return files
 
 

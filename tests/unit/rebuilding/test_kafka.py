@@ -36,8 +36,9 @@ from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.partition_rebuild import Rebuilt
 from segproof.rebuilding.safe_places import MARKER
 from segproof.verification import RULES
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_tests.partition_files import name_of
 
 DIR, OUT = "/d/t-0", "/e/t-0"
 INTERVAL = 200
@@ -46,11 +47,6 @@ ROOM = 4096
 BASES = (10, 22, 34)
 ABORTED = {10: [(9, 12, 14, 15)], 22: [(9, 16, 24, 25)], 34: []}
 """Producer id, first offset, last offset, last stable offset of each transaction, by segment."""
-
-
-def name(base: int, suffix: str) -> str:
-    """Return the name of a segment's file."""
-    return f"{base:020d}{suffix}"
 
 
 def batch(offset: int, **more: Any) -> bytes:
@@ -96,18 +92,10 @@ def fill(files: MemoryFiles, directory: str = DIR) -> None:
             if base == BASES[0]:
                 segment.flush()
         producers.take_snapshot()
-    write(files, f"{directory}/leader-epoch-checkpoint", b"0\n0\n")
-    write(
+    write_file(files, f"{directory}/leader-epoch-checkpoint", b"0\n0\n")
+    write_file(
         files, f"{directory}/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ\n"
     )
-
-
-def write(files: Any, path: str, data: bytes) -> None:
-    """Give a file these bytes."""
-    file = files.open(path, writable=True, create=True)
-    file.truncate(0)
-    file.pwrite(data, 0)
-    file.close()
 
 
 def filled() -> MemoryFiles:
@@ -129,7 +117,7 @@ def aborted(files: Any, directory: str) -> dict[int, list[tuple[int, ...]]]:
     found = {}
     for base in BASES:
         with TransactionIndex(
-            base, f"{directory}/{name(base, '.txnindex')}", False, files=files
+            base, f"{directory}/{name_of(base, '.txnindex')}", False, files=files
         ) as each:
             found[base] = [tuple(one)[1:] for one in each]
     return found
@@ -167,17 +155,17 @@ def test_damaged_indexes_become_what_they_were(in_place: bool, damage: str) -> N
     files = filled()
     before = files.images(DIR)
     for suffix in (".index", ".timeindex", ".txnindex"):
-        path = f"{DIR}/{name(22, suffix)}"
+        path = f"{DIR}/{name_of(22, suffix)}"
         if damage == "gone":
             files.remove(path)
             continue
         data = {"empty": b"", "zeros": bytes(64), "noise": bytes(range(1, 200))}
-        write(files, path, data.get(damage, before[name(22, suffix)] + bytes(24)))
+        write_file(files, path, data.get(damage, before[name_of(22, suffix)] + bytes(24)))
     done = rebuilt(files, in_place=in_place)
     assert before == files.images(place(in_place))
     changed = [one for one in done.files if one.changed]
     assert [os.path.basename(one.path) for one in changed] == [
-        name(22, suffix) for suffix in (".index", ".timeindex", ".txnindex")
+        name_of(22, suffix) for suffix in (".index", ".timeindex", ".txnindex")
     ]
     source = "old index" if damage == "tail" else "other segments"
     assert {one.interval_from for one in changed} == {source}
@@ -197,29 +185,29 @@ def test_without_any_index_the_default_holds() -> None:
     files = filled()
     for base in BASES:
         for suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
-            files.remove(f"{DIR}/{name(base, suffix)}")
+            files.remove(f"{DIR}/{name_of(base, suffix)}")
     done = rebuilt(files)
     assert {one.interval_from for one in done.files} == {"default"}
     assert {one.old_entries for one in done.files} == {None}
     assert aborted(files, OUT) == ABORTED
-    assert name(34, ".txnindex") not in files.images(OUT)
+    assert name_of(34, ".txnindex") not in files.images(OUT)
 
 
 @pytest.mark.parametrize("snapshot", ["sound", "corrupt", "gone"])
 def test_transactions_that_cross_segments(snapshot: str) -> None:
     """What was open at the base says the snapshot; without a sound one, the logs before it."""
     files = filled()
-    path = f"{DIR}/{name(22, '.snapshot')}"
+    path = f"{DIR}/{name_of(22, '.snapshot')}"
     if snapshot == "corrupt":
-        write(files, path, b"\0\1nothing")
+        write_file(files, path, b"\0\1nothing")
     elif snapshot == "gone":
         files.remove(path)
     for base in BASES:
-        files.remove(f"{DIR}/{name(base, '.txnindex')}")
+        files.remove(f"{DIR}/{name_of(base, '.txnindex')}")
     rebuilt(files)
     assert aborted(files, OUT) == ABORTED
-    assert files.images(DIR).get(name(22, ".snapshot")) == files.images(OUT).get(
-        name(22, ".snapshot")
+    assert files.images(DIR).get(name_of(22, ".snapshot")) == files.images(OUT).get(
+        name_of(22, ".snapshot")
     )
 
 
@@ -227,9 +215,9 @@ def test_a_transaction_from_before_the_log_is_known_from_the_old_index() -> None
     """Retention has taken its beginning, and no snapshot is there: its entry must not be lost."""
     files = filled()
     for suffix in (".log", ".index", ".timeindex", ".txnindex"):
-        files.remove(f"{DIR}/{name(10, suffix)}")
+        files.remove(f"{DIR}/{name_of(10, suffix)}")
     for base in (22, 34):
-        files.remove(f"{DIR}/{name(base, '.snapshot')}")
+        files.remove(f"{DIR}/{name_of(base, '.snapshot')}")
     done = rebuilt(files)
     assert done.findings == ()
     assert aborted(files, OUT)[22] == ABORTED[22]
@@ -241,10 +229,10 @@ def test_first_offsets_as_keys() -> None:
     files.make_directory(DIR)
     records = [Record(10 * n + i, 5, None, b"v" * 50) for n in range(4) for i in range(10)]
     log = b"".join(write_batch(records[n : n + 10], base_offset=n) for n in range(0, 40, 10))
-    write(files, f"{DIR}/{name(0, '.log')}", log)
+    write_file(files, f"{DIR}/{name_of(0, '.log')}", log)
     for key, offsets in (("last_offset", [19, 29, 39]), ("first_offset", [10, 20, 30])):
         rebuilt(files, in_place=True, index_interval_bytes=0, index_key=key)
-        with OffsetIndex(f"{DIR}/{name(0, '.index')}", 0, writable=False, files=files) as index:
+        with OffsetIndex(f"{DIR}/{name_of(0, '.index')}", 0, writable=False, files=files) as index:
             assert offsets == [entry.offset for entry in index]
 
 
@@ -319,7 +307,7 @@ def stopped(files: MemoryFiles, **options: Any) -> Rebuilt:
 def test_a_broken_log_is_a_finding(base: int, damage: str, law: str) -> None:
     """It names file, byte and law, what a broker would do, and what to do."""
     files = filled()
-    path = f"{DIR}/{name(base, '.log')}"
+    path = f"{DIR}/{name_of(base, '.log')}"
     batches = log_of(base)
     position = len(b"".join(batches[:7]))
     if damage == "crc":
@@ -329,7 +317,7 @@ def test_a_broken_log_is_a_finding(base: int, damage: str, law: str) -> None:
         log = bytearray(b"".join(batches[:7]) + bytes(100))
     else:
         log = bytearray(b"".join(batches[:7]) + batches[7][:-3])
-    write(files, path, bytes(log))
+    write_file(files, path, bytes(log))
     (finding,) = stopped(files).findings
     assert (finding.law, finding.path, finding.position) == (law, path, position)
     assert f"cuts the log here, by {len(log) - position} bytes" in finding.message
@@ -340,18 +328,18 @@ def test_a_broken_log_is_a_finding(base: int, damage: str, law: str) -> None:
 def test_a_broken_tail_can_be_left_out() -> None:
     """Of the last log, into a new directory; the log there is a copy of the valid batches."""
     files = filled()
-    path = f"{DIR}/{name(34, '.log')}"
+    path = f"{DIR}/{name_of(34, '.log')}"
     log = b"".join(log_of(34))
     before = files.images(DIR)
-    write(files, path, log + bytes(50))
+    write_file(files, path, log + bytes(50))
     done = rebuilt(files, cut_tail=True)
     assert done.cut_bytes == 50
     assert before == files.images(OUT)
-    assert files.images(DIR)[name(34, ".log")] == log + bytes(50)
-    write(files, f"{DIR}/{name(22, '.log')}", b"".join(log_of(22)) + bytes(50))
+    assert files.images(DIR)[name_of(34, ".log")] == log + bytes(50)
+    write_file(files, f"{DIR}/{name_of(22, '.log')}", b"".join(log_of(22)) + bytes(50))
     files.make_directory("/e/2")
     done = rebuild(DIR, "/e/2/t-0", cut_tail=True, max_index_bytes=ROOM, files=files)
-    assert [one.path for one in done.findings] == [f"{DIR}/{name(22, '.log')}"]
+    assert [one.path for one in done.findings] == [f"{DIR}/{name_of(22, '.log')}"]
 
 
 @pytest.mark.checks("DISK-36")
@@ -360,12 +348,12 @@ def test_snapshots_behind_the_cut_are_left_out(kept: int) -> None:
     """The new directory is sound: a recovery removes the old end's snapshot, not the new one's."""
     files = filled()
     batches = log_of(34)
-    write(files, f"{DIR}/{name(34, '.log')}", b"".join(batches[:kept]) + batches[kept][:-3])
-    write(files, f"{DIR}/{name(34 + kept, '.snapshot')}", write_snapshot(()))
+    write_file(files, f"{DIR}/{name_of(34, '.log')}", b"".join(batches[:kept]) + batches[kept][:-3])
+    write_file(files, f"{DIR}/{name_of(34 + kept, '.snapshot')}", write_snapshot(()))
     done = rebuilt(files, cut_tail=True)
-    assert [f"{name(46, '.snapshot')}: it is behind the cut"] == list(done.left_out)
-    assert name(46, ".snapshot") in files.images(DIR)
-    assert name(34 + kept, ".snapshot") in files.images(OUT)
+    assert [f"{name_of(46, '.snapshot')}: it is behind the cut"] == list(done.left_out)
+    assert name_of(46, ".snapshot") in files.images(DIR)
+    assert name_of(34 + kept, ".snapshot") in files.images(OUT)
     assert [] == [one for one in verify(OUT, deep=True, files=files) if one.is_defect]
 
 
@@ -373,7 +361,7 @@ def test_a_log_with_offsets_that_do_not_rise_is_a_finding() -> None:
     """No index can be made of it, nor of one whose offsets are too far from its base."""
     for odd, law in (([22, 24, 23], "OFFIDX-5"), ([22, 23, 22 + 2**31], "SEG-2")):
         files = filled()
-        write(files, f"{DIR}/{name(22, '.log')}", b"".join(map(batch, odd)))
+        write_file(files, f"{DIR}/{name_of(22, '.log')}", b"".join(map(batch, odd)))
         done = stopped(files, index_interval_bytes=0)
         assert [law] == [one.law for one in done.findings]
 
@@ -383,7 +371,7 @@ def test_a_control_batch_that_cannot_be_read_is_a_finding() -> None:
     files = filled()
     control: Any = {"is_control": True, "is_transactional": True, "producer_id": 9}
     bad = write_batch([Record(34, 5, b"\0", b"")], base_offset=34, producer_epoch=0, **control)
-    write(files, f"{DIR}/{name(34, '.log')}", bad + batch(35))
+    write_file(files, f"{DIR}/{name_of(34, '.log')}", bad + batch(35))
     (finding,) = stopped(files).findings
     assert finding.position == 0
     assert "behind this batch" in finding.message
@@ -398,21 +386,22 @@ def test_an_index_too_small_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("odd", "law"), [("22.log", "FILE-1"), ("x.log", "FILE-2"), (name(22, ".log.swap"), "LOAD-1")]
+    ("odd", "law"),
+    [("22.log", "FILE-1"), ("x.log", "FILE-2"), (name_of(22, ".log.swap"), "LOAD-1")],
 )
 def test_logs_that_a_broker_does_not_see_stop_it(odd: str, law: str) -> None:
     """They may hold records that no other file has."""
     files = filled()
-    write(files, f"{DIR}/{odd}", batch(22))
+    write_file(files, f"{DIR}/{odd}", batch(22))
     assert [(law, f"{DIR}/{odd}")] == [(one.law, one.path) for one in stopped(files).findings]
 
 
 def test_a_log_that_is_no_regular_file_is_a_finding() -> None:
     """It was passed by, and the whole rebuild blamed on a running broker at its end."""
     files = filled()
-    files.make_directory(f"{DIR}/{name(60, '.log')}")
+    files.make_directory(f"{DIR}/{name_of(60, '.log')}")
     (finding,) = stopped(files).findings
-    assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name(60, '.log')}")
+    assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name_of(60, '.log')}")
     assert "not a regular file" in finding.message
 
 
@@ -420,7 +409,7 @@ def test_a_log_that_is_no_regular_file_is_a_finding() -> None:
 def test_what_a_broker_does_with_an_offset_that_does_not_fit(offset: int, words: str) -> None:
     """Below the base of its segment there is nothing that a split could mend."""
     files = filled()
-    write(files, f"{DIR}/{name(34, '.log')}", b"".join(log_of(34)) + batch(offset))
+    write_file(files, f"{DIR}/{name_of(34, '.log')}", b"".join(log_of(34)) + batch(offset))
     (finding,) = stopped(files).findings
     assert (finding.law, words in finding.message) == ("SEG-2", True)
 
@@ -429,9 +418,9 @@ def test_what_a_broker_does_with_an_offset_that_does_not_fit(offset: int, words:
 def test_other_odd_files_are_left_out_and_named(in_place: bool) -> None:
     """A new directory has only what a broker reads; in place they stay."""
     files = filled()
-    odd = ["22.index", "notes.txt", name(22, ".log.deleted"), name(5, ".index")]
+    odd = ["22.index", "notes.txt", name_of(22, ".log.deleted"), name_of(5, ".index")]
     for each in odd:
-        write(files, f"{DIR}/{each}", b"x")
+        write_file(files, f"{DIR}/{each}", b"x")
     files.make_directory(f"{DIR}/inner")
     done = rebuilt(files, in_place=in_place)
     assert sorted([*odd, "inner"]) == sorted(line.partition(": ")[0] for line in done.left_out)
@@ -445,13 +434,13 @@ def test_a_log_that_changes_meanwhile_stops_it(in_place: bool) -> None:
     before = files.images(DIR)
 
     def append(done: int, total: int) -> None:
-        file = files.open(f"{DIR}/{name(34, '.log')}", writable=True)
+        file = files.open(f"{DIR}/{name_of(34, '.log')}", writable=True)
         file.pwrite(b"x", file.size())
 
     with pytest.raises(SegproofError, match="a broker is at work"):
         rebuilt(files, in_place=in_place, on_progress=append)
     after = files.images(DIR)
-    assert before == {**after, name(34, ".log"): before[name(34, ".log")]}
+    assert before == {**after, name_of(34, ".log"): before[name_of(34, ".log")]}
     assert files.status(OUT) is None
 
 
@@ -473,7 +462,7 @@ def test_arguments_that_do_not_fit() -> None:
         rebuild(f"{DIR}/partition.metadata", OUT, files=files)
     with pytest.raises(InvalidArgumentError, match="no log"):
         rebuild("/d", OUT, files=files)
-    write(files, "/e/file", b"")
+    write_file(files, "/e/file", b"")
     with pytest.raises(NotADirectoryError):
         rebuild(DIR, "/e/file", files=files)
     with pytest.raises(FileExistsError, match="not empty"):
@@ -488,7 +477,7 @@ def test_an_unreadable_log_is_a_finding() -> None:
     files = filled()
     refuse_log(files)
     (finding,) = stopped(files).findings
-    assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name(22, '.log')}")
+    assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name_of(22, '.log')}")
 
 
 def refuse_log(files: MemoryFiles) -> None:
@@ -496,7 +485,7 @@ def refuse_log(files: MemoryFiles) -> None:
     whole = files.open
 
     def refusing(path: str, *, writable: bool = False, create: bool = False) -> File:
-        if path == f"{DIR}/{name(22, '.log')}":
+        if path == f"{DIR}/{name_of(22, '.log')}":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return whole(path, writable=writable, create=create)
 
@@ -583,11 +572,11 @@ def test_what_is_not_ours_is_not_removed() -> None:
     """A file that nobody can have rebuilt stops a second run, and a rebuild of the leftover."""
     files = filled()
     files.make_directory(OUT)
-    write(files, f"{OUT}/{MARKER}", b"")
-    write(files, f"{OUT}/{name(10, '.log')}", b"half")
+    write_file(files, f"{OUT}/{MARKER}", b"")
+    write_file(files, f"{OUT}/{name_of(10, '.log')}", b"half")
     with pytest.raises(SegproofError, match="has left"):
         rebuild(OUT, "/e/2", files=files)
-    write(files, f"{OUT}/notes.txt", b"mine")
+    write_file(files, f"{OUT}/notes.txt", b"mine")
     with pytest.raises(FileExistsError, match="not its own"):
         rebuilt(files)
     files.remove(f"{OUT}/notes.txt")

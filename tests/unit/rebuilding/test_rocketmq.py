@@ -31,7 +31,7 @@ from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
     log_images,
@@ -69,6 +69,13 @@ def messages(draw: st.DrawFn) -> Message:
         store_timestamp=draw(st.integers(0, 9)) * 700 + draw(st.sampled_from([0, 10**12])),
         sys_flag=draw(st.sampled_from([0, 0, 4, 8, 12])),
     )
+
+
+def stored(log: list[Message]) -> MemoryFiles:
+    """Return files in memory with a store that has these messages in its commit log."""
+    files = MemoryFiles()
+    write_log(files, "/s", log, SIZE)
+    return files
 
 
 @pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.needs("numba"))])
@@ -130,8 +137,7 @@ def test_the_bytes_of_a_service(
     log: list[Message], index_tags: bool, chunk: int, rows: int
 ) -> None:
     """Whatever lies in the log, and in whatever pieces it is read."""
-    files = MemoryFiles()
-    write_log(files, "/s", log, SIZE)
+    files = stored(log)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_log, "CHUNK_BYTES", chunk)
         patch.setattr(store_log, "ROWS", rows)
@@ -167,10 +173,7 @@ def test_records_that_say_another_place(places: tuple[int, ...]) -> None:
         encode_message(replace(message_of("T", {"KEYS": f"k{number} l"}), physical_offset=place))
         for number, place in enumerate(places)
     )
-    files.make_directory("/s/commitlog")
-    file = files.open("/s/commitlog/" + "0" * 20, writable=True, create=True)
-    file.pwrite(data.ljust(SIZE, b"\0"), 0)
-    file.close()
+    write_file(files, "/s/commitlog/" + "0" * 20, data.ljust(SIZE, b"\0"))
     assert rebuilt(files).messages == len(places)
     assert fed(files, "/s", "/fed") == images_of(files, "/new")
 
@@ -178,9 +181,8 @@ def test_records_that_say_another_place(places: tuple[int, ...]) -> None:
 def test_a_record_longer_than_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read alone; what comes before and behind it is as usual."""
     monkeypatch.setattr(store_log, "CHUNK_BYTES", 256)
-    files = MemoryFiles()
     log = [message_of("T", {"KEYS": "k"}, body=bytes(size)) for size in (9, 700, 9, 800, 9)]
-    write_log(files, "/s", log, SIZE)
+    files = stored(log)
     assert rebuilt(files).messages == 5
     assert fed(files, "/s", "/fed") == images_of(files, "/new")
 
@@ -199,15 +201,13 @@ def test_one_record_with_very_many_keys() -> None:
 
 def test_names_of_the_old_files_where_they_are_as_many() -> None:
     """Else that of the store time of the first message, later where one is taken."""
-    files = MemoryFiles()
     log = [message_of("T", {"KEYS": "a b c d e f"}, store_timestamp=NOW) for _ in range(3)]
-    write_log(files, "/s", log, SIZE)
+    files = stored(log)
     first = [os.path.basename(one.path) for one in rebuilt(files).files]
     assert first == ["20231114221320000", "20231114221320001", "20231114221320002"]
-    files.make_directory("/s/index")
     old = ["20200101000000000", "20200101000000001", "20210101000000000"]
     for name in [*old, "not-a-file"]:
-        files.open(f"/s/index/{name}", writable=True, create=True).close()
+        write_file(files, f"/s/index/{name}", b"")
     done = rebuilt(files, in_place=True)
     assert old == [os.path.basename(one.path) for one in done.files]
     assert [*old, "not-a-file"] == files.list_directory("/s/index")
@@ -221,11 +221,9 @@ NOW = FIRST_TIMESTAMP_MS
 
 def test_old_files_of_other_names_are_removed_in_place() -> None:
     """They hold the same messages once more, under another name."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "a"})], SIZE)
-    files.make_directory("/s/index")
+    files = stored([message_of("T", {"KEYS": "a"})])
     for name in ("20200101000000000", "20200101000000001"):
-        files.open(f"/s/index/{name}", writable=True, create=True).close()
+        write_file(files, f"/s/index/{name}", b"")
     done = rebuilt(files, in_place=True)
     assert done.removed == ("20200101000000000", "20200101000000001")
     assert ["20231114221320000"] == files.list_directory("/s/index")
@@ -235,9 +233,8 @@ def test_old_files_of_other_names_are_removed_in_place() -> None:
 @pytest.mark.parametrize("has_tags", [False, True])
 def test_tags_as_the_old_index_has_them(has_tags: bool) -> None:
     """Its newest file that has the entries of a message with tags decides."""
-    files = MemoryFiles()
     log = [message_of("T", {"KEYS": f"k{number}", "TAGS": "t"}) for number in range(20)]
-    write_log(files, "/s", log, SIZE)
+    files = stored(log)
     first = rebuilt(files, index_tags=has_tags, in_place=True)
     assert (has_tags, "given") == (first.index_tags, first.tags_from)
     second = rebuilt(files)
@@ -247,14 +244,10 @@ def test_tags_as_the_old_index_has_them(has_tags: bool) -> None:
 
 def test_tags_without_an_old_index_that_tells() -> None:
     """Files that are no index of these numbers tell nothing: then tags are indexed."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"TAGS": "t"})], SIZE)
-    files.make_directory("/s/index")
+    files = stored([message_of("T", {"TAGS": "t"})])
     for number, size in enumerate((0, 39, 40 + 4 * SLOTS + 20 * ENTRIES)):
-        file = files.open(f"/s/index/2020010100000000{number}", writable=True, create=True)
-        file.truncate(size)
-        file.pwrite(b"\xff" * min(size, 40), 0)
-        file.close()
+        image = (b"\xff" * min(size, 40)).ljust(size, b"\0")
+        write_file(files, f"/s/index/2020010100000000{number}", image)
     done = rebuilt(files)
     assert (True, "default", 1) == (done.index_tags, done.tags_from, done.files[0].entries)
 
@@ -269,9 +262,8 @@ def nothing_changed(files: MemoryFiles, before: dict[str, bytes]) -> bool:
 
 def test_a_broken_record_is_a_finding() -> None:
     """With `cut_tail` what is before it is taken, and the rest is told."""
-    files = MemoryFiles()
     log = [message_of("T", {"KEYS": f"k{number}"}) for number in range(5)]
-    write_log(files, "/s", log, SIZE)
+    files = stored(log)
     file = files.open("/s/commitlog/" + "0" * 20, writable=True)
     file.pwrite(b"\xff", 2 * 104 + 88)
     file.close()
@@ -286,8 +278,7 @@ def test_a_broken_record_is_a_finding() -> None:
 
 def test_a_file_that_a_broker_made_before_it_needs_it() -> None:
     """It is all zeros and ends nothing; what stands in it counts as left out."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"})])
     next_file = files.open("/s/commitlog/" + "0" * 16 + "1000", writable=True, create=True)
     next_file.truncate(SIZE)
     done = rebuilt(files)
@@ -301,8 +292,7 @@ def test_a_file_that_a_broker_made_before_it_needs_it() -> None:
 
 def test_a_hole_in_the_log_is_a_finding() -> None:
     """An index of what is left would say that the rest was never there."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"}) for _ in range(30)], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"}) for _ in range(30)])
     files.remove("/s/commitlog/" + "0" * 16 + "1000")
     done = rebuilt(files)
     assert ["RMQDISK-23"] == [one.law for one in done.findings]
@@ -313,11 +303,8 @@ def test_a_blank_end_is_no_finding_and_a_log_that_begins_late_none_either() -> N
     """A broker removes the oldest files, and their messages leave the index."""
     files = MemoryFiles()
     images = log_images([message_of("T", {"KEYS": "k"}) for _ in range(20)], SIZE, start=9000)
-    files.make_directory("/s/commitlog")
     for name, data in list(images.items())[:-1]:
-        file = files.open(f"/s/commitlog/{name}", writable=True, create=True)
-        file.pwrite(data, 0)
-        file.close()
+        write_file(files, f"/s/commitlog/{name}", data)
     done = rebuilt(files)
     assert ((), 0) == (done.findings, done.left_bytes)
     assert done.messages == 9 * (len(images) - 1)
@@ -341,11 +328,9 @@ def test_a_blank_end_is_no_finding_and_a_log_that_begins_late_none_either() -> N
 )
 def test_refusals_change_nothing(options: dict[str, object], error: type[Exception]) -> None:
     """Arguments that don't fit, and places that are taken."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"})])
     files.make_directory("/empty")
-    files.make_directory("/full")
-    files.open("/full/x", writable=True, create=True).close()
+    write_file(files, "/full/x", b"")
     before = files.images("/", with_folders=True)
     with pytest.raises(error):
         rebuild_index(**{"store_path": "/s", "files": files, **options})  # type: ignore[arg-type]
@@ -355,8 +340,7 @@ def test_refusals_change_nothing(options: dict[str, object], error: type[Excepti
 
 def test_a_log_that_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker is at work; nothing is put in place, and what was built is gone."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"})])
     feed = module._feed
 
     def feeding(service: IndexService, block: store_log.MessageBlock) -> None:
@@ -375,13 +359,12 @@ def test_a_log_that_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_killed_run_has_left_is_replaced() -> None:
     """The next run completes it, in a new directory and in place."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"})])
     for top in ("/new", "/s"):
         files.make_directory(f"{top}/{MARKER}/index")
         for name in ("index/20000101000000001", "checkpoint"):
-            files.open(f"{top}/{MARKER}/{name}", writable=True, create=True).close()
-    files.open("/new/20000101000000001", writable=True, create=True).close()
+            write_file(files, f"{top}/{MARKER}/{name}", b"")
+    write_file(files, "/new/20000101000000001", b"")
     assert len(rebuilt(files).files) == 1
     assert ["20231114221320000"] == files.list_directory("/new")
     assert len(rebuilt(files, in_place=True).files) == 1
@@ -390,10 +373,9 @@ def test_what_a_killed_run_has_left_is_replaced() -> None:
 
 def test_a_directory_with_the_mark_of_a_rebuild_and_other_files() -> None:
     """What is not an index file is somebody's, and nothing is removed."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"})])
     files.make_directory(f"/new/{MARKER}")
-    files.open("/new/letter", writable=True, create=True).close()
+    write_file(files, "/new/letter", b"")
     with pytest.raises(FileExistsError):
         rebuilt(files)
     assert {"letter"} == set(files.images("/new"))
@@ -413,9 +395,7 @@ def ending_store(files: Kind, old_names: tuple[str, ...]) -> Kind:
     write_log(files, "/s", [message_of("T", {"KEYS": "a b c d e f"}) for _ in range(3)], SIZE)
     files.make_directory("/s/index")
     for name in old_names:
-        file = files.open(f"/s/index/{name}", writable=True, create=True)
-        file.pwrite(bytes(range(1, 100)), 0)
-        file.close()
+        write_file(files, f"/s/index/{name}", bytes(range(1, 100)))
     return files
 
 
@@ -579,8 +559,7 @@ def test_a_record_too_large_for_memory(tmp_path: Path) -> None:
 
 def test_progress() -> None:
     """It never goes back, and is told of both numbers."""
-    files = MemoryFiles()
-    write_log(files, "/s", [message_of("T", {"KEYS": "k"}) for _ in range(30)], SIZE)
+    files = stored([message_of("T", {"KEYS": "k"}) for _ in range(30)])
     told: list[tuple[int, int]] = []
     rebuilt(files, on_progress=lambda done, total: told.append((done, total)))
     assert told == sorted(told)

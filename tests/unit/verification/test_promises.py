@@ -51,7 +51,8 @@ def test_bad_arguments_are_refused_at_once() -> None:
     """A law that is not verified, no jobs and a negative position raise before any reading."""
     with pytest.raises(InvalidArgumentError, match="ABSIDX-7"):
         verify("/nowhere", laws=["ABSIDX-7"])
-    for options in ({"jobs": 0}, {"position": -1}):
+    wrong: list[dict[str, Any]] = [{"jobs": 0}, {"position": -1}]
+    for options in wrong:
         with pytest.raises(InvalidArgumentError):
             verify("/nowhere", **options)
 

@@ -31,12 +31,9 @@ from segproof_harness.laws.file_damages import (
 )
 from segproof_tests.altered_files import altered
 from segproof_tests.reported_findings import check_shown_again, state_of
+from segproof_tests.store_files import INDEX, LOG, QUEUE, SMALL, copied_store
 
 DATA = ROCKETMQ
-SMALL = "small-4.9.8"
-INDEX = "index/20261121011453849"
-LOG = "commitlog/00000000000000000000"
-QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
 NOTES = {"RMQDISK-3", "RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"}
 MAX = 2**31 - 1
 
@@ -160,8 +157,7 @@ def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Pat
 
     Verify took the end of the records in the file before for damage.
     """
-    store = tmp_path / "store"
-    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    store = copied_store(tmp_path)
     before = list(verify(store, deep=True))
     for number in range(1, count + 1):
         (store / "commitlog" / f"{16384 * number:020d}").write_bytes(bytes(16384))
@@ -192,8 +188,7 @@ def test_flipped_bits_and_garbage(
 ) -> None:
     """Random damage ends in findings or none, never in an error, and no file changes."""
     draw = random.Random(kind)
-    store = tmp_path / "store"
-    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    store = copied_store(tmp_path)
     names = [one.relative_to(store).as_posix() for one in store.rglob("*") if one.is_file()]
     path = store / next(name for name in names if name.startswith(kind))
     sound = path.read_bytes()
@@ -252,8 +247,7 @@ def test_a_put_that_was_cut_off_is_told() -> None:
 
 def test_a_marker_is_explained(tmp_path: Path) -> None:
     """`abort` is a note that says what the next start does."""
-    store = tmp_path / "store"
-    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    store = copied_store(tmp_path)
     (store / "abort").write_bytes(b"")
     (note,) = verify(store)
     assert (Severity.NOTE, "RMQDISK-22") == (note.severity, note.law)

@@ -16,15 +16,11 @@ from segproof.rocketmq.message import MAGIC_V1, Message, encode_message
 from segproof.verification import verify
 from segproof.verifying.rocketmq import queue_checks
 from segproof_harness.cli import run
-from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.broken_stores import entry
 from segproof_harness.laws.file_damages import int32, int64, overwrite
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.store_files import INDEX, LOG, QUEUE, copied_store
 
-DATA = ROCKETMQ
-INDEX = "index/20261121011453849"
-LOG = "commitlog/00000000000000000000"
-QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
 MEMORY_BYTES = 32 << 20
 YEARS = 20 * 366 * 86_400
 MAX = 2**31 - 1
@@ -42,14 +38,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Return a copy of a small store that was stopped."""
-    return copied("small-4.9.8", tmp_path)
-
-
-def copied(name: str, tmp_path: Path) -> Path:
-    """Return a copy of a store."""
-    store = tmp_path / "store"
-    shutil.copytree(DATA / name / "store", store, copy_function=shutil.copyfile)
-    return store
+    return copied_store(tmp_path)
 
 
 def defects(store: Path) -> list[Finding]:
@@ -105,7 +94,7 @@ def test_no_verb_stumbles_over_what_is_no_file(
 @pytest.mark.parametrize("is_running", [False, True])
 def test_a_lost_queue_is_told(is_running: bool, tmp_path: Path) -> None:
     """A queue whose folder is gone beside another of its topic, or is empty: also with `abort`."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     if is_running:
         (store / "abort").touch()
     assert [] == defects(store)
@@ -123,7 +112,7 @@ def test_a_topic_that_was_deleted_is_no_defect(tmp_path: Path) -> None:
 
     Nothing at all was said, though the queues may be lost as well.
     """
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     shutil.rmtree(store / "consumequeue/TopicA")
     (found,) = verify(store)
     assert ("RMQDISK-37", Severity.NOTE) == (found.law, found.severity)
@@ -138,7 +127,7 @@ def test_no_queue_at_all_is_told(
     gone: str, keeps_checkpoint: bool, is_running: bool, tmp_path: Path
 ) -> None:
     """With the folder left, and nothing in it, nothing was said; beside `abort` a note."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     for path in store.glob(gone):
         shutil.rmtree(path)
     if is_running:
@@ -152,7 +141,7 @@ def test_no_queue_at_all_is_told(
 @pytest.mark.checks("RMQDISK-37")
 def test_queues_that_may_come_yet_are_no_finding(tmp_path: Path) -> None:
     """A broker that runs has written its first messages, and no queue and no index yet."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     for name in ("consumequeue", "index"):
         shutil.rmtree(store / name)
     (store / "checkpoint").write_bytes(bytes(4096))
@@ -167,7 +156,7 @@ def test_queues_that_only_the_log_has_take_bounded_memory(
 ) -> None:
     """What is not told apart any more is counted all the same."""
     monkeypatch.setattr(queue_checks, "LOST_MAX", 1)
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     for name in ("TopicA/0", "TopicB"):
         shutil.rmtree(store / "consumequeue" / name)
     told = [one for one in verify(store) if one.law == "RMQDISK-37"]
@@ -273,7 +262,7 @@ def test_abort_excuses_no_begin_timestamp(tmp_path: Path) -> None:
 
     Beside `abort`, which each broker that died leaves, verify said nothing of that.
     """
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     (store / "abort").touch()
     names = sorted(path.name for path in (store / "index").iterdir())
     for name in names:
@@ -285,7 +274,7 @@ def test_abort_excuses_no_begin_timestamp(tmp_path: Path) -> None:
 @pytest.mark.checks("RMQDISK-32")
 def test_abort_excuses_the_end_of_the_newest_index_file_only(tmp_path: Path) -> None:
     """A put writes the end timestamp last: a kill can leave the one before, in no closed file."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     (store / "abort").touch()
     names = sorted(path.name for path in (store / "index").iterdir())
     path = store / "index" / names[-1]
@@ -302,7 +291,7 @@ def test_abort_excuses_the_end_of_the_newest_index_file_only(tmp_path: Path) -> 
 @pytest.mark.parametrize("keeps_queues", [True, False])
 def test_abort_excuses_what_no_queue_knows_only(keeps_queues: bool, tmp_path: Path) -> None:
     """The newest index file is lost: the queues show that its messages had been indexed."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     (store / "abort").touch()
     max((store / "index").iterdir()).unlink()
     if not keeps_queues:
@@ -344,7 +333,7 @@ def test_a_folder_that_is_gone_is_told(
     gone: str, law: str, severity: Severity, words: str, tmp_path: Path
 ) -> None:
     """The checkpoint knows that there were index files and queues; nothing was said of any."""
-    store = copied("rolled-4.9.8", tmp_path)
+    store = copied_store(tmp_path, "rolled-4.9.8")
     shutil.rmtree(store / gone)
     (found,) = (one for one in verify(store) if one.law == law)
     assert severity is found.severity
@@ -354,7 +343,7 @@ def test_a_folder_that_is_gone_is_told(
 @pytest.mark.checks("RMQDISK-23", "RMQDISK-33")
 def test_an_index_that_is_gone_is_told_without_a_checkpoint_time(tmp_path: Path) -> None:
     """Lookups by key found nothing, and no finding said why; of a log that lies alone none does."""
-    store = copied("small-4.9.8", tmp_path)
+    store = copied_store(tmp_path)
     shutil.rmtree(store / "index")
     assert [("RMQDISK-33", Severity.WARNING)] == [(one.law, one.severity) for one in verify(store)]
     assert "messageIndexEnable" in next(verify(store)).hint
@@ -365,7 +354,7 @@ def test_an_index_that_is_gone_is_told_without_a_checkpoint_time(tmp_path: Path)
 
 def test_a_log_that_only_the_index_leads_into_is_told(tmp_path: Path) -> None:
     """Queues and log were gone, and verify said nothing."""
-    store = copied("small-4.9.8", tmp_path)
+    store = copied_store(tmp_path)
     shutil.rmtree(store / "commitlog")
     shutil.rmtree(store / "consumequeue")
     assert ["RMQDISK-23"] == [one.law for one in verify(store)]
