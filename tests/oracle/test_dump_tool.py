@@ -17,14 +17,7 @@ from typing import Any
 
 import pytest
 
-from segproof.kafka import (
-    LogConfig,
-    LogSegment,
-    Record,
-    WriteFormat,
-    read_snapshot,
-    write_batch,
-)
+from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, read_snapshot, write_batch
 from segproof.verification import verify
 from segproof_harness.reading.segment_file_rows import rows_of, segment_file
 from segproof_harness.releases.dump_tool import batch_of, dump_tool

@@ -18,7 +18,8 @@ from segproof_harness.releases.release_subject import OracleSubject
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
 

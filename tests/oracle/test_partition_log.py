@@ -16,7 +16,8 @@ from segproof_harness.releases.child_messages import reason_without
 from segproof_harness.releases.pinned import RELEASES
 from segproof_harness.releases.release_subject import OracleSubject
 from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, opening_of_log
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
 from segproof_model.releases import release_named

@@ -20,7 +20,8 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.releases.process import process_for
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.releases import release_named

@@ -26,7 +26,8 @@ from segproof_harness.releases.pinned import release_named
 from segproof_harness.releases.process import NoAnswerError, OracleError, OracleProcess, process_for
 from segproof_harness.releases.release_subject import OracleSubject
 from segproof_harness.structures.operations import Operation, Value
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 
 KAFKA, ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8"
 ENDING_SECONDS = 20.0

@@ -21,7 +21,8 @@ from segproof_harness.releases.release_subject import OracleSubject
 from segproof_harness.structures.operations import Operation, to_json_value
 from segproof_harness.structures.outcomes import Outcome
 from segproof_harness.structures.reached_states import Sometimes
-from segproof_harness.structures.structure import Setup, Structure
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import Structure
 from segproof_harness.subjects.base import Subject
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.language.states import State, is_same_but_for_files

@@ -18,10 +18,10 @@ from typing import Any
 from segproof.files import NOT_REGULAR
 from segproof_harness.structures.kinds import NAME, PATH
 from segproof_harness.structures.operations import Operation, Value, from_json_value, to_json_value
+from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import (
     STRUCTURE_IDS,
     Parameter,
-    Setup,
     Structure,
     structure_named,
 )

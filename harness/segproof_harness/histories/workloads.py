@@ -12,7 +12,8 @@ from functools import lru_cache
 from segproof_harness.histories.traces import Trace
 from segproof_harness.structures.choices import Choose, RandomChoose
 from segproof_harness.structures.operations import Operation
-from segproof_harness.structures.structure import OperationKind, Setup, Structure, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import OperationKind, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
 from segproof_model.language.behaviours import Release

@@ -19,11 +19,7 @@ from typing import Any, TypeVar
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.record_file import MAX_FILE_BYTES
-from segproof.reading.partition_search import (
-    PartitionSearch,
-    SegmentSearch,
-    segment_base_offsets,
-)
+from segproof.reading.partition_search import PartitionSearch, SegmentSearch, segment_base_offsets
 from segproof.reading.segment_reader import INDEX_BYTES_MAX
 from segproof_harness.files.codecs import CODECS
 from segproof_model.kafka.format.compression import BeyondLimitError

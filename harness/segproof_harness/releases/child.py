@@ -40,7 +40,8 @@ from segproof_harness.releases.jars import class_path, extra_folders
 from segproof_harness.releases.jvm import Adapter, Jvm
 from segproof_harness.releases.pinned import release_named
 from segproof_harness.structures.operations import Operation
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.implementation import ImplementationSubject
 
 LOG_DESCRIPTOR = 1

@@ -12,7 +12,7 @@ from typing import Any
 from segproof_harness.releases.pinned import Release
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup
+from segproof_harness.structures.steps import Setup
 
 SCRATCH_PREFIX = "segproof-oracle-"
 """How the names of a child's folders begin."""

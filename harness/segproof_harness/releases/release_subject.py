@@ -24,7 +24,8 @@ from segproof_harness.releases.process import NoAnswerError, OracleProcess, proc
 from segproof_harness.releases.readiness import readiness
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup, Structure
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import Structure
 
 STEP_SECONDS = 5.0
 """How long one operation may take in the JVM."""

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from segproof_harness.structures.outcomes import NOT_OPEN
-from segproof_harness.structures.structure import Event, Structure
+from segproof_harness.structures.steps import Event
+from segproof_harness.structures.structure import Structure
 
 
 class Sometimes:

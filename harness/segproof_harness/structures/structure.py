@@ -15,7 +15,7 @@ from typing import Any
 from segproof_harness.structures.choices import Choose
 from segproof_harness.structures.kinds import Kind, is_plain
 from segproof_harness.structures.operations import Operation, Value
-from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.steps import OPENED_AGAIN, Event, Setup, Situation, States
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.releases import RELEASES, SEGPROOF
 
@@ -26,36 +26,16 @@ class Parameter:
 
     name: str
     kind: Kind
-    drawn: Callable[[Choose, "Situation"], Value] | None = None
+    drawn: Callable[[Choose, Situation], Value] | None = None
     """Draw a value, biased by where the model stands; without it, that of the last opening."""
 
-    def draw(self, choose: Choose, situation: "Situation") -> Value:
+    def draw(self, choose: Choose, situation: Situation) -> Value:
         """Draw a value."""
         return self.drawn(choose, situation) if self.drawn else situation.opened[self.name]
 
     def refusal(self, value: Value) -> str | None:
         """Return why a value from a trace can't be this argument, or None if it can."""
         return self.kind.refusal(self.name, value)
-
-
-@dataclass(slots=True)
-class Situation:
-    """Where the model stands when an argument is drawn; nobody changes one.
-
-    Neither this nor `Event` is frozen, since that would triple the time to make one.
-    """
-
-    state: Any
-    """The model's state; None where nothing is open."""
-    files: Any
-    """The model's Files."""
-    opened: Mapping[str, Value]
-    """Arguments of the last opening."""
-
-    @property
-    def now_ms(self) -> int:
-        """What time it is, in milliseconds since 1970."""
-        return int(self.files.now_ms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +64,7 @@ class OperationKind:
     sets_clock: bool = False
     """Whether it sets the clock to its argument `now_ms`, and is no call at all."""
 
-    def draw(self, choose: Choose, situation: "Situation") -> Operation:
+    def draw(self, choose: Choose, situation: Situation) -> Operation:
         """Draw one call."""
         drawn = {item.name: item.draw(choose, situation) for item in self.parameters}
         return Operation(self.name, drawn)
@@ -139,52 +119,6 @@ def _read(name: str, shown: Callable[[Any], Any], owner: Any) -> Any:
 @cache
 def _is_plain(kind: OperationKind) -> bool:
     return all(is_plain(item.kind) for item in kind.parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a history begins with: the directory, and the arguments of the first opening."""
-
-    arguments: Mapping[str, Value]
-    files: Mapping[str, bytes] = field(default_factory=dict)
-
-    def to_operation(self) -> Operation:
-        """Return the opening as an operation, for messages."""
-        return Operation("open", self.arguments)
-
-
-@dataclass(slots=True)
-class Event:
-    """One step as the `sometimes` predicates see it; a state is None where nothing is open."""
-
-    before: Any
-    operation: Operation
-    after: Any
-    outcome: Outcome
-
-    def does(self, *names: str) -> bool:
-        """Return whether it is one of these operations."""
-        return self.operation.name in names
-
-    def done(self, *names: str) -> bool:
-        """Return whether it is one of these operations, and no error."""
-        return self.operation.name in names and self.outcome.error is None
-
-    def refused(self, kind: str, *names: str) -> bool:
-        """Return whether it is one of these operations, and refused with this kind of error."""
-        return self.operation.name in names and self.outcome.error == kind
-
-    def argument(self, name: str) -> Any:
-        """Return an argument of the operation."""
-        return self.operation.arguments[name]
-
-
-States = Mapping[str, Callable[[Event], bool]]
-"""States that a step can be in, by name."""
-OPENED_AGAIN: States = {
-    "reopened": lambda event: event.does("reopen") and event.after is not None,
-    "crash-reopened": lambda event: event.does("crash_reopen") and event.after is not None,
-}
 
 
 class Clock:

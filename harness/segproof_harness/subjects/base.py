@@ -6,7 +6,7 @@ from typing import Protocol
 
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup
+from segproof_harness.structures.steps import Setup
 
 OPENED = Outcome("opened")
 """The outcome of an opening that succeeded."""

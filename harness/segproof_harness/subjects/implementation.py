@@ -15,7 +15,8 @@ from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.structures.kinds import NAME, hints_of
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome, normalise, of_error
-from segproof_harness.structures.structure import Clock, OperationKind, Setup, Structure
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import Clock, OperationKind, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.releases import SEGPROOF
 

@@ -7,7 +7,8 @@ from typing import Any
 from segproof_harness.structures.kinds import hints_of
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome, of_model
-from segproof_harness.structures.structure import Event, OperationKind, Setup, Situation, Structure
+from segproof_harness.structures.steps import Event, Setup, Situation
+from segproof_harness.structures.structure import OperationKind, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files

@@ -16,7 +16,8 @@ from segproof_harness.conformance.release_histories import (
 from segproof_harness.histories.replay import comparison, replay_seeds, run_seed
 from segproof_harness.histories.workloads import choose_for, make_history
 from segproof_harness.structures.operations import Operation
-from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
 

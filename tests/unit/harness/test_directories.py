@@ -16,10 +16,10 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, opening_of_log
 from segproof_harness.structures.kinds import BYTES
 from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import (
     OperationKind,
     Parameter,
-    Setup,
     Structure,
     structure_named,
 )

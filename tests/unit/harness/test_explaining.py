@@ -9,7 +9,7 @@ from segproof_harness.histories.replay import comparison, replay_seeds
 from segproof_harness.histories.traces import Trace
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Setup
+from segproof_harness.structures.steps import Setup
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.index_deviations import FailedIndexChangeIsUndone
 from segproof_model.kafka.format.index_releases import EntryIsRelative

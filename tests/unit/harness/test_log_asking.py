@@ -8,7 +8,7 @@ import pytest
 from segproof_harness.structures.kafka.unasked_steps import is_asked
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.steps import Event
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.language.files import Files

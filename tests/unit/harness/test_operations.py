@@ -24,11 +24,7 @@ from segproof_harness.structures.kinds import (
     Together,
     hints_of,
 )
-from segproof_harness.structures.structure import (
-    STRUCTURE_IDS,
-    OperationKind,
-    structure_named,
-)
+from segproof_harness.structures.structure import STRUCTURE_IDS, OperationKind, structure_named
 
 
 def operations_of(structure_id: str) -> Iterator[tuple[OperationKind, Any]]:

@@ -12,7 +12,8 @@ from segproof_harness.histories.subject_names import subject_named
 from segproof_harness.histories.traces import TraceError, read_trace
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import STRUCTURE_IDS, Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 from segproof_model.releases import RELEASES
 
 OPENING: dict[str, Value] = {"geometry": (2, 4), "now_ms": 1_700_000_000_000, "damage": ()}

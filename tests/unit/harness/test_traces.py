@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from segproof_harness.histories.traces import Trace, TraceError, read_trace
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.operations import Operation, from_json_value, to_json_value
-from segproof_harness.structures.structure import STRUCTURE_IDS, Setup
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import STRUCTURE_IDS
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=5) | st.binary(),

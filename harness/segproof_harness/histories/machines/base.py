@@ -24,7 +24,8 @@ from segproof_harness.histories.subject_names import subject_named
 from segproof_harness.histories.traces import Trace
 from segproof_harness.structures.choices import HypothesisChoose
 from segproof_harness.structures.operations import Operation
-from segproof_harness.structures.structure import OperationKind, Setup, structure_named
+from segproof_harness.structures.steps import Setup
+from segproof_harness.structures.structure import OperationKind, structure_named
 
 OPENERS = ("reopen", "crash_reopen")
 CLOSED_STEPS_MAX = 3

@@ -5,24 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segproof_harness.structures.choices import (
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-    within,
-)
+from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose, within
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, SIZE, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    OperationKind,
-    Parameter,
-    Setup,
-    Situation,
-    States,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation, States
+from segproof_harness.structures.structure import OperationKind, Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step

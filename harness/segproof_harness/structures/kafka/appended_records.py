@@ -5,17 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    MAGIC_NEWEST,
-    Choose,
-    within,
-)
+from segproof_harness.structures.choices import INT32_MAX, MAGIC_NEWEST, Choose, within
 from segproof_harness.structures.kafka.batch_drawing import draw_damaged, whole_batches
 from segproof_harness.structures.kafka.segment_drawing import SMALL_MAX
 from segproof_harness.structures.kinds import INT32, Bytes, Integer, OneOf, Together
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import Situation
+from segproof_harness.structures.steps import Situation
 from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,

@@ -15,13 +15,9 @@ from typing import Any
 
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.steps import Event
 from segproof_model.kafka.format.compression import COMPRESSIONS, NONE, inflate
-from segproof_model.kafka.format.legacy_record import (
-    LOG_OVERHEAD,
-    MIN_MESSAGE_BYTES,
-    LegacyRecord,
-)
+from segproof_model.kafka.format.legacy_record import LOG_OVERHEAD, MIN_MESSAGE_BYTES, LegacyRecord
 from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch
 from segproof_model.kafka.format.memory_records import HEADER_UP_TO_MAGIC_BYTES
 from segproof_model.kafka.format.record_batch import RecordBatch

@@ -24,7 +24,7 @@ from segproof_harness.structures.kafka.segment_drawing import (
 )
 from segproof_harness.structures.kinds import TIME_MS, OneOf, Only, Record, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import Setup, Situation
+from segproof_harness.structures.steps import Setup, Situation
 from segproof_model.kafka.broker.log_loader_deviations import is_odd
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.outcomes import Raised

@@ -10,13 +10,7 @@ from typing import Any
 from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof.kafka.write_format import WriteFormat
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT64_MAX,
-    MAGIC_NEWEST,
-    Choose,
-    within,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT64_MAX, MAGIC_NEWEST, Choose, within
 from segproof_harness.structures.kafka import codec_differences, segment_operations
 from segproof_harness.structures.kafka import segment_drawing as draw
 from segproof_harness.structures.kafka.abstract_index import base_of
@@ -38,14 +32,8 @@ from segproof_harness.structures.kinds import (
     Together,
 )
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole

@@ -4,7 +4,7 @@
 from typing import Any
 
 from segproof_harness.structures.choices import INT32_MAX
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.steps import Event
 from segproof_model.kafka.format.segment_names import offset_of_name
 from segproof_model.language.states import outcome_of
 

@@ -4,12 +4,7 @@
 Mirrors: segproof_model/kafka/format/offset_index.py, segproof/kafka/offset_index.py.
 """
 
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT32_MIN,
-    Choose,
-    within,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, Choose, within
 from segproof_harness.structures.kafka.abstract_index import (
     Differences,
     describe,
@@ -18,7 +13,8 @@ from segproof_harness.structures.kafka.abstract_index import (
 )
 from segproof_harness.structures.kinds import INT32, INT64, Record
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import Parameter, Situation, operation
+from segproof_harness.structures.steps import Situation
+from segproof_harness.structures.structure import Parameter, operation
 from segproof_model.kafka.format.offset_index import OffsetIndex
 
 

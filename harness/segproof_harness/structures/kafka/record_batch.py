@@ -14,11 +14,7 @@ from typing import Any, cast
 
 from segproof.files import Files as ImplFiles
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    MAGIC_NEWEST,
-    Choose,
-)
+from segproof_harness.structures.choices import INT32_MAX, MAGIC_NEWEST, Choose
 from segproof_harness.structures.kafka.batch_drawing import (
     BASE_OFFSETS,
     TIMES,
@@ -54,15 +50,8 @@ from segproof_harness.structures.kinds import (
     Together,
 )
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    OperationKind,
-    Parameter,
-    Setup,
-    Situation,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation
+from segproof_harness.structures.structure import OperationKind, Parameter, Structure, operation
 from segproof_model.kafka.format import record, varint
 from segproof_model.kafka.format.batch_writing import BatchWriter
 from segproof_model.kafka.format.compression import COMPRESSIONS

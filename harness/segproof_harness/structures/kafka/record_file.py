@@ -33,14 +33,8 @@ from segproof_harness.structures.kinds import (
     Optional,
 )
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files

@@ -23,7 +23,7 @@ from segproof_harness.structures.kafka.batch_drawing import (
 )
 from segproof_harness.structures.kinds import Bytes, Integer, Kind, OneOf, Only, Record, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import Situation
+from segproof_harness.structures.steps import Situation
 from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
 from segproof_model.kafka.format.compression import COMPRESSIONS
 from segproof_model.kafka.format.record_batch import RecordBatch

@@ -5,7 +5,7 @@ from typing import Any
 
 from segproof_harness.structures.kafka.abstract_index import entries_of
 from segproof_harness.structures.kafka.batch_drawing import number_of, whole_batches
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.steps import Event
 
 
 def _has_grown(event: Event) -> bool:

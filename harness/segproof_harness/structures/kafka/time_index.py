@@ -4,11 +4,7 @@
 Mirrors: segproof_model/kafka/format/time_index.py, segproof/kafka/time_index.py.
 """
 
-from segproof_harness.structures.choices import (
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-)
+from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kafka.abstract_index import (
     Differences,
     base_of,
@@ -17,7 +13,8 @@ from segproof_harness.structures.kafka.abstract_index import (
     next_offset,
 )
 from segproof_harness.structures.kinds import FLAG, INT64
-from segproof_harness.structures.structure import Event, Parameter, Situation, operation
+from segproof_harness.structures.steps import Event, Situation
+from segproof_harness.structures.structure import Parameter, operation
 from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
 from segproof_model.language.states import outcome_of
 

@@ -4,11 +4,7 @@
 Mirrors: segproof_model/kafka/format/transaction_index.py, segproof/kafka/transaction_index.py.
 """
 
-from segproof_harness.structures.choices import (
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-)
+from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kafka.abstract_index import (
     BASE_OFFSETS,
     clamp64,
@@ -20,14 +16,8 @@ from segproof_harness.structures.kafka.abstract_index import (
 )
 from segproof_harness.structures.kinds import FLAG, INT16, INT64, NAME, Record
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.kafka.format.index_deviations import ClosedIndexIsClosed
 from segproof_model.kafka.format.transaction_index import (
     AbortedTxn,

@@ -7,7 +7,7 @@ from typing import Any
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.kafka import codec_differences
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
-from segproof_harness.structures.structure import Event
+from segproof_harness.structures.steps import Event
 from segproof_model.kafka.broker.log_validator import CURRENT_MAGIC, LogValidator
 from segproof_model.kafka.broker.log_validator_releases import SeveralBatchesAreTaken
 from segproof_model.kafka.broker.log_validator_releases_before_0_11 import LeaderKeepsMessages

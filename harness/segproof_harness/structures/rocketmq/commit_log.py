@@ -11,15 +11,8 @@ from segproof.rocketmq import message as impl_message
 from segproof_harness.structures.choices import Choose
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, OneOf
 from segproof_harness.structures.rocketmq import message_drawing as draw
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    States,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation, States
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int32_at

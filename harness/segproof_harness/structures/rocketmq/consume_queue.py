@@ -9,23 +9,12 @@ from typing import Any
 
 from segproof.rocketmq.commit_log import CommitLog as ImplCommitLog
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT64_MAX,
-    Choose,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT64_MAX, Choose
 from segproof_harness.structures.kinds import INT64, SIZE_MAX, Integer, OneOf, Row, Together
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import message_drawing as draw
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    States,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation, States
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step

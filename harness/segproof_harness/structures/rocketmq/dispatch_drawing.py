@@ -8,20 +8,14 @@ request by which it is indexed; `tags` is None for a message without properties.
 from collections.abc import Mapping
 from typing import Any
 
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT32_MIN,
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kafka.abstract_index import clamp64
 from segproof_harness.structures.kinds import INT32, INT64, PATH, Optional, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import index_damage
 from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
-from segproof_harness.structures.structure import Setup, Situation
+from segproof_harness.structures.steps import Setup, Situation
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import apply, opened

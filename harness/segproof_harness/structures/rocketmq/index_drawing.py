@@ -5,16 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-    within,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT64_MAX, INT64_MIN, Choose, within
 from segproof_harness.structures.kafka.abstract_index import clamp64
 from segproof_harness.structures.kinds import TIME_MS, Text
-from segproof_harness.structures.structure import Parameter, Situation
+from segproof_harness.structures.steps import Situation
+from segproof_harness.structures.structure import Parameter
 from segproof_model.rocketmq.format.key_hash import index_key_hash
 
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = 40, 4, 20

@@ -7,13 +7,7 @@ Mirrors: segproof_model/rocketmq/format/index_file.py, segproof/rocketmq/index_f
 from collections.abc import Mapping
 from typing import Any
 
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT32_MIN,
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kinds import (
     INT64,
     NAME,
@@ -29,13 +23,8 @@ from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_damage import CHANGES, damaged, draw_changes
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
 from segproof_harness.structures.rocketmq.index_file_states import SOMETIMES
-from segproof_harness.structures.structure import (
-    Parameter,
-    Setup,
-    Situation,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Setup, Situation
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32

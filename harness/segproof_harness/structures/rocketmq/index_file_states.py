@@ -4,7 +4,7 @@
 from typing import Any
 
 from segproof_harness.structures.choices import INT32_MAX
-from segproof_harness.structures.structure import Event, States
+from segproof_harness.structures.steps import Event, States
 from segproof_model.rocketmq.format.index_file import IndexEntry, IndexFile
 from segproof_model.rocketmq.format.key_hash import hash_code, index_key_hash
 

@@ -14,7 +14,8 @@ from segproof_harness.structures.rocketmq import dispatch_drawing
 from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_file import GEOMETRY
 from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
-from segproof_harness.structures.structure import Event, Parameter, Structure, operation
+from segproof_harness.structures.steps import Event
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Step

@@ -4,7 +4,7 @@
 from typing import Any
 
 from segproof_harness.structures.rocketmq.dispatch_drawing import FOLDER, REQUEST
-from segproof_harness.structures.structure import Event, States
+from segproof_harness.structures.steps import Event, States
 from segproof_model.rocketmq.broker.index_service import file_name_of
 from segproof_model.rocketmq.format.message import DispatchRequest
 

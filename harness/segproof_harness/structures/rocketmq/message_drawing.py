@@ -9,21 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.rocketmq.message import Message
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
-from segproof_harness.structures.choices import (
-    INT32_MAX,
-    INT32_MIN,
-    INT64_MAX,
-    Choose,
-)
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, INT64_MAX, Choose
 from segproof_harness.structures.kinds import BYTES, SIZE_MAX, Integer, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_model.language.integers import int32_at, int32_bytes
-from segproof_model.rocketmq.format.message import (
-    BLANK_MAGIC,
-    MAGIC_V1,
-    MAGIC_V2,
-    SCHEDULE_TOPIC,
-)
+from segproof_model.rocketmq.format.message import BLANK_MAGIC, MAGIC_V1, MAGIC_V2, SCHEDULE_TOPIC
 
 FOLDER = f"{COMMIT_LOG}/"
 TOPICS = ("T", "T", "T", "Topic-2", SCHEDULE_TOPIC, "caf\u00e9\U0001f600", "")

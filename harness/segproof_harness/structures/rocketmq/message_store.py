@@ -19,15 +19,8 @@ from segproof_harness.structures.kinds import BYTES, INT32, PATH, SIZE_MAX, TIME
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, TEXT
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    States,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation, States
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes

@@ -7,22 +7,11 @@ Mirrors: segproof_model/rocketmq/broker/store_checkpoint.py, segproof/rocketmq/s
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from segproof_harness.structures.choices import (
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-)
+from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kinds import INT64, NAME
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Event,
-    Parameter,
-    Setup,
-    Situation,
-    States,
-    Structure,
-    operation,
-)
+from segproof_harness.structures.steps import Event, Setup, Situation, States
+from segproof_harness.structures.structure import Parameter, Structure, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes
