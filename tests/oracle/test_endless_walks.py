@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real index file and index service: defects planted in the model, and walks without an end.
-
-Each planted defect is the belief that the newest release does what an older one did: all laws
-hold, and only the real class knows better.
-"""
+"""Walks of the real index file and index service that do not end."""
 
 import os
 import resource
@@ -11,9 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import pytest
-from tests.oracle.planted import first_finding, flip
 
-from segproof.findings import Finding
 from segproof_harness.histories.replay import replay_seeds
 from segproof_harness.histories.subject_names import subject_named
 from segproof_harness.histories.workloads import make_history
@@ -23,50 +17,14 @@ from segproof_harness.structures.outcomes import Outcome
 from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import structure_named
 from segproof_harness.subjects.model import ModelSubject
-from segproof_model.language.behaviours import Behaviour
 from segproof_model.releases import release_named
-from segproof_model.rocketmq.broker.index_service_deviations import MessageIsIndexedOnce
-from segproof_model.rocketmq.broker.index_service_releases import (
-    ShutdownDoesNothing,
-    TagsAreNotIndexed,
-)
-from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
 RELEASE = "rocketmq-5.5.1"
 LENGTH = 100
-SEEDS = 20
 DESCRIPTORS = 300
 """How many more files the child may open where they are few; it makes one file with each."""
-PLANTED = (
-    ("index-file", EachPutIsCounted),
-    ("index-service", TagsAreNotIndexed),
-    ("index-service", ShutdownDoesNothing),
-    ("index-service", MessageIsIndexedOnce),
-)
 
 pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
-
-
-def _found(structure: str, *subjects: str) -> Finding | None:
-    return first_finding(structure, RELEASE, SEEDS, LENGTH, *subjects)
-
-
-@pytest.mark.parametrize("structure", ["index-file", "index-service"])
-def test_clean(structure: str) -> None:
-    """Without a defect the real class agrees."""
-    assert _found(structure, "model", RELEASE) is None
-
-
-@pytest.mark.parametrize(("structure", "behaviour"), PLANTED)
-def test_planted(
-    structure: str, behaviour: type[Behaviour], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the defect the laws hold, and the real class differs."""
-    flip(monkeypatch, RELEASE, behaviour)
-    assert _found(structure, "model") is None, (
-        "a law sees it, so that it shows nothing of the oracle"
-    )
-    assert _found(structure, "model", RELEASE) is not None
 
 
 def _setups() -> Iterator[tuple[str, Setup, list[Operation]]]:
