@@ -21,6 +21,7 @@ import jpype
 from segproof_harness.releases.jars import class_path, extra_folders
 from segproof_harness.releases.jvm import Jvm
 from segproof_harness.releases.pinned import release_named
+from segproof_harness.releases.rocketmq.idle_store import new_store
 from segproof_harness.releases.rocketmq.loopback import stay_on_loopback
 
 DISPATCH_SECONDS = 60.0
@@ -37,7 +38,6 @@ class Store:
         release = release_named(name)
         self.jvm = Jvm(release, class_path(release), extra_folders(release))
         self.path = path
-        self.number = release.number
         self.store = self._made(config)
 
     def _made(self, options: Mapping[str, Any]) -> Any:
@@ -53,19 +53,7 @@ class Store:
             setter = f"set{name[0].upper()}{name[1:]}"
             old = setter.replace("Mapped", "Maped")  # so up to 4.3.2
             (getattr(config, setter, None) or getattr(config, old))(given)
-        statistics = self.jvm.java("org.apache.rocketmq.store.stats.BrokerStatsManager")
-        listener = jpype.JProxy(
-            "org.apache.rocketmq.store.MessageArrivingListener", dict={"arriving": lambda *_: None}
-        )
-        arguments = [
-            config,
-            statistics("c") if self.number < (4, 9) else statistics("c", False),
-            listener,
-            self.jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
-        ]
-        if self.number >= (5, 1, 1):
-            arguments.append(self.jvm.java("java.util.concurrent.ConcurrentHashMap")())
-        return self.jvm.java("org.apache.rocketmq.store.DefaultMessageStore")(*arguments)
+        return new_store(self.jvm, config)
 
     # --- what can be asked
 
