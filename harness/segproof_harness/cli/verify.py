@@ -64,6 +64,22 @@ class FailOn(StrEnum):
     WARNING = "warning"
 
 
+DeepOption = Annotated[bool, typer.Option("--deep", help="Read each record too.")]
+LawsOption = Annotated[
+    list[str] | None,
+    typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
+]
+PositionOption = Annotated[
+    int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
+]
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
+]
+NoNotesOption = Annotated[
+    bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
+]
+
+
 def command(
     paths: Annotated[
         list[Path],
@@ -71,15 +87,10 @@ def command(
             metavar="PATH", help="Files, partition directories, whole data directories, stores."
         ),
     ],
-    deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
+    deep: DeepOption = False,
     jobs: JobsOption = None,
-    law: Annotated[
-        list[str] | None,
-        typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
-    ] = None,
-    position: Annotated[
-        int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
-    ] = None,
+    law: LawsOption = None,
+    position: PositionOption = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
@@ -90,15 +101,11 @@ def command(
             help="Compare with the model's verdict on each law; directories up to 8 MiB.",
         ),
     ] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
-    ] = FailOn.WARNING,
+    fail_on: FailOnOption = FailOn.WARNING,
     max_findings: Annotated[
         int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
     ] = None,
-    no_notes: Annotated[
-        bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
-    ] = False,
+    no_notes: NoNotesOption = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Check files against the laws of their formats.
@@ -125,9 +132,14 @@ def command(
         counts, cut = _told(_found(asked, show), output_format, max_findings, no_notes)
     if against is not None:
         counts["error"] += sum(_compare(path, output_format) for path in paths)
+    end(counts, time.monotonic() - started, cut, fail_on)
+
+
+def end(counts: Counter[str], seconds: float, more: str, fail_on: FailOn) -> None:
+    """Write the closing line, with more words behind it, and end with the exit code."""
     summarise(
         f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
-        f"{plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{cut}"
+        f"{plural(counts['note'], 'note')} in {seconds:.1f} s{more}"
     )
     if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
         raise typer.Exit(EXIT_FINDINGS)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segproof_harness.cli.common import (
-    EXIT_FINDINGS,
     Format,
     FormatOption,
     HashSlotsOption,
@@ -20,9 +19,17 @@ from segproof_harness.cli.common import (
     plural,
     reason_of,
     refuse,
-    summarise,
 )
-from segproof_harness.cli.verify import FailOn, known_laws
+from segproof_harness.cli.verify import (
+    DeepOption,
+    FailOn,
+    FailOnOption,
+    LawsOption,
+    NoNotesOption,
+    PositionOption,
+    end,
+    known_laws,
+)
 from segproof_spark.cli.common import Master, Remote, running, write_found
 from segproof_spark.session import LOCAL, RETRIES
 
@@ -36,13 +43,6 @@ Paths = Annotated[
         metavar="PATH",
         help="Files, partition directories, data directories, stores; globs; URLs.",
     ),
-]
-Laws = Annotated[
-    list[str] | None,
-    typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
-]
-Position = Annotated[
-    int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
 ]
 Done = Annotated[
     str | None,
@@ -61,24 +61,18 @@ TaskBytes = Annotated[
         help="Bytes that a task reads, about. Default: 64 MiB to 1 GiB, by the size of the data.",
     ),
 ]
-FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
-]
 MaxFindings = Annotated[
     int | None, typer.Option("--max-findings", min=1, help="Show so many findings at most.")
-]
-NoNotes = Annotated[
-    bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
 ]
 
 
 def command(
     paths: Paths,
-    deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
+    deep: DeepOption = False,
     master: Master = LOCAL,
     remote: Remote = None,
-    law: Laws = None,
-    position: Position = None,
+    law: LawsOption = None,
+    position: PositionOption = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
@@ -86,7 +80,7 @@ def command(
     task_bytes: TaskBytes = None,
     fail_on: FailOnOption = FailOn.WARNING,
     max_findings: MaxFindings = None,
-    no_notes: NoNotes = False,
+    no_notes: NoNotesOption = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: partitions, segments, and pieces of large segments in parallel.
@@ -123,13 +117,7 @@ def command(
         )
         counts, hidden = _told(found, output_format, max_findings, no_notes)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
-    summarise(
-        f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
-        f"{plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{more}; "
-        + _used(totals)
-    )
-    if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
-        raise typer.Exit(EXIT_FINDINGS)
+    end(counts, time.monotonic() - started, f"{more}; {_used(totals)}", fail_on)
 
 
 def _places(paths: list[str]) -> list[str]:
