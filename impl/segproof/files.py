@@ -36,6 +36,7 @@ __all__ = [
     "first_byte_of",
     "holds_zeros",
     "own_directory",
+    "status_of",
     "unmap",
 ]
 
@@ -184,6 +185,14 @@ def first_byte_of(files: "Files", path: str, start: int, end: int) -> int | None
     """Return what `first_byte` does, for a path."""
     with closing(files.open(path)) as file:
         return first_byte(file, start, end)
+
+
+def status_of(files: "Files", path: str) -> "FileStatus | None":
+    """Return the status of a path; None if it is not there, or can't be looked at."""
+    try:
+        return files.status(path)
+    except OSError:
+        return None
 
 
 class Files(Protocol):

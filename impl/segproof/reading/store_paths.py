@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
 from segproof.rocketmq.geometry import index_file_names
 
@@ -116,10 +116,7 @@ def _is_store(path: str, names: list[str], files: Files) -> bool:
 
 
 def _is_folder(path: str, name: str, files: Files) -> bool:
-    try:
-        status = files.status(posixpath.join(path, name))
-    except OSError:
-        return False
+    status = status_of(files, posixpath.join(path, name))
     return status is not None and status.is_directory
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
@@ -61,8 +61,5 @@ def _columns(
 def _is_readable(segment: Segment, suffix: str, files: Files) -> bool:
     if suffix not in segment.suffixes:
         return False
-    try:
-        status = files.status(segment.path(suffix))
-    except OSError:
-        return False
+    status = status_of(files, segment.path(suffix))
     return status is not None and status.size_bytes <= LARGEST_BYTES

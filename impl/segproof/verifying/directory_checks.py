@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from segproof.files import Files, FileStatus
+from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
@@ -434,10 +434,7 @@ def _is_stopped(directory: str, files: Files) -> bool:
     name = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
     if name is not None and name.topic == METADATA_TOPIC:
         return False
-    try:
-        return files.status(_join(_parent_of(directory), CLEAN_SHUTDOWN_MARKER)) is not None
-    except OSError:
-        return False
+    return status_of(files, _join(_parent_of(directory), CLEAN_SHUTDOWN_MARKER)) is not None
 
 
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import sleep
 from typing import NamedTuple
 
-from segproof.files import File, Files
+from segproof.files import File, Files, status_of
 from segproof.findings import Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.live_writer import changed_recently
@@ -98,10 +98,7 @@ class Segment:
 
 def state_of(files: Files, path: str) -> FileState:
     """Return what a path stands for now."""
-    try:
-        status = files.status(path)
-    except OSError:
-        return FileState()
+    status = status_of(files, path)
     return FileState() if status is None else FileState(status.identity, status.size_bytes)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError, TooLargeError
-from segproof.files import File, Files
+from segproof.files import File, Files, status_of
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
 from segproof.verifying.log_blocks import rows_of
 from segproof.verifying.reporting import Wanted
@@ -46,10 +46,7 @@ class LogState(NamedTuple):
 
 def log_state(segment: Segment, files: Files) -> LogState | None:
     """Return which file the log of a segment is now, or None."""
-    try:
-        status = files.status(segment.path(".log"))
-    except OSError:
-        return None
+    status = status_of(files, segment.path(".log"))
     if status is None:
         return None
     # The number of a device is another one on each machine that has the same folder.

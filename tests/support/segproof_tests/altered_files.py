@@ -2,11 +2,14 @@
 """Real files and open files with other methods: a test lets something happen meanwhile."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from segproof.files import REAL_FILES
+from segproof.findings import Finding
+from segproof.verification import verify
 
-__all__ = ["altered", "disturbed", "listed"]
+__all__ = ["altered", "defects_on", "disturbed", "listed"]
 
 
 class _Altered:
@@ -59,3 +62,8 @@ def listed(
         return names
 
     return altered(list_directory=list_directory)
+
+
+def defects_on(files: Any, path: Path, *, deep: bool = False) -> list[Finding]:
+    """Return the defects that `verify` finds on such files."""
+    return [one for one in verify(path, files=files, deep=deep) if one.is_defect]

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from segproof.files import REAL_FILES
-from segproof.findings import Finding, Severity
+from segproof.findings import Severity
 from segproof.kafka import read_batch, write_empty_batch
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
-from segproof_tests.altered_files import altered, disturbed, listed
+from segproof_tests.altered_files import altered, defects_on, disturbed, listed
 from segproof_tests.partition_files import copied_partition
 
 DATA = KAFKA
@@ -35,11 +35,6 @@ def open_unreadable(path: str, **options: Any) -> Any:
 
 
 BROKEN_TRANSACTION_INDEX = altered(open=open_unreadable)
-
-
-def run_on(files: Any, path: Path) -> list[Finding]:
-    """Return the defects found on other files than the real ones."""
-    return [one for one in verify(path, files=files) if one.is_defect]
 
 
 def test_findings_about_names_reproduce(tmp_path: Path) -> None:
@@ -69,8 +64,8 @@ def test_refused_directory_reproduces(tmp_path: Path) -> None:
     refusing = altered(list_directory=list_directory)
     copied_partition("plain", tmp_path)
     (tmp_path / "meta.properties").write_text("")
-    (finding,) = (one for one in run_on(refusing, tmp_path) if one.law == "DISK-1")
-    again = run_on(refusing, Path(shlex.split(finding.reproduce)[2]))
+    (finding,) = (one for one in defects_on(refusing, tmp_path) if one.law == "DISK-1")
+    again = defects_on(refusing, Path(shlex.split(finding.reproduce)[2]))
     assert finding in again
 
 
@@ -78,7 +73,7 @@ def test_unread_transaction_index_is_one_finding(tmp_path: Path) -> None:
     """An index that can't be read says nothing about what is missing in it."""
     folder = copied_partition("txn-a", tmp_path)
     count = len(list(folder.glob("*.txnindex")))
-    found = run_on(BROKEN_TRANSACTION_INDEX, folder)
+    found = defects_on(BROKEN_TRANSACTION_INDEX, folder)
     assert ["DISK-1"] * count == [one.law for one in found]
 
 
@@ -106,10 +101,12 @@ def test_marker_written_while_the_index_is_read(tmp_path: Path, entry_follows: b
     for suffix in (".txnindex", ".log"):
         log.write_bytes(whole[:at])
         index.write_bytes(entries[:-ENTRY_BYTES])
-        found = [one.law for one in run_on(disturbed(last + suffix, abort), folder)]
+        found = [one.law for one in defects_on(disturbed(last + suffix, abort), folder)]
         seen_at_once = suffix == ".log"
         assert (["DISK-12"] if seen_at_once and not entry_follows else []) == found
-    assert ([] if entry_follows else ["DISK-12"]) == [one.law for one in run_on(REAL_FILES, folder)]
+    assert ([] if entry_follows else ["DISK-12"]) == [
+        one.law for one in defects_on(REAL_FILES, folder)
+    ]
 
 
 def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
@@ -125,8 +122,8 @@ def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
 
     index = folder / names[1]
     index.write_bytes((folder / f"{162:020d}.index").read_bytes())
-    assert run_on(REAL_FILES, folder)
-    assert [] == run_on(disturbed(names[2], restore), folder)
+    assert defects_on(REAL_FILES, folder)
+    assert [] == defects_on(disturbed(names[2], restore), folder)
 
 
 def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
@@ -142,16 +139,16 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
         ("SEG-7", str(index), 8 * (len(used) - 2)),
         ("DISK-9", str(times), 12 * (len(used) - 2)),
     ] == [(one.law, one.path, one.position) for one in notes]
-    assert [] == run_on(REAL_FILES, folder)
+    assert [] == defects_on(REAL_FILES, folder)
     # a damaged entry before sound ones, a trimmed file, and a closed segment
     whole = index.read_bytes()
     index.write_bytes(whole[:8] + struct.pack(">ii", used[1][0], used[1][1] + 1) + whole[16:])
-    assert [8] == [one.position for one in run_on(REAL_FILES, folder)][:1]
+    assert [8] == [one.position for one in defects_on(REAL_FILES, folder)][:1]
     index.write_bytes(whole[: 8 * len(used)])
-    assert ["SEG-7", "SEG-7"] == [one.law for one in run_on(REAL_FILES, folder)]
+    assert ["SEG-7", "SEG-7"] == [one.law for one in defects_on(REAL_FILES, folder)]
     index.write_bytes(whole)
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
-    assert {"SEG-7", "DISK-9", "DISK-6"} <= {one.law for one in run_on(REAL_FILES, folder)}
+    assert {"SEG-7", "DISK-9", "DISK-6"} <= {one.law for one in defects_on(REAL_FILES, folder)}
 
 
 @pytest.mark.checks("SEG-7")
@@ -176,8 +173,8 @@ def test_the_marker_of_a_clean_stop_says_nothing_of_the_metadata(tmp_path: Path)
         # This dump was taken while its broker ran: the indexes of its last segment end in zeros.
         copied_partition("plain", tmp_path).rename(folder)
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
-    assert ["DISK-6", "DISK-6"] == [one.law for one in run_on(REAL_FILES, folders[0])]
-    assert [] == run_on(REAL_FILES, folders[1])
+    assert ["DISK-6", "DISK-6"] == [one.law for one in defects_on(REAL_FILES, folders[0])]
+    assert [] == defects_on(REAL_FILES, folders[1])
 
 
 def test_batch_that_is_being_written(tmp_path: Path) -> None:
@@ -186,17 +183,17 @@ def test_batch_that_is_being_written(tmp_path: Path) -> None:
     log = max(folder.glob("*.log"))
     whole = log.read_bytes()
     log.write_bytes(whole[:-137])
-    assert ["DUMP-6"] == [one.law for one in run_on(REAL_FILES, folder) if one.path == str(log)]
+    assert ["DUMP-6"] == [one.law for one in defects_on(REAL_FILES, folder) if one.path == str(log)]
 
     def finish() -> None:
         log.write_bytes(whole)
 
-    assert [] == run_on(disturbed(log.stem + ".index", finish), folder)
+    assert [] == defects_on(disturbed(log.stem + ".index", finish), folder)
 
 
 def some_defects(files: Any, path: Path) -> list[str]:
     """Return the laws of the defects found on other files than the real ones."""
-    return [one.law for one in run_on(files, path)]
+    return [one.law for one in defects_on(files, path)]
 
 
 FIRST_LOOK, SECOND_LOOK = 2, 3
@@ -260,7 +257,7 @@ def test_other_defects_at_each_look(tmp_path: Path) -> None:
     assert [] == some_defects(altered(open=tear), folder)
     assert [] == slots
     index.write_bytes(whole[:12] + b"\x7f" * 4 + whole[16:])
-    assert 8 in {one.position for one in run_on(REAL_FILES, folder)}
+    assert 8 in {one.position for one in defects_on(REAL_FILES, folder)}
 
 
 def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
@@ -278,7 +275,7 @@ def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
             looks += 1
         return REAL_FILES.open(path, **options)
 
-    (finding,) = run_on(altered(open=change), folder)
+    (finding,) = defects_on(altered(open=change), folder)
     assert ("DISK-2", 5) == (finding.law, looks)
     assert "at each of 5 looks" in finding.message
 

@@ -14,7 +14,7 @@ import pytest
 
 from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
-from segproof.findings import Finding, Severity
+from segproof.findings import Severity
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
@@ -27,7 +27,7 @@ from segproof.kafka.producer_snapshot import (
 from segproof.verification import verify
 from segproof.verifying import producer_checks, transaction_checks
 from segproof_harness.files.shipped_directories import KAFKA
-from segproof_tests.altered_files import disturbed
+from segproof_tests.altered_files import defects_on, disturbed
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
 
 DATA = KAFKA
@@ -474,11 +474,6 @@ def test_huge_small_files_are_not_read(tmp_path: Path) -> None:
 # --- while a broker runs
 
 
-def run_on(files: Any, path: Path) -> list[Finding]:
-    """Return the defects found on other files than the real ones."""
-    return [one for one in verify(path, files=files) if one.is_defect]
-
-
 @pytest.mark.checks("DISK-36", "DISK-37", "DISK-38")
 def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
     """A truncation, and a leader that changes, between two files that are read, are no defects."""
@@ -494,9 +489,9 @@ def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
         epochs.write_text("0\n2\n0 0\n3 1\n")
         log(folder, (0, other))
 
-    assert [] == run_on(disturbed(EPOCHS, lead), folder)
+    assert [] == defects_on(disturbed(EPOCHS, lead), folder)
     epochs.write_text("0\n1\n0 0\n")
-    assert ["DISK-37"] == [one.law for one in run_on(REAL_FILES, folder)]
+    assert ["DISK-37"] == [one.law for one in defects_on(REAL_FILES, folder)]
     log(folder, (0, first))
 
     def truncate() -> None:
@@ -504,9 +499,9 @@ def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
         (folder / name_of(2, ".snapshot")).unlink()
         checkpoint.write_text("0\n1\nt 0 1\n")
 
-    assert [] == run_on(disturbed(name_of(0, ".log"), truncate), folder)
+    assert [] == defects_on(disturbed(name_of(0, ".log"), truncate), folder)
     checkpoint.write_text("0\n1\nt 0 2\n")
-    assert ["DISK-38"] == [one.law for one in run_on(REAL_FILES, folder)]
+    assert ["DISK-38"] == [one.law for one in defects_on(REAL_FILES, folder)]
 
 
 def test_processes_say_the_same(tmp_path: Path) -> None:

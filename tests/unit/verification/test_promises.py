@@ -25,7 +25,7 @@ from segproof.verifying.segment_checks import LOG_CHECKS
 from segproof.verifying.transaction_checks import TransactionMarkers
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.structure import STRUCTURE_IDS
-from segproof_tests.altered_files import altered
+from segproof_tests.altered_files import altered, defects_on
 from segproof_tests.partition_files import copied_partition, write_segment
 from segproof_tests.reported_findings import state_of
 
@@ -262,11 +262,6 @@ def refusing(refused: str, error: OSError | None = None, cut: int | None = None)
     return altered(list_directory=list_directory, open=open_file)
 
 
-def run_on(files: Any, path: Path, deep: bool = False) -> list[Finding]:
-    """Verify on other files than the real ones."""
-    return [one for one in verify(path, files=files, deep=deep) if one.is_defect]
-
-
 @pytest.mark.parametrize("suffix", ["log", "index", "timeindex", "txnindex"])
 def test_refused_vanished_and_shrunk_files(tmp_path: Path, suffix: str) -> None:
     """A file without rights, one that vanishes and one that shrinks are a finding each."""
@@ -279,7 +274,7 @@ def test_refused_vanished_and_shrunk_files(tmp_path: Path, suffix: str) -> None:
             (refusing(f"1014.{suffix}", cut=0), "DISK-2"),
         ]
     ):
-        found = run_on(files, copied_partition("txn-a", tmp_path / str(number)), deep=True)
+        found = defects_on(files, copied_partition("txn-a", tmp_path / str(number)), deep=True)
         assert law in {one.law for one in found}
         assert suffix in {one.path.rpartition(".")[2] for one in found if one.law == law}
 
@@ -289,7 +284,7 @@ def test_refused_directory(tmp_path: Path) -> None:
     write_segment(tmp_path / "bad-0", batch(0))
     write_segment(tmp_path / "good-0", batch(0), index=bytes(7))
     files = refusing("bad-0", PermissionError(13, "Permission denied"))
-    assert ["DISK-1", "OFFIDX-1"] == [one.law for one in run_on(files, tmp_path)]
+    assert ["DISK-1", "OFFIDX-1"] == [one.law for one in defects_on(files, tmp_path)]
 
 
 def test_special_files_are_not_waited_for(tmp_path: Path) -> None:
@@ -492,7 +487,7 @@ def test_bytes_and_times_stay(tmp_path: Path) -> None:
     """Verification opens nothing for writing and changes no file, name or time."""
     folder = copied_partition("plain", tmp_path)
     before = state_of(folder)
-    assert [] == run_on(refusing("nothing"), folder, deep=True)
+    assert [] == defects_on(refusing("nothing"), folder, deep=True)
     assert before == state_of(folder)
 
 

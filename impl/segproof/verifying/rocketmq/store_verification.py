@@ -4,7 +4,7 @@
 import posixpath
 from collections.abc import Callable, Iterator
 
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.reading.store_paths import PARTS, Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
@@ -65,10 +65,7 @@ def _inside(folder: str, files: Files) -> list[str]:
 
 
 def _size(path: str, files: Files) -> int:
-    try:
-        status = files.status(path)
-    except OSError:
-        return 0
+    status = status_of(files, path)
     return status.size_bytes if status is not None and status.is_regular else 0
 
 
