@@ -50,7 +50,7 @@ SIZES = ((0, 3), (4, 300), (300, 5_000), (5_000, 50_000), (50_000, 300_000))
 BASES = (0, 1, 4711, INT32_MAX, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, INT64_MAX - INT32_MAX)
 FIRST_TIMES = (0, 1, INT32_MAX - 1000, 1_700_000_000_000, (1 << 53) - 5, 1 << 62)
 TAILS = (0, 0, 1, 2, 683, 100_000)
-"""Zero slots behind the entries, as a crash leaves them."""
+"""Zero slots after the entries, as a crash leaves them."""
 
 
 @dataclass(frozen=True, slots=True)

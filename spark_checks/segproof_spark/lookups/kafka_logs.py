@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole logs across their segments: drawn or real, and what offsets and timestamps must find.
+"""Whole logs across their segments, drawn or real, and the right answers of offsets and timestamps.
 
 A log has no bulk lookup of its own. So this asks as its reader does (LOG-1, LOG-6, LOG-15): the
 segment below an offset, then those behind it while none of its batches reaches the offset; for a
@@ -264,7 +264,7 @@ def ask_times(segments: LogSegments, targets: Int64Array, start: int) -> Columns
 
 
 def ranges_of_offsets(first: int, batches: Int64Array, is_whole: bool) -> Ranges:
-    """Return which offsets find which batch: from behind the one before it up to its last one.
+    """Return which offsets find which batch: from the end of the previous batch to its last offset.
 
     `batches` has a column (segment, position, size in bytes, last offset) for each; `first` is the
     first offset of the log. Where the log `is_whole`, nothing is found before and behind it.

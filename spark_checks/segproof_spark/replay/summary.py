@@ -155,7 +155,7 @@ class Summary:
             self.findings.append(finding_of_row(row))
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Yield the table: a row for each operation, and behind them one for the structure."""
+        """Yield the table: a row for each operation, then one for the structure."""
         for key, whole in sorted(self.by_structure.items()):
             structure, profile = key
             for (*place, name), figures in sorted(self.by_operation.items()):

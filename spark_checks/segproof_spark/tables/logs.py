@@ -90,7 +90,7 @@ class LogReader:
 
 
 def refuse_left_over(log: RecordFile, end_position: int) -> None:
-    """Raise CorruptRecordError if the log goes on behind its last whole batch."""
+    """Raise CorruptRecordError if the log continues after its last whole batch."""
     left = log.end - end_position
     may_be_zeros = isinstance(log, LogAsFound)
     if left and not (may_be_zeros and holds_zeros(log.file, end_position, log.end)):

@@ -125,7 +125,7 @@ def _is_plain(headers: Headers, request: Request) -> NDArray[np.bool_]:
 
 
 def _end_of_span(table: NDArray[np.void], is_plain: NDArray[np.bool_], row: int) -> int:
-    """Return behind which row the batches from `row` on end that are decoded together."""
+    """Return the end, exclusive, of the batches from `row` on that are decoded together."""
     others = np.flatnonzero(~is_plain[row:])
     end = row + int(others[0]) if len(others) else len(is_plain)
     reach = int(table["position"][row]) + SPAN_BYTES

@@ -38,7 +38,7 @@ def number_of(text: str, bits: int) -> int | None:
 
 
 def fields_of(row: str) -> list[str]:
-    """Return the fields of a line; not an empty one behind white space at the end, as in Java."""
+    """Return the fields of a line, without an empty one after final white space, as in Java."""
     return re.split(r"[ \t-\r]+", row.rstrip(" \t\n\v\f\r"))
 
 

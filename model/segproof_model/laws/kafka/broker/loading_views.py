@@ -80,8 +80,9 @@ class Loading(Directory):
 
     @property
     def swaps(self) -> dict[int, int] | None:
-        """Return the base offset of each swap that is to be completed and the offset behind it;
-        None if its index is missing, or does not lead to its end, from which Kafka reads on."""
+        """Return the base offset and the end offset of each swap that is to be completed; None if
+        its index is missing, or does not lead to its end, from which Kafka reads on.
+        """
         unfinished, found = min(self.offsets(".cleaned"), default=INT64_MAX), {}
         for base in (base for base in self.offsets(".log.swap") if base < unfinished):
             batches, is_all = self.batches(base, ".log.swap")

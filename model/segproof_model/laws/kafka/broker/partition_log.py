@@ -100,7 +100,7 @@ def reads_at_the_bound_are_empty(step: Transition) -> bool:
     if found is None or step.arguments["start_offset"] != bound.message_offset:
         return True
     if bound.segment_base_offset < 0:
-        # What is found of it may be the next batch, behind a gap.
+        # The found batch may be the next one, after a gap.
         return found.records is None or found.records.size == 0
     return found.records is None and found.fetch_offset_metadata == bound
 

@@ -55,7 +55,9 @@ def has_right_checksum(entry: bytes) -> bool:
 
 
 def number_at(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Return the varint at a place, and the place behind it. Raises: IndexError if it has no end"""
+    """Return the varint at a position, and the position after it. Raises: IndexError if it has no
+    end
+    """
     if (first := data[position]) < 128:
         return first >> 1 ^ -(first & 1), position + 1
     value = 0

@@ -24,9 +24,9 @@ from segproof_model.laws.register import law
 SEGMENT = "Kafka LogSegment.append, recover, since 0.11.0"
 PRODUCERS = "ProducerStateManager 4.3.1"
 STRETCH_BYTES = 16 << 20
-"""What a log may lawfully hold behind the last entry of its offset index."""
+"""The number of bytes that a log may have after the last entry of its offset index."""
 TIMED_STRETCH_BYTES = 64 << 10
-"""The same, where the time index has more than TIMED_ENTRIES entries for it."""
+"""The same limit if the time index has more than TIMED_ENTRIES entries for these bytes."""
 TIMED_ENTRIES = 8
 GAPS = 8
 

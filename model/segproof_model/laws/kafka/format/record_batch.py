@@ -100,7 +100,7 @@ def legacy_header_says_little(state: Any) -> bool:
     """Without decompression a v0/v1 batch yields only its last offset and maximum timestamp."""
     if not (state.is_legacy and is_there(state) and state.magic >= 0):
         return True
-    # What is behind the header fields, a compressed value above all, is blanked.
+    # The bytes after the header fields, such as a compressed value, are blanked.
     data = state.data[:26] + bytes(max(0, state.size_bytes - 26))
     batch = type(state)(data, state.position, state.size_bytes, state.in_file)
     last_offset, codec, timestamp = struct.unpack_from(">q9xbq", data)

@@ -29,11 +29,11 @@ class Scan(NamedTuple):
 
     batches: Sequence[RecordBatch]
     error: ErrorKind | None
-    """What ends it, if it is an error."""
+    """The error that ends it, if any."""
     stop: int
-    """Where it ends."""
+    """The position where it ends."""
     left: int
-    """How many bytes there are behind that."""
+    """The number of bytes after that position."""
     size: int | None
     """The size field there, if it was read in a file or a slice."""
 

@@ -62,7 +62,7 @@ class SegmentView:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last batch, if one reaches the last entry; else the base offset."""
+        """The offset after the last batch; the base offset if no batch reaches the last entry."""
         last = self.offsets[-1][0] if self.offsets else self.base_offset
         is_reached = self.first_reaching(last) is not None
         return self.batches[-1].last_offset + 1 if is_reached else self.base_offset
@@ -87,7 +87,7 @@ class SegmentView:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether all can be read, and each batch begins behind the one before it and the base."""
+        """Whether all is readable, and each batch begins after the previous batch and the base."""
         reached = [self.base_offset - 1, *(one.last_offset for one in self.batches)]
         both = zip(reached, self.batches, strict=False)
         in_order = all(before < one.base_offset <= one.last_offset for before, one in both)
@@ -122,7 +122,7 @@ class SegmentView:
         return is_ordered and all(map(self._is_true, offsets, positions))
 
     def _is_true(self, offset: int, position: int) -> bool:
-        """Return whether there is a batch, and the one of this key is the first there or behind."""
+        """Return whether a batch exists, and the batch of this key is the first there or later."""
         found = self.first_reaching(offset)
         is_key = found is not None and self.key_of(found) == offset and found.position >= position
         return is_key and any(one.position == position for one in self.batches)
@@ -172,8 +172,9 @@ def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
 
 
 def due(batches: Sequence[Batch], begun: int, interval: int) -> list[Batch]:
-    """Return the batches that begin more bytes than the interval behind the last one returned; the
-    first, behind where counting began."""
+    """Return the batches that begin more bytes than the interval after the last returned batch, or
+    at first after the start of the count.
+    """
     found: list[Batch] = []
     for one in batches:
         if one.position - begun > interval:

@@ -28,7 +28,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def folder_of(service: Any) -> str:
-    """Return the path of the folder of index files, with the slash behind it."""
+    """Return the path of the folder of index files, with a final slash."""
     return f"{service.store_path}/index/" if service.store_path else "index/"
 
 

@@ -50,7 +50,7 @@ class LogFile:
             self.messages[start + position] = found.message
             position += found.size
         self.end = start + position
-        """Offset behind the last record."""
+        """Offset after the last record."""
         self.rest = data[position:]
         """What follows the records."""
         self.is_blank = found.success
@@ -104,7 +104,7 @@ class StoreFiles:
 
     @cached_property
     def end(self) -> int:
-        """The offset behind the last record, or behind the last file if it is damaged."""
+        """The offset after the last record, or after the last file if it is damaged."""
         if not self.log:
             return 0
         last = self.written[-1]
@@ -112,7 +112,7 @@ class StoreFiles:
 
     @cached_property
     def dark(self) -> list[tuple[int, int]]:
-        """Where the log cannot be read: behind damage in a file, and where a file is missing."""
+        """The unreadable parts of the log: after damage in a file, and missing files."""
         damaged = [one for one in self.written[:-1] if not one.is_blank]
         damaged += [one for one in self.written[-1:] if not one.is_whole]
         missing = [(before.behind, after.start) for before, after in pairwise(self.log)]
@@ -172,7 +172,7 @@ class StoreFiles:
         return found
 
     def places_of(self, queue: Queue) -> tuple[int, int]:
-        """Return the place of the first unit of a queue, and the one behind the last."""
+        """Return the number of the first unit of a queue, and the number after the last."""
         files = self.queues.get(queue) or [(0, b"")]
         begin = files[0][0] // 20
         ends = [start // 20 + len(units_of(data)) for start, data in files if units_of(data)]

@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def java_hash(text: str) -> int:
-    """Return the sum of each unit times 31 to the number of units behind it, cut to 32 bits."""
+    """Return the sum of each unit times 31 to the number of units after it, cut to 32 bits."""
     data = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(data) // 2}H", data)
     return low_32_bits(sum(unit * 31**power for power, unit in enumerate(reversed(units))))

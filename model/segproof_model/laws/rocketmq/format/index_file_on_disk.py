@@ -126,7 +126,7 @@ def entries_read_within_the_header(index_file: IndexBytes) -> bool:
 
 
 def seconds_behind_the_end(index_file: IndexBytes) -> int:
-    """Return by how much an entry behind the first one reads later than the end, at most."""
+    """Return the most by which an entry after the first one reads later than the end."""
     header = index_file.header
     room = (header.end_timestamp - header.begin_timestamp) // 1000
     late = [entry.time_diff - room for entry in index_file.entries[1:]]
