@@ -45,7 +45,7 @@ KAFKA_TWINS: Table = {
     "producer_state": ("ProducerStateManager",),
     "log_offset_metadata": ("LogOffsetMetadata",),
     "log_segments": ("LogSegments",),
-    "log_validator": ("LogAppendInfo",),
+    "log_validator": ("LogAppendInfo", "LogValidator"),
     "partition_log": ("PartitionLog",),
     "lazy_index": ("LazyIndex",),
     "segment_files": ("SegmentFiles",),

@@ -20,8 +20,8 @@ from segproof.kafka.local_log import LocalLog
 from segproof.kafka.log_segment import LogSegment, RollParams
 from segproof.kafka.log_validator import (
     LogAppendInfo,
+    LogValidator,
     analyze,
-    assign_offsets,
     check_last_offset,
     offsets_below_end,
 )
@@ -92,15 +92,10 @@ class LogAppend:
 
     def assign_offsets(self) -> None:
         """Let the leader write into the batches what it has to. Law: LOG-10."""
-        self.info, self.records = assign_offsets(
-            self.records,
-            self.batches,
-            self.info,
-            self.config,
-            origin=self.origin,
-            leader_epoch=self.leader_epoch,
-            log_end_offset=self.log.log_end_offset,
-            now=self.log.directory.time(),
+        given = self.records, self.batches, self.info, self.log.directory.time()
+        leader = LogValidator(*given, self.config, self.leader_epoch, self.origin)
+        self.info, self.records = leader.validate_messages_and_assign_offsets(
+            self.log.log_end_offset
         )
         self.batches = list(scan_memory(self.records))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a log asks of records before it takes them, and how a leader gives them their offsets.
 
-Nothing here changes a log. `analyze` reads headers and checksums; `assign_offsets` reads every
-record of what a client sends, and returns it with offset, epoch and timestamp stamped.
+Nothing here changes a log. `analyze` reads headers and checksums; `LogValidator` reads every record
+of what a client sends, and returns it with offset, epoch and timestamp stamped.
 
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
@@ -25,7 +25,7 @@ from segproof.errors import (
     RecordTooLargeError,
 )
 from segproof.integers import INT64_MAX, INT64_MIN
-from segproof.kafka.batch_writing import write_batch
+from segproof.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_append_info import AppendOrigin
 from segproof.kafka.record import RecordColumns
@@ -33,7 +33,6 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
 
 _NO_TIMESTAMP = -1
-_LOG_APPEND_TIME_BIT = 8
 _KEPT_ATTRIBUTES = 0x77
 """Codec, transactional, control and delete horizon; the type of timestamp is made new."""
 _OFFSET, _EPOCH, _CHECKSUM = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
@@ -145,72 +144,160 @@ def _too_large(
     )
 
 
-def assign_offsets(
-    records: bytes,
-    batches: list[RecordBatch],
-    info: LogAppendInfo,
-    config: LogConfig,
-    *,
-    origin: AppendOrigin,
-    leader_epoch: int,
-    log_end_offset: int,
-    now: int,
-) -> tuple[LogAppendInfo, bytes]:
-    """Return the records as one batch with offsets from `log_end_offset` on, and what it says then.
+class LogValidator:
+    """What a leader does with the records of one call, which have passed `analyze`."""
 
-    Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below it
-    have changed. Written again, with `valid_bytes` as given, are messages of magic 0 and 1,
-    which become one batch, what the topic wants with another codec, and a compressed batch whose
-    records do not count from 0, as some old clients send it: newer releases fail on the latter.
-    `now` is the time in ms since 1970.
+    def __init__(
+        self,
+        records: bytes,
+        batches: list[RecordBatch],
+        info: LogAppendInfo,
+        now_ms: int,
+        config: LogConfig,
+        leader_epoch: int,
+        origin: AppendOrigin,
+    ) -> None:
+        """Take the bytes, what `analyze` says of them, and the time in ms since 1970."""
+        self.records, self.batches, self.info, self.first = records, batches, info, batches[0]
+        self.now_ms, self.config = now_ms, config
+        self.leader_epoch, self.origin = leader_epoch, origin
+        self.is_log_append_time = config.message_timestamp_type == "LogAppendTime"
+        compressions = (batch.compression for batch in reversed(batches))
+        self.source_compression = next((one for one in compressions if one != "none"), "none")
+        """The codec of the last batch that has any."""
+        self.target_compression = {
+            "producer": self.source_compression,
+            "uncompressed": "none",
+        }.get(config.compression_type, config.compression_type)
+        """The codec that the topic wants."""
 
-    Raises: InvalidRecordError, InvalidTimestampError, RecordTooLargeError for what a leader
-    refuses, CorruptRecordError for the checksum of a message inside another; InvalidArgumentError
-    for what can't be written again: nothing, or a timestamp below -1.
-    """
-    first = batches[0]
-    source = next((b.compression for b in reversed(batches) if b.compression != "none"), "none")
-    if len(batches) > 1 and (first.magic >= 2 or source != "none"):
-        raise InvalidRecordError("a leader takes one batch at a time", actual=len(batches))
-    target = {"producer": source, "uncompressed": "none"}.get(
-        config.compression_type, config.compression_type
-    )
-    columns = [_checked_records(batch, first.magic, config, origin, now) for batch in batches]
-    count = sum(map(len, columns))
-    check_last_offset(log_end_offset + count - 1)
-    is_appended = config.message_timestamp_type == "LogAppendTime"
-    largest = max((int(one.timestamps.max()) for one in columns if len(one)), default=-1)
-    told = info._replace(
-        first_offset=log_end_offset,
-        last_offset=log_end_offset + count - 1,
-        max_timestamp=now if is_appended else max(largest, _NO_TIMESTAMP),
-        log_append_time=now if is_appended else _NO_TIMESTAMP,
-    )
-    is_kept = source == target or (source == "none" and first.is_control)
-    if is_kept and (source, target) != ("none", "none"):
-        is_kept = _counts_from_0(columns[0])
-    if first.magic >= 2 and is_kept:
-        return told, _stamped(records[: info.valid_bytes], first, told, leader_epoch, config)
-    return told, _rewritten(batches, target, told, leader_epoch, config)
+    def validate_messages_and_assign_offsets(
+        self, first_offset: int
+    ) -> tuple[LogAppendInfo, bytes]:
+        """Return the records as one batch with offsets from the first one on, and what it says.
 
+        Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below
+        it have changed. Written again, with `valid_bytes` as given, are messages of magic 0 and 1,
+        which become one batch, what the topic wants with another codec, and a compressed batch
+        whose records do not count from 0, as some old clients send it: newer releases fail on the
+        latter.
 
-def _checked_records(
-    batch: RecordBatch, magic: int, config: LogConfig, origin: AppendOrigin, now: int
-) -> RecordColumns:
-    """Return the records of a batch, if a leader takes each of them."""
-    if batch.magic != magic:
-        raise InvalidRecordError(
-            "the messages are of different formats",
-            position=batch.position,
-            expected=f"magic {magic}",
-            actual=batch.magic,
+        Raises: InvalidRecordError, InvalidTimestampError, RecordTooLargeError for what a leader
+        refuses, CorruptRecordError for the checksum of a message inside another;
+        InvalidArgumentError for what can't be written again: nothing, or a timestamp below -1.
+        """
+        source, target = self.source_compression, self.target_compression
+        is_legacy = self.first.is_legacy
+        if len(self.batches) > 1 and (not is_legacy or source != "none"):
+            raise InvalidRecordError("a leader takes one batch at a time", actual=len(self.batches))
+        columns = [self._checked_records(batch) for batch in self.batches]
+        last_offset = first_offset + sum(map(len, columns)) - 1
+        check_last_offset(last_offset)
+        largest = max((int(one.timestamps.max()) for one in columns if len(one)), default=-1)
+        told = self.info._replace(
+            first_offset=first_offset,
+            last_offset=last_offset,
+            max_timestamp=self.now_ms if self.is_log_append_time else max(largest, _NO_TIMESTAMP),
+            log_append_time=self.now_ms if self.is_log_append_time else _NO_TIMESTAMP,
         )
-    if origin == "client" and magic >= 2:
-        _check_client_batch(batch)
-    foreign = batch.check_inner_messages()
-    columns = batch.record_columns()
-    _check_records(batch, columns, foreign, config, now)
-    return columns
+        is_kept = source == target or (source == "none" and self.first.is_control)
+        if is_kept and (source, target) != ("none", "none"):
+            is_kept = _counts_from_0(columns[0])
+        if is_kept and not is_legacy:
+            return told, self._stamped(told)
+        return told, self._rewritten(told)
+
+    def _checked_records(self, batch: RecordBatch) -> RecordColumns:
+        """Return the records of a batch, if a leader takes each of them."""
+        if batch.magic != self.first.magic:
+            raise InvalidRecordError(
+                "the messages are of different formats",
+                position=batch.position,
+                expected=f"magic {self.first.magic}",
+                actual=batch.magic,
+            )
+        if self.origin == "client" and not batch.is_legacy:
+            _check_client_batch(batch)
+        foreign = batch.check_inner_messages()
+        columns = batch.record_columns()
+        self._check_records(batch, columns, foreign)
+        return columns
+
+    def _check_records(
+        self, batch: RecordBatch, columns: RecordColumns, foreign: list[int]
+    ) -> None:
+        """Return if each record has a key where it must, and a timestamp near enough.
+
+        `foreign` are the rows of another magic than the batch's, which no leader takes. A timestamp
+        is told before what else is wrong, as long as its own record has nothing else.
+        """
+        is_foreign = np.zeros(len(columns), bool)
+        is_foreign[foreign] = True
+        keyless = (columns.key_lengths < 0) & self.config.is_compacted
+        # With Python's ints: a difference of two int64 need not be one.
+        low = max(self.now_ms - self.config.message_timestamp_before_max_ms, INT64_MIN)
+        high = min(self.now_ms + self.config.message_timestamp_after_max_ms, INT64_MAX)
+        timestamps = columns.timestamps
+        is_checked = (timestamps != _NO_TIMESTAMP) & (not self.is_log_append_time)
+        far = is_checked & ((timestamps < low) | (timestamps > high))
+        if batch.timestamp_type == "LogAppendTime":
+            far |= ~is_checked
+        far &= ~(is_foreign | keyless)
+        bad = np.flatnonzero(is_foreign | keyless | far)
+        if not len(bad):
+            return
+        row = int(np.argmax(far)) if bool(far.any()) else int(bad[0])
+        if bool(far[row]):
+            raise InvalidTimestampError(
+                "the timestamp of a record is too far from the clock, or not the producer's to set",
+                position=batch.position,
+                expected=f"{low} to {high}, type CreateTime",
+                actual=int(columns.timestamps[row]),
+            )
+        fault = "has no key, which a compacted topic needs"
+        if bool(is_foreign[row]):
+            fault = "is of another magic than the message that holds it"
+        raise InvalidRecordError(f"record {row} {fault}", position=batch.position)
+
+    def _rewritten(self, info: LogAppendInfo) -> bytes:
+        """Return one batch of magic 2 with the records of all, and the topic's codec.
+
+        Raises: RecordTooLargeError where it is larger than the topic allows.
+        """
+        first = self.first
+        given = (record for batch in self.batches for record in batch.records())
+        data = write_batch(
+            [
+                replace(record, offset=offset)
+                for offset, record in enumerate(given, info.first_offset)
+            ],
+            base_offset=info.first_offset,
+            compression=self.target_compression,
+            timestamp_type=self.config.message_timestamp_type,
+            log_append_time=info.max_timestamp if self.is_log_append_time else None,
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            base_sequence=first.base_sequence,
+            partition_leader_epoch=self.leader_epoch,
+            is_transactional=first.is_transactional,
+        )
+        if len(data) > self.config.max_message_bytes:
+            raise _too_large(len(data), self.config)
+        return data
+
+    def _stamped(self, info: LogAppendInfo) -> bytes:
+        """Return the bytes of the one batch with what a leader writes into its header."""
+        data, batch = bytearray(self.records[: self.info.valid_bytes]), self.first
+        _OFFSET.pack_into(data, 0, info.last_offset - (batch.last_offset - batch.base_offset))
+        _EPOCH.pack_into(data, 12, self.leader_epoch)
+        timestamp_type, max_timestamp = self.config.message_timestamp_type, info.max_timestamp
+        if batch.timestamp_type != timestamp_type or batch.max_timestamp != max_timestamp:
+            bit = LOG_APPEND_TIME_BIT if self.is_log_append_time else 0
+            attributes = batch.attributes & _KEPT_ATTRIBUTES | bit
+            _ATTRIBUTES.pack_into(data, _FIRST_CHECKED_BYTE, attributes)
+            _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
+            _CHECKSUM.pack_into(data, 17, crc32c(memoryview(data)[_FIRST_CHECKED_BYTE:]))
+        return bytes(data)
 
 
 def _check_client_batch(batch: RecordBatch) -> None:
@@ -227,113 +314,9 @@ def _check_client_batch(batch: RecordBatch) -> None:
         raise InvalidRecordError(f"the batch is refused: {fault}", position=batch.position)
 
 
-def _check_records(
-    batch: RecordBatch,
-    columns: RecordColumns,
-    foreign: list[int],
-    config: LogConfig,
-    now: int,
-) -> None:
-    """Return if each record has a key where it must, and a timestamp near enough.
-
-    `foreign` are the rows of another magic than the batch's, which no leader takes. A timestamp is
-    told before what else is wrong, as long as its own record has nothing else.
-    """
-    is_foreign = np.zeros(len(columns), bool)
-    is_foreign[foreign] = True
-    keyless = (columns.key_lengths < 0) & config.is_compacted
-    far = _far_timestamps(batch, columns, config, now) & ~is_foreign & ~keyless
-    bad = np.flatnonzero(is_foreign | keyless | far)
-    if not len(bad):
-        return
-    row = int(np.argmax(far)) if bool(far.any()) else int(bad[0])
-    if bool(far[row]):
-        raise InvalidTimestampError(
-            "the timestamp of a record is too far from the clock, or not the producer's to set",
-            position=batch.position,
-            expected=f"{now - config.message_timestamp_before_max_ms} to "
-            f"{now + config.message_timestamp_after_max_ms}, type CreateTime",
-            actual=int(columns.timestamps[row]),
-        )
-    fault = "has no key, which a compacted topic needs"
-    if bool(is_foreign[row]):
-        fault = "is of another magic than the message that holds it"
-    raise InvalidRecordError(f"record {row} {fault}", position=batch.position)
-
-
-def _far_timestamps(
-    batch: RecordBatch, columns: RecordColumns, config: LogConfig, now: int
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    timestamps = columns.timestamps
-    is_checked = np.zeros(len(columns), bool)
-    if config.message_timestamp_type == "CreateTime":
-        is_checked = timestamps != _NO_TIMESTAMP
-    # With Python's ints: a difference of two int64 need not be one.
-    low = max(now - config.message_timestamp_before_max_ms, INT64_MIN)
-    high = min(now + config.message_timestamp_after_max_ms, INT64_MAX)
-    is_far = is_checked & ((timestamps < low) | (timestamps > high))
-    if batch.timestamp_type == "LogAppendTime":
-        is_far |= ~is_checked
-    return is_far
-
-
 def _counts_from_0(columns: RecordColumns) -> bool:
     """Return whether the offsets are those that a new header gives the records as they are."""
     return bool((columns.offsets == np.arange(len(columns))).all())
-
-
-def _rewritten(
-    batches: list[RecordBatch],
-    compression: str,
-    info: LogAppendInfo,
-    leader_epoch: int,
-    config: LogConfig,
-) -> bytes:
-    """Return one batch of magic 2 with the records of all, and this codec.
-
-    Raises: RecordTooLargeError where it is larger than the topic allows.
-    """
-    first = batches[0]
-    given = (record for batch in batches for record in batch.records())
-    records = [
-        replace(record, offset=offset) for offset, record in enumerate(given, info.first_offset)
-    ]
-    is_appended = config.message_timestamp_type == "LogAppendTime"
-    data = write_batch(
-        records,
-        base_offset=info.first_offset,
-        compression=compression,
-        timestamp_type=config.message_timestamp_type,
-        log_append_time=info.max_timestamp if is_appended else None,
-        producer_id=first.producer_id,
-        producer_epoch=first.producer_epoch,
-        base_sequence=first.base_sequence,
-        partition_leader_epoch=leader_epoch,
-        is_transactional=first.is_transactional,
-    )
-    if len(data) > config.max_message_bytes:
-        raise _too_large(len(data), config)
-    return data
-
-
-def _stamped(
-    records: bytes,
-    batch: RecordBatch,
-    info: LogAppendInfo,
-    leader_epoch: int,
-    config: LogConfig,
-) -> bytes:
-    """Return the bytes of the one batch with what a leader writes into its header."""
-    data = bytearray(records)
-    _OFFSET.pack_into(data, 0, info.last_offset - (batch.last_offset - batch.base_offset))
-    _EPOCH.pack_into(data, 12, leader_epoch)
-    timestamp_type, max_timestamp = config.message_timestamp_type, info.max_timestamp
-    if batch.timestamp_type != timestamp_type or batch.max_timestamp != max_timestamp:
-        bit = _LOG_APPEND_TIME_BIT if timestamp_type == "LogAppendTime" else 0
-        _ATTRIBUTES.pack_into(data, _FIRST_CHECKED_BYTE, batch.attributes & _KEPT_ATTRIBUTES | bit)
-        _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
-        _CHECKSUM.pack_into(data, 17, crc32c(memoryview(data)[_FIRST_CHECKED_BYTE:]))
-    return bytes(data)
 
 
 def check_last_offset(last_offset: int) -> None:
