@@ -11,7 +11,6 @@ Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-25, SEG-26.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -91,16 +90,18 @@ def smaller_than_header(position: int) -> CorruptRecordError:
     )
 
 
-FirstOffset = Callable[[int], int]
-"""What reads the first offset of the batch at a place in the records that are appended.
+class Indexing(NamedTuple):
+    """How batches get entries, and what is known of those before them."""
 
-Raises: SegproofError where it lies inside an old compressed message that can't be read.
-"""
-
-
-def first_offset_in(records: bytes) -> FirstOffset:
-    """Return what reads the first offset of a batch of these records."""
-    return lambda place: read_batch(records, place).base_offset
+    interval: int
+    """A batch gets an entry if more bytes than these lie between the last indexed one and it."""
+    bytes_since: int
+    """Bytes since the last indexed batch, that included."""
+    max_pair: TimestampOffset
+    """The largest timestamp so far."""
+    is_first_offset_key: bool
+    """Whether entries have first offsets. Reading one raises SegproofError where it lies inside an
+    old compressed message that can't be read."""
 
 
 Plan = tuple[list[IndexEntry], int, TimestampOffset]
@@ -108,25 +109,21 @@ Plan = tuple[list[IndexEntry], int, TimestampOffset]
 
 
 def plan_batches(
-    facts: Sequence[BatchFacts],
-    position: int,
-    interval: int,
-    bytes_since: int,
-    max_pair: TimestampOffset,
-    first_offset: FirstOffset | None,
-    entries: list[IndexEntry],
+    records: bytes, position: int, before: Indexing, entries: list[IndexEntry]
 ) -> Plan:
     """Fill and return the entries of batches that begin at `position`; each batch may get one.
 
-    With `first_offset` they have the first offsets; what that raises leaves the entries before it.
-    Laws: SEG-4, SEG-26.
+    What reading a first offset raises leaves the entries before it. Laws: SEG-4, SEG-26.
     """
+    interval, bytes_since, max_pair, is_first_offset_key = before
     start = position
-    for max_timestamp, last_offset, size_bytes in facts:
+    for max_timestamp, last_offset, size_bytes in facts_of(records):
         if max_timestamp > max_pair.timestamp:
             max_pair = TimestampOffset(max_timestamp, last_offset)
         if bytes_since > interval:
-            key = last_offset if first_offset is None else first_offset(position - start)
+            key = last_offset
+            if is_first_offset_key:
+                key = read_batch(records, position - start).base_offset
             entries.append(IndexEntry(key, position, max_pair))
             bytes_since = 0
         position += size_bytes
@@ -135,24 +132,20 @@ def plan_batches(
 
 
 def plan_append(
-    facts: Sequence[BatchFacts],
+    records: bytes,
     position: int,
-    interval: int,
-    bytes_since: int,
-    max_pair: TimestampOffset,
-    first_offset: FirstOffset | None,
-    *,
-    size_bytes: int,
+    before: Indexing,
     largest_offset: int,
     given: tuple[int | None, int | None],
 ) -> Plan:
-    """Return the one entry, if any, of an append of so many bytes.
+    """Return the one entry, if any, of an append of these records.
 
-    It has the largest offset, or with `first_offset` the first one. `given` is the largest
-    timestamp and its offset; None: those of the batches. Laws: SEG-4, SEG-5.
+    It has the largest offset, or the first one. `given` is the largest timestamp and its offset;
+    None: those of the batches. Laws: SEG-4, SEG-5.
     """
+    interval, bytes_since, max_pair, is_first_offset_key = before
     timestamp, offset = given
-    largest = max(facts, key=lambda one: one.max_timestamp) if facts else None
+    largest = max(facts_of(records), key=lambda one: one.max_timestamp, default=None)
     if timestamp is None and largest is not None:
         timestamp = largest.max_timestamp
     if offset is None and largest is not None:
@@ -160,9 +153,11 @@ def plan_append(
     if timestamp is not None and offset is not None and timestamp > max_pair.timestamp:
         max_pair = TimestampOffset(timestamp, offset)
     if bytes_since <= interval:
-        return [], bytes_since + size_bytes, max_pair
-    key = first_offset(0) if first_offset is not None and facts else largest_offset
-    return [IndexEntry(key, position, max_pair)], size_bytes, max_pair
+        return [], bytes_since + len(records), max_pair
+    key = largest_offset
+    if is_first_offset_key and largest is not None:
+        key = read_batch(records).base_offset
+    return [IndexEntry(key, position, max_pair)], len(records), max_pair
 
 
 def piece_of(records: RecordFile, position: int, base_offset: int) -> tuple[int, int]:
@@ -267,36 +262,31 @@ class Entries:
 
 
 def plan_table(
-    table: BatchTable,
-    start: int = 0,
-    *,
-    interval: int,
-    bytes_since: int,
-    max_pair: TimestampOffset,
-    first_offset: Callable[[int], int] | None,
+    table: BatchTable, before: Indexing, first_offset: Callable[[int], int], start: int = 0
 ) -> Entries:
     """Return the entries of the batches of a header table.
 
-    Positions are those of the table plus `start`. With `first_offset` the keys are first offsets,
-    and it tells that of a row whose header does not (BATCH-12).
+    Positions are those of the table plus `start`. `first_offset` tells that of a row whose header
+    does not, where it is asked for (BATCH-12).
     """
+    interval, bytes_since, max_pair, is_first_offset_key = before
     sizes = np.ascontiguousarray(table["size_bytes"])
     rows = np.empty(len(table), np.int64)
     indexed_batches.announce(len(table) // 8)
     count, bytes_since = indexed_batches(sizes.data, len(table), interval, bytes_since, rows.data)
     rows = rows[:count]
     timestamps, last_offsets = table["max_timestamp"], table["last_offset"]
-    before = np.maximum.accumulate(np.concatenate(([max_pair.timestamp], timestamps)))
+    so_far = np.maximum.accumulate(np.concatenate(([max_pair.timestamp], timestamps)))
     # The batch that has the largest timestamp so far: the first of those that share it.
-    holders = np.where(timestamps > before[:-1], np.arange(len(table)), -1)
+    holders = np.where(timestamps > so_far[:-1], np.arange(len(table)), -1)
     holders = np.maximum.accumulate(holders)
     offsets_so_far = np.where(holders >= 0, last_offsets[holders], max_pair.offset)
     if len(table):
-        max_pair = TimestampOffset(int(before[-1]), int(offsets_so_far[-1]))
+        max_pair = TimestampOffset(int(so_far[-1]), int(offsets_so_far[-1]))
     return Entries(
-        _keys(table, rows, first_offset),
+        _keys(table, rows, first_offset if is_first_offset_key else None),
         table["position"][rows] + start,
-        before[1:][rows],
+        so_far[1:][rows],
         offsets_so_far[rows],
         int(bytes_since),
         max_pair,
@@ -321,11 +311,7 @@ def plan_many(
     log: RecordFile,
     offset_index: OffsetIndex,
     time_index: TimeIndex,
-    *,
-    is_first_offset_key: bool,
-    interval: int,
-    bytes_since: int,
-    max_pair: TimestampOffset,
+    before: Indexing,
 ) -> Entries:
     """Return the index entries of ready batches that would be appended to the log.
 
@@ -347,18 +333,11 @@ def plan_many(
         asked_row = row
         return read_batch(records, int(table["position"][row])).base_offset
 
-    plan_first = partial(
-        plan_table,
-        start=log.size_in_bytes(),
-        interval=interval,
-        bytes_since=bytes_since,
-        max_pair=max_pair,
-        first_offset=first_offset if is_first_offset_key else None,
-    )
+    asked = before, first_offset, log.size_in_bytes()
     try:
-        plan = plan_first(table)
+        plan = plan_table(table, *asked)
     except SegproofError:
-        check_entries(offset_index, time_index, plan_first(table[:asked_row]).rows())
+        check_entries(offset_index, time_index, plan_table(table[:asked_row], *asked).rows())
         raise
     if first_far < len(far):
         check_entries(offset_index, time_index, plan.rows())

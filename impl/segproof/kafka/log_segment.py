@@ -110,31 +110,30 @@ class LogSegment(SegmentFiles):
         """Return what `append` would do, for `append_planned`; raise what it would raise."""
         self._check_open()
         largest_offset = to_int(largest_offset)
-        offset_index, time_index = self.offset_index, self.time_index
-        since, pair = self.bytes_since_last_index_entry, self.read_max_timestamp_and_offset_so_far()
+        offset_index, time_index, before = self.offset_index, self.time_index, self._indexing()
         if not fits_segment(largest_offset, self.base_offset):
             raise index_entries.segment_overflow(largest_offset, self.base_offset, self.log.name)
-        facts = index_entries.facts_of(records)
-        key = index_entries.first_offset_in(records) if self._is_first_offset_key else None
-        state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair, key)
-        entries: list[index_entries.IndexEntry] = []
+        position, entries = self.log.size_in_bytes(), list[index_entries.IndexEntry]()
         if self._is_batch_indexed:
             try:
-                plan = index_entries.plan_batches(facts, *state, entries)
+                plan = index_entries.plan_batches(records, position, before, entries)
             except SegproofError:
                 index_entries.check_entries(offset_index, time_index, entries)
                 raise
         else:
-            plan = index_entries.plan_append(
-                facts,
-                *state,
-                size_bytes=len(records),
-                largest_offset=largest_offset,
-                given=(largest_timestamp, shallow_offset_of_max_timestamp),
-            )
+            given = largest_timestamp, shallow_offset_of_max_timestamp
+            plan = index_entries.plan_append(records, position, before, largest_offset, given)
         if plan[0]:
             index_entries.check_entries(offset_index, time_index, plan[0])
         return plan
+
+    def _indexing(self) -> index_entries.Indexing:
+        return index_entries.Indexing(
+            self.config.index_interval_bytes,
+            self.bytes_since_last_index_entry,
+            self.read_max_timestamp_and_offset_so_far(),
+            self._is_first_offset_key,
+        )
 
     def append_planned(self, records: bytes, plan: index_entries.Plan) -> None:
         """Append what was planned, with nothing done in between. Raises: OSError."""
@@ -159,16 +158,8 @@ class LogSegment(SegmentFiles):
         if not len(records):
             return
         offset_index, time_index = self.offset_index, self.time_index
-        plan = index_entries.plan_many(
-            records,
-            self.log,
-            offset_index,
-            time_index,
-            is_first_offset_key=self._is_first_offset_key,
-            interval=self.config.index_interval_bytes,
-            bytes_since=self.bytes_since_last_index_entry,
-            max_pair=self.read_max_timestamp_and_offset_so_far(),
-        )
+        before = self._indexing()
+        plan = index_entries.plan_many(records, self.log, offset_index, time_index, before)
         fits = index_entries.entries_fit(offset_index, time_index, plan)
         if not fits:
             index_entries.check_entries(offset_index, time_index, plan.rows())

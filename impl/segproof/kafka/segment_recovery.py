@@ -17,6 +17,7 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.index_entries import (
     Entries,
+    Indexing,
     Int64Array,
     entries_fit,
     plan_table,
@@ -145,22 +146,12 @@ class SegmentRecovery:
         return error is None
 
     def _plan(self, table: BatchTable) -> Entries:
-        return plan_table(
-            table,
-            interval=self._interval,
-            bytes_since=self._bytes_since,
-            max_pair=self.max_pair,
-            first_offset=self._first_offset_of(table) if self._is_first_offset_key else None,
-        )
-
-    def _first_offset_of(self, table: BatchTable) -> Callable[[int], int]:
-        """Return what reads the first offset of an old compressed message, by its row."""
-
-        def read(row: int) -> int:
+        def first_offset(row: int) -> int:
             size, position = int(table["size_bytes"][row]), int(table["position"][row])
             return read_batch(self._log.file.pread(size, position)).base_offset
 
-        return read
+        before = self._interval, self._bytes_since, self.max_pair, self._is_first_offset_key
+        return plan_table(table, Indexing(*before), first_offset)
 
     def _finish(self, table: BatchTable, entries: Entries) -> None:
         """Note that the batches of a table are kept, and assign the epochs that they begin."""
