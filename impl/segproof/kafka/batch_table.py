@@ -107,10 +107,7 @@ _RAW = np.dtype(
     }
 )  # fmt: skip
 _RAW_BYTES = np.dtype((np.void, BATCH_HEADER_BYTES))
-_SHARED_FIELDS = (
-    "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp",
-    "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count",
-)  # fmt: skip
+_SHARED_FIELDS = tuple(name for name in BATCH_DTYPE.fields or () if name in (_RAW.fields or ()))
 
 
 class ReadableFile(Protocol):

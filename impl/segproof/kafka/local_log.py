@@ -7,10 +7,10 @@ Laws: LOG-4, LOG-11 to LOG-14.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 from segproof.errors import SegproofError
 from segproof.integers import in_range
-from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.log_loader import LoadedLog
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -18,7 +18,7 @@ from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.log_view import LogView
 from segproof.kafka.producer_rebuild import rebuild_producer_state
-from segproof.kafka.read_bounds import ReadBounds
+from segproof.kafka.read_bounds import ReadBounds, ViewChanges
 from segproof.kafka.segment_names import DELETED_SUFFIX
 from segproof.kafka.segment_replacing import replace_empty_segment, split_segment
 
@@ -54,23 +54,12 @@ class LocalLog:
         return self.bounds.view.log_end.message_offset
 
     def update_log_end_offset(
-        self,
-        offset: int,
-        *,
-        segments: LogSegments | None = None,
-        log_start_offset: int | None = None,
-        epochs: tuple[EpochEntry, ...] | None = None,
-        is_removal: bool = False,
+        self, offset: int, *, is_removal: bool = False, **changes: Unpack[ViewChanges]
     ) -> None:
         """Let the log end at `offset`, behind all bytes of the active segment."""
-        active = (self.segments if segments is None else segments).active_segment
-        self.bounds.publish(
-            segments=segments,
-            log_start_offset=log_start_offset,
-            log_end=LogOffsetMetadata(offset, active.base_offset, active.size),
-            epochs=epochs,
-            is_removal=is_removal,
-        )
+        active = changes.get("segments", self.segments).active_segment
+        changes["log_end"] = LogOffsetMetadata(offset, active.base_offset, active.size)
+        self.bounds.publish(is_removal=is_removal, **changes)
         self.recovery_point = min(self.recovery_point, offset)
 
     @contextlib.contextmanager

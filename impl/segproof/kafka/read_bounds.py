@@ -5,6 +5,8 @@ Upstream: Kafka, UnifiedLog (4.3.1).
 Laws: LOG-6, LOG-7, PROD-10.
 """
 
+from typing import TypedDict, Unpack
+
 from segproof.errors import IndexClosedError
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -12,6 +14,16 @@ from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.log_view import LogView
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kernels.epochs import kept_from_end
+
+
+class ViewChanges(TypedDict, total=False):
+    """What a writer changes in the view of readers; `LogView` says what each is."""
+
+    segments: LogSegments
+    log_start_offset: int
+    log_end: LogOffsetMetadata
+    high_watermark: LogOffsetMetadata
+    epochs: tuple[EpochEntry, ...]
 
 
 class ReadBounds:
@@ -51,38 +63,22 @@ class ReadBounds:
         )
 
     def publish(
-        self,
-        *,
-        segments: LogSegments | None = None,
-        log_start_offset: int | None = None,
-        log_end: LogOffsetMetadata | None = None,
-        high_watermark: LogOffsetMetadata | None = None,
-        epochs: tuple[EpochEntry, ...] | None = None,
-        is_removal: bool = False,
-        is_closed: bool = False,
+        self, *, is_removal: bool = False, is_closed: bool = False, **changes: Unpack[ViewChanges]
     ) -> None:
         """Let readers see another state, all of it at once.
 
         The epochs stay as they are unless others are given, or the end falls: so they never belong
         to another end than the one beside them.
         """
-        view = self.view
-        end = log_end or view.log_end
-        if epochs is None:
-            is_cut = end.message_offset < view.log_end.message_offset
-            kept = kept_from_end(view.epochs, end.message_offset) if is_cut else None
-            epochs = view.epochs[:kept]
-        start = view.log_start_offset if log_start_offset is None else log_start_offset
+        before, view = self.view, self.view._replace(**changes)
+        end = view.log_end.message_offset
+        if "epochs" not in changes and end < before.log_end.message_offset:
+            view = view._replace(epochs=view.epochs[: kept_from_end(view.epochs, end)])
         unstable = self._producers.first_unstable_offset()
-        self.view = LogView(
-            view.segments if segments is None else segments,
-            start,
-            end,
-            high_watermark or view.high_watermark,
-            epochs,
-            -1 if unstable is None else max(unstable, start),
-            view.removals + is_removal,
-            view.is_closed or is_closed,
+        self.view = view._replace(
+            first_unstable_offset=-1 if unstable is None else max(unstable, view.log_start_offset),
+            removals=view.removals + is_removal,
+            is_closed=view.is_closed or is_closed,
         )
 
     # --- the high watermark

@@ -424,12 +424,7 @@ class RecordBatch:
             rows[:, 1] + np.int64(self._field(0)),
             timestamps,
             self._sequences(rows[:, 1]),
-            rows[:, 2],
-            rows[:, 3],
-            rows[:, 4],
-            rows[:, 5],
-            rows[:, 6],
-            rows[:, 7],
+            *rows[:, 2:].T,
         )
 
     def _sequences(self, offset_deltas: Int64Array) -> Int64Array:

@@ -30,17 +30,6 @@ from segproof.files import REAL_FILES, File, Files
 _ENTRY = struct.Struct(">hqqqq")
 _ENTRIES_A_READ = 4096
 
-ABORTED_TXN_DTYPE = np.dtype(
-    [
-        ("version", np.int16),
-        ("producer_id", np.int64),
-        ("first_offset", np.int64),
-        ("last_offset", np.int64),
-        ("last_stable_offset", np.int64),
-    ]
-)
-"""One entry in native byte order, as `read_aborted_txns` returns it."""
-
 
 class AbortedTxn(NamedTuple):
     """One aborted transaction."""
@@ -75,6 +64,12 @@ class AbortedTxn(NamedTuple):
         if position < 0 or len(data) - position < _ENTRY.size:
             raise InvalidArgumentError(f"no 34 bytes at position {position} of {len(data)}")
         return cls._make(_ENTRY.unpack_from(data, position))
+
+
+ABORTED_TXN_DTYPE = np.dtype(
+    [("version", np.int16), *((name, np.int64) for name in AbortedTxn._fields[1:])]
+)
+"""One entry in native byte order, as `read_aborted_txns` returns it."""
 
 
 class TxnIndexSearchResult(NamedTuple):

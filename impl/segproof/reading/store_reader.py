@@ -30,12 +30,12 @@ from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries, find_geometry
+from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
     ENTRY,
     ENTRY_BYTES,
     SLOT_BYTES,
     Geometry,
-    StoredHeader,
     read_stored_header,
 )
 from segproof.rocketmq.key_hash import index_key_hash

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from segproof.files import REAL_FILES, File, Files
 from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
     ENTRY_BYTES,
     SLOT_BYTES,
     Geometry,
-    StoredHeader,
     entry_blocks,
     read_slots,
     read_stored_header,

@@ -8,8 +8,8 @@ Laws: RMQIDX-2, RMQIDX-6 to RMQIDX-8, RMQIDX-23 to RMQIDX-25.
 """
 
 import struct
-from collections.abc import Iterable
-from typing import ClassVar, Final, Self
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple, Self
 
 from segproof.integers import INT32_MAX, INT32_MIN
 from segproof.kernels.rocketmq_index import HEADER_BYTES
@@ -17,6 +17,18 @@ from segproof.kernels.rocketmq_index import HEADER_BYTES
 HEADER: Final = struct.Struct(">qqqqii")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
+
+
+class StoredHeader(NamedTuple):
+    """The six fields of the header as the file has them; `IndexHeader` says what they mean."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_phy_offset: int
+    end_phy_offset: int
+    hash_slot_count: int
+    index_count: int
+    """0 in a file that was never written."""
 
 
 class IndexHeader:
@@ -27,24 +39,11 @@ class IndexHeader:
     """
 
     SIZE: ClassVar[int] = HEADER_BYTES
-    POSITIONS: ClassVar[dict[str, int]] = {
-        "begin_timestamp": 0,
-        "end_timestamp": 8,
-        "begin_phy_offset": 16,
-        "end_phy_offset": 24,
-        "hash_slot_count": 32,
-        "index_count": 36,
-    }
-    """Where each field is stored, in the order of the file."""
-    __slots__ = (
-        "_view",
-        "begin_phy_offset",
-        "begin_timestamp",
-        "end_phy_offset",
-        "end_timestamp",
-        "hash_slot_count",
-        "index_count",
+    POSITIONS: ClassVar[dict[str, int]] = dict(
+        zip(StoredHeader._fields, (0, 8, 16, 24, 32, 36), strict=True)
     )
+    """Where each field is stored, in the order of the file."""
+    __slots__ = ("_view", *StoredHeader._fields)
 
     begin_timestamp: int
     """Store time in milliseconds of the first entry's message."""
@@ -77,12 +76,20 @@ class IndexHeader:
 
     def values(self) -> tuple[int, ...]:
         """Return the numbers in memory, in the order in which they are stored."""
-        return tuple(getattr(self, name) for name in self.POSITIONS)
+        return (
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_phy_offset,
+            self.end_phy_offset,
+            self.hash_slot_count,
+            self.index_count,
+        )
 
-    def keep(self, values: Iterable[int]) -> None:
+    def keep(self, values: Sequence[int]) -> None:
         """Take numbers into memory which are stored already."""
-        for name, value in zip(self.POSITIONS, values, strict=True):
-            setattr(self, name, value)
+        self.begin_timestamp, self.end_timestamp = values[0], values[1]
+        self.begin_phy_offset, self.end_phy_offset = values[2], values[3]
+        self.hash_slot_count, self.index_count = values[4], values[5]
 
     def load(self) -> None:
         """Take the numbers from the file; an index count below 1 is 1 in memory (RMQIDX-7)."""

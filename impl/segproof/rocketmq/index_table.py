@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from segproof.files import File
 from segproof.kernels.rocketmq_index import HEADER_BYTES
-from segproof.rocketmq.index_header import HEADER
+from segproof.rocketmq.index_header import HEADER, StoredHeader
 
 SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
@@ -51,19 +51,6 @@ class Geometry(NamedTuple):
     def position_of(self, index: int) -> int:
         """Return the byte at which an entry begins."""
         return self.entries_position + ENTRY_BYTES * index
-
-
-class StoredHeader(NamedTuple):
-    """The six fields of the header as the file has them."""
-
-    begin_timestamp: int
-    """Milliseconds."""
-    end_timestamp: int
-    begin_phy_offset: int
-    end_phy_offset: int
-    hash_slot_count: int
-    index_count: int
-    """One more than there are entries; 0 in a file that was never written."""
 
 
 def read_stored_header(file: File) -> StoredHeader | None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from segproof.errors import CorruptIndexError
 from segproof.files import Files
 from segproof.reading.store_reader import geometry_of, slots_untold
+from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
     Geometry,
-    StoredHeader,
     entry_blocks,
     read_stored_header,
 )

@@ -21,11 +21,11 @@ from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.geometry import GeometryAnswer
+from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
     ENTRY_BYTES,
     SLOT_BYTES,
     Geometry,
-    StoredHeader,
     entry_blocks,
     read_slots,
     read_stored_header,
