@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.integers import INT32_MAX, INT64_MAX, as_int64
+from segproof.integers import INT32_MAX, INT64_MAX, as_int64, make_tuple
 from segproof.kafka import bulk_search, index_entries
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -113,7 +113,8 @@ class LogSegment(SegmentFiles):
         offset_index, time_index, before = self.offset_index, self.time_index, self._indexing()
         if not fits_segment(largest_offset, self.base_offset):
             raise index_entries.segment_overflow(largest_offset, self.base_offset, self.log.name)
-        position, entries = self.log.size_in_bytes(), list[index_entries.IndexEntry]()
+        position = self.log.size_in_bytes()
+        entries: list[index_entries.IndexEntry] = []
         if self._is_batch_indexed:
             try:
                 plan = index_entries.plan_batches(records, position, before, entries)
@@ -128,12 +129,12 @@ class LogSegment(SegmentFiles):
         return plan
 
     def _indexing(self) -> index_entries.Indexing:
-        return index_entries.Indexing(
+        interval, pair = (
             self.config.index_interval_bytes,
-            self.bytes_since_last_index_entry,
             self.read_max_timestamp_and_offset_so_far(),
-            self._is_first_offset_key,
         )
+        state = interval, self.bytes_since_last_index_entry, pair, self._is_first_offset_key
+        return make_tuple(index_entries.Indexing, state)
 
     def append_planned(self, records: bytes, plan: index_entries.Plan) -> None:
         """Append what was planned, with nothing done in between. Raises: OSError."""

@@ -231,33 +231,29 @@ class LogValidator:
         `foreign` are the rows of another magic than the batch's, which no leader takes. A timestamp
         is told before what else is wrong, as long as its own record has nothing else.
         """
-        is_foreign = np.zeros(len(columns), bool)
-        is_foreign[foreign] = True
-        keyless = (columns.key_lengths < 0) & self.config.is_compacted
+        is_wrong = np.zeros(len(columns), bool)
+        is_wrong[foreign] = True
+        if self.config.is_compacted:
+            is_wrong |= columns.key_lengths < 0
         # With Python's ints: a difference of two int64 need not be one.
         low = max(self.now_ms - self.config.message_timestamp_before_max_ms, INT64_MIN)
         high = min(self.now_ms + self.config.message_timestamp_after_max_ms, INT64_MAX)
-        timestamps = columns.timestamps
-        is_checked = (timestamps != _NO_TIMESTAMP) & (not self.is_log_append_time)
-        far = is_checked & ((timestamps < low) | (timestamps > high))
-        if batch.timestamp_type == "LogAppendTime":
-            far |= ~is_checked
-        far &= ~(is_foreign | keyless)
-        bad = np.flatnonzero(is_foreign | keyless | far)
-        if not len(bad):
-            return
-        row = int(np.argmax(far)) if bool(far.any()) else int(bad[0])
-        if bool(far[row]):
+        timestamps, is_stamped = columns.timestamps, batch.timestamp_type == "LogAppendTime"
+        is_far = (timestamps < low) | (timestamps > high)
+        is_far[slice(None) if self.is_log_append_time else timestamps == _NO_TIMESTAMP] = is_stamped
+        is_far &= ~is_wrong
+        if bool(is_far.any()):
             raise InvalidTimestampError(
                 "the timestamp of a record is too far from the clock, or not the producer's to set",
                 position=batch.position,
                 expected=f"{low} to {high}, type CreateTime",
-                actual=int(columns.timestamps[row]),
+                actual=int(timestamps[np.argmax(is_far)]),
             )
-        fault = "has no key, which a compacted topic needs"
-        if bool(is_foreign[row]):
-            fault = "is of another magic than the message that holds it"
-        raise InvalidRecordError(f"record {row} {fault}", position=batch.position)
+        if bool(is_wrong.any()):
+            row, fault = int(np.argmax(is_wrong)), "has no key, which a compacted topic needs"
+            if row in foreign:
+                fault = "is of another magic than the message that holds it"
+            raise InvalidRecordError(f"record {row} {fault}", position=batch.position)
 
     def _rewritten(self, info: LogAppendInfo) -> bytes:
         """Return one batch of magic 2 with the records of all, and the topic's codec.

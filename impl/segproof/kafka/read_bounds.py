@@ -70,15 +70,17 @@ class ReadBounds:
         The epochs stay as they are unless others are given, or the end falls: so they never belong
         to another end than the one beside them.
         """
-        before, view = self.view, self.view._replace(**changes)
-        end = view.log_end.message_offset
-        if "epochs" not in changes and end < before.log_end.message_offset:
-            view = view._replace(epochs=view.epochs[: kept_from_end(view.epochs, end)])
+        view = self.view
+        end = changes.get("log_end", view.log_end).message_offset
+        if "epochs" not in changes and end < view.log_end.message_offset:
+            changes["epochs"] = view.epochs[: kept_from_end(view.epochs, end)]
+        start = changes.get("log_start_offset", view.log_start_offset)
         unstable = self._producers.first_unstable_offset()
         self.view = view._replace(
-            first_unstable_offset=-1 if unstable is None else max(unstable, view.log_start_offset),
+            first_unstable_offset=-1 if unstable is None else max(unstable, start),
             removals=view.removals + is_removal,
             is_closed=view.is_closed or is_closed,
+            **changes,
         )
 
     # --- the high watermark
