@@ -59,6 +59,15 @@ _LZ4_BLOCK_CHECKSUM = 16
 _LZ4_CONTENT_SIZE = 8
 
 
+def codec_name(code: int, position: int | None = None) -> str:
+    """Return the name of a codec. Raises: InvalidArgumentError for the codes 5 to 7 (BATCH-18)."""
+    if code >= len(COMPRESSION_NAMES):
+        raise InvalidArgumentError(
+            f"{code} is no codec", law="BATCH-18", position=position, actual=code
+        )
+    return COMPRESSION_NAMES[code]
+
+
 class Inflation:
     """What the batches of one file may inflate to, so that its size bounds the work.
 

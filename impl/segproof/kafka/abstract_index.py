@@ -136,7 +136,8 @@ class AbstractIndex(IndexMapping, Closing):
         """Return key and value of entry `n` as they are stored."""
         number = to_int(n)
 
-        def read(view: memoryview, entries: int) -> tuple[int, int]:
+        def read(published: Published) -> tuple[int, int]:
+            view, entries = published
             if number >= entries:
                 raise InvalidArgumentError(
                     f"no entry {number} among {entries}", law="OFFIDX-13", path=self.file
@@ -163,7 +164,7 @@ class AbstractIndex(IndexMapping, Closing):
             WARM_BYTES // self.ENTRY_SIZE,
         )
         return self._reading(
-            lambda view, entries: lower_slot(view, size, 0, key_size, entries, key, warm_entries)
+            lambda now: lower_slot(now[0], size, 0, key_size, now[1], key, warm_entries)
         )
 
     def sanity_check(self) -> None:
@@ -336,21 +337,14 @@ class AbstractIndex(IndexMapping, Closing):
         self, targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (keys, values) of the lower slots of the targets, offsets absolute."""
-        while True:
-            cuts = self._cuts
-            published = self._current()
-            try:
-                columns = self._columns_of(published, len(targets))
-                if columns is not None and columns.increase:
-                    answers = columns.look_up(targets)
-                else:
-                    answers = self._each_entry_of(published, targets)
-            except Exception:  # a released view; compiled kernels say it their own way
-                if self._published is published:
-                    raise
-            else:
-                if self._cuts == cuts:
-                    return answers
+
+        def look_up(published: Published) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            columns = self._columns_of(published, len(targets))
+            if columns is not None and columns.increase:
+                return columns.look_up(targets)
+            return self._each_entry_of(published, targets)
+
+        return self._reading(look_up)
 
     def _bases(self) -> tuple[int, int]:
         """Return what is added to a stored key and to a stored value."""
@@ -362,7 +356,7 @@ class AbstractIndex(IndexMapping, Closing):
             return self._columns[1]
         if lookups * _ENTRIES_DECODED[lower_slot.is_compiled] < published[1]:
             return None
-        columns = Columns.of(self._records(*published), self._bases(), self._MISSING)
+        columns = Columns.of(self._records(published), self._bases(), self._MISSING)
         self._columns = (published, columns)
         if columns.increase:
             self._increasing_keys = (published, *columns.distances())
@@ -394,6 +388,7 @@ class AbstractIndex(IndexMapping, Closing):
         values += value_base
         return keys, values
 
-    def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:
+    def _records(self, published: Published) -> NDArray[np.void]:
         """Return a private copy of the entries, fields `key` and `value`."""
+        view, entries = published
         return np.frombuffer(bytes(view[: entries * self.ENTRY_SIZE]), self._ENTRY_DTYPE)

@@ -144,13 +144,13 @@ class IndexMapping:
     def _closed(self) -> IndexClosedError:
         return IndexClosedError("the index is closed", law="ABSIDX-15", path=self.file)
 
-    def _reading(self, read: Callable[[memoryview, int], Answer]) -> Answer:
-        """Return `read(bytes, entries)`, again if the bytes were replaced meanwhile."""
+    def _reading(self, read: Callable[[Published], Answer]) -> Answer:
+        """Return `read` of what is published, again if the bytes were replaced meanwhile."""
         while True:
             cuts = self._cuts
             published = self._current()
             try:
-                answer = read(*published)
+                answer = read(published)
             except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32
-from segproof.compression import COMPRESSION_NAMES, decompress
+from segproof.compression import codec_name, decompress
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -165,7 +165,7 @@ def _messages(message: memoryview, limit: int) -> _Messages:
     kernels.walk_legacy_messages(message, 0, len(message), 1, row.data)
     outer = row.tolist()
     value = _wrapped_value(message, outer, codec)
-    data = decompress(COMPRESSION_NAMES[codec], value, magic=outer[7], limit=limit)
+    data = decompress(codec_name(codec), value, magic=outer[7], limit=limit)
     last = -1
     for positions in _positions(data, len(message)):
         last = int(positions[-1])
@@ -200,9 +200,7 @@ def _positions(data: memoryview, stored_bytes: int) -> Iterator[Int64Array]:
 
 
 def _wrapped_value(message: memoryview, outer: list[int], codec: int) -> memoryview:
-    if codec >= len(COMPRESSION_NAMES):
-        raise InvalidArgumentError(f"{codec} is no codec", law="BATCH-18", actual=codec)
-    if COMPRESSION_NAMES[codec] == "zstd":
+    if codec_name(codec) == "zstd":
         raise InvalidRecordError("zstd needs magic 2", law="BATCH-11")
     position, length = outer[4], outer[5]
     if position < 0:
@@ -267,9 +265,7 @@ def _columns(inner: _Messages, rows: Int64Array) -> RecordColumns:
 
 
 def _nested_error(attributes: int) -> SegproofError:
-    codec = compression_code(attributes)
-    if codec >= len(COMPRESSION_NAMES):
-        return InvalidArgumentError(f"{codec} is no codec", law="BATCH-18", actual=codec)
+    codec_name(compression_code(attributes))
     return InvalidRecordError("a message inside another is compressed", law="BATCH-11")
 
 

@@ -28,6 +28,7 @@ from segproof.integers import (
 )
 from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex
 from segproof.kafka.bulk_lookup import int64_difference
+from segproof.kafka.index_mapping import Published
 from segproof.kernels.index_rules import (
     APPEND_FULL,
     APPEND_OFFSET_TOO_SMALL,
@@ -148,7 +149,8 @@ class OffsetIndex(AbstractIndex):
         end = to_int(fetch_offset.position) + to_int(fetch_size)
         target = min(max(end, INT64_MIN), INT64_MAX)
 
-        def read(view: memoryview, entries: int) -> OffsetPosition | None:
+        def read(published: Published) -> OffsetPosition | None:
+            view, entries = published
             slot = upper_slot(view, 8, 4, 4, entries, target, _WARM_ENTRIES)
             if slot < 0:
                 return None

@@ -15,7 +15,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import COMPRESSION_NAMES, UNCOMPRESSED_LIMIT_BYTES, decompress
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, codec_name, decompress
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -182,12 +182,7 @@ class RecordBatch:
     @property
     def compression(self) -> str:
         """The codec's name. Raises: InvalidArgumentError for codes 5 to 7 (BATCH-18)."""
-        codec = self.attributes & 7
-        if codec >= len(COMPRESSION_NAMES):
-            raise InvalidArgumentError(
-                f"{codec} is no codec", law="BATCH-18", position=self.position, actual=codec
-            )
-        return COMPRESSION_NAMES[codec]
+        return codec_name(self.attributes & 7, self.position)
 
     @property
     def timestamp_type(self) -> str:
