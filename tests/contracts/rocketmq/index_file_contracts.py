@@ -142,7 +142,7 @@ def entry_encode(key_hash: int, phy_offset: int, time_diff: int, prev_index: int
     "any 40 raw bytes",
     Mutant("index_count <= 0", "index_count < 0"),
     Mutant('struct.Struct(">qqqqii")', 'struct.Struct(">qqqiqi")', "*"),
-    Mutant("self.POSITIONS", "reversed(self.POSITIONS)", "IndexHeader.keep"),
+    Mutant("values[0], values[1]", "values[1], values[0]", "IndexHeader.keep"),
 )
 def header_decode(data: bytes) -> bool:
     """Read a header, field by field, as loading does; a count below 1 is 1 in memory.
