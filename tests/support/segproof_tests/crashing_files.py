@@ -9,11 +9,11 @@ or its mapping was.
 Not covered: part of a write; one of two names, or of two files, that wait to be written.
 """
 
-from collections.abc import Callable
-from typing import Any, cast
+import posixpath
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from segproof.files import File
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_tests.watched_files import CHANGES, WatchedFiles
 
 __all__ = ["CrashingFiles", "Image", "crash_images"]
 
@@ -21,41 +21,7 @@ Image = dict[str, bytes]
 """Bytes by path."""
 
 
-class _Watched:
-    """A file, or a mapping of it, that tells before it changes and keeps what was made durable."""
-
-    def __init__(self, inner: Any, files: "CrashingFiles", inode: Any) -> None:
-        vars(self).update(_inner=inner, _files=files, _inode=inode)
-
-    def sync(self) -> None:
-        self._files.before_step()
-        self._inner.sync()
-        self._files.durable_bytes[self._inode] = self._inode.image()
-
-    def flush(self) -> None:
-        self._files.before_step()
-        self._inner.flush()
-        self._files.durable_bytes[self._inode] = self._inode.image()
-
-    def map(self, size: int) -> Any:
-        return _Watched(self._inner.map(size), self._files, self._inode)
-
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        self._files.before_step()
-        self._inner.pwrite(data, position)
-
-    def truncate(self, size: int) -> None:
-        self._files.before_step()
-        self._inner.truncate(size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(self._inner, name, value)
-
-
-class CrashingFiles(MemoryFiles):
+class CrashingFiles(WatchedFiles):
     """Files in memory; set `before_step` to what is to be done before each change."""
 
     def __init__(self, clock_ms: Callable[[], int] | None = None) -> None:
@@ -93,42 +59,31 @@ class CrashingFiles(MemoryFiles):
         self.durable_bytes = {inode: inode.image() for inode in self._names.values()}
         self._new_directories.clear()
 
-    def make_directory(self, path: str) -> None:
-        """Tell, and make it."""
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Tell of a change, and keep what it makes durable."""
+        is_made = call == "open" and arguments[0] and self._normal(path) not in self._names
+        if not is_made and call not in CHANGES - {"map"}:
+            return
         self.before_step()
-        before = set(self._directories)
-        super().make_directory(path)
-        self._new_directories |= self._directories - before
+        match call:
+            case "sync" | "flush":
+                self.durable_bytes[handle.inode] = handle.inode.image()
+            case "remove":
+                self._removed.add(self._normal(path))
+            case "make_directory":
+                self._new_directories |= set(self._parents(path)) - self._directories
+            case "sync_directory":
+                self._sync_names(self._normal(path).rstrip("/") + "/")
 
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open, and watch the file."""
-        if create and self.status(path) is None:
-            self.before_step()
-        file: Any = super().open(path, writable=writable, create=create)
-        return cast(File, _Watched(file, self, file._inode))
+    def _parents(self, path: str) -> Iterator[str]:
+        """Yield a directory and those above it."""
+        path = self._normal(path)
+        while path != "/":
+            yield path
+            path = posixpath.dirname(path)
 
-    def create_new(self, path: str) -> File | None:
-        """Create, and watch the file."""
-        self.before_step()
-        file: Any = super().create_new(path)
-        return None if file is None else cast(File, _Watched(file, self, file._inode))
-
-    def rename(self, source: str, target: str) -> None:
-        """Tell, and rename."""
-        self.before_step()
-        super().rename(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Tell, and remove."""
-        self.before_step()
-        self._removed.add(self._normal(path))
-        return super().remove(path)
-
-    def sync_directory(self, path: str) -> None:
-        """Tell, and keep the names in this directory."""
-        self.before_step()
-        super().sync_directory(path)
-        folder = self._normal(path).rstrip("/") + "/"
+    def _sync_names(self, folder: str) -> None:
+        """Let the names in a folder be durable."""
 
         def is_in(name: str) -> bool:
             return name.startswith(folder) and "/" not in name[len(folder) :]

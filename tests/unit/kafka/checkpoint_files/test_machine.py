@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.files import File
 from segproof.kafka import checkpoint_file, partition_metadata_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.structures.outcomes import of_model, outcome_of
@@ -32,6 +31,7 @@ from segproof_model.laws.kafka.broker import partition_metadata_file as metadata
 from segproof_model.laws.kafka.broker.checkpoint_file import Call, crash_leaves_old_or_new
 from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.releases import RELEASES, SEGPROOF
+from segproof_tests.watched_files import CHANGES, WatchedFiles
 
 JUDGED = [one for one in RELEASES.values() if not one.name.startswith("rocketmq")]
 NUMBERS = st.integers(-3, 9).map(str) | st.sampled_from(
@@ -156,68 +156,28 @@ def test_writes(offsets: dict[tuple[str, int], int]) -> None:
     assert isinstance(step.outcome, Raised) or found == list(offsets.items())
 
 
-class RecordingFiles(MemoryFiles):
+NOTED = {"open": "create", "pwrite": "write", "sync_directory": "sync-directory"}
+"""What the law calls a call, where it has another name."""
+
+
+class RecordingFiles(WatchedFiles):
     """Files in memory that note each change, and fail at one of them, or at none."""
 
-    def __init__(self, fails_at: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.calls: list[Call] = []
-        self.fails_at = fails_at
+        self.fails_at = -1
 
-    def note(self, what: str, path: str, argument: bytes | str | None = None) -> None:
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
         """Note a change that is about to be made, or raise."""
+        if call not in CHANGES and arguments != (True,):
+            return
         if len(self.calls) == self.fails_at:
             self.fails_at = -1
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        self.calls.append((what, path, argument))
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open a file whose changes are noted, where it can be changed."""
-        if not writable:
-            return super().open(path)
-        self.note("create", path)
-        return _RecordingFile(self, super().open(path, writable=True, create=create))
-
-    def rename(self, source: str, target: str) -> None:
-        """Note it, then move."""
-        self.note("rename", source, target)
-        super().rename(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Note it, then remove."""
-        self.note("remove", path)
-        return super().remove(path)
-
-    def sync_directory(self, path: str) -> None:
-        """Note it."""
-        self.note("sync-directory", path)
-        super().sync_directory(path)
-
-
-class _RecordingFile:
-    """An open file whose changes are noted."""
-
-    def __init__(self, files: RecordingFiles, file: File) -> None:
-        self._files = files
-        self._file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        """Note what is written."""
-        self._files.note("write", self._file.path, bytes(data))
-        self._file.pwrite(data, position)
-
-    def truncate(self, size: int) -> None:
-        """Note it."""
-        self._files.note("truncate", self._file.path)
-        self._file.truncate(size)
-
-    def sync(self) -> None:
-        """Note it."""
-        self._files.note("sync", self._file.path)
-        self._file.sync()
+        argument = arguments[0] if call in ("pwrite", "rename") else None
+        told = bytes(argument) if isinstance(argument, memoryview) else argument
+        self.calls.append((NOTED.get(call, call), path, told))
 
 
 def write_checkpoint_file(files: MemoryFiles, number: int) -> None:
@@ -244,7 +204,7 @@ def test_crash_or_failure_of_a_write(
     old = whole.images("/d")["file"]
     write(whole, numbers[1])
     new = whole.images("/d")["file"]
-    files = RecordingFiles(-1)
+    files = RecordingFiles()
     files.make_directory("/d")
     write(files, numbers[0])
     files.calls.clear()

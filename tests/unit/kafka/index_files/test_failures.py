@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segproof.errors import IndexClosedError, InvalidArgumentError
-from segproof.files import REAL_FILES, File, Mapping
+from segproof.files import REAL_FILES
 from segproof.kafka import (
     AbortedTxn,
     OffsetIndex,
@@ -29,6 +29,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, opened
 from segproof_model.releases import SEGPROOF
+from segproof_tests.watched_files import WatchedFiles
 
 INT64_MIN = np.int64(-(2**63))
 BOTH = pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])
@@ -39,36 +40,16 @@ MODELS: Any = {
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 
 
-class FailingFiles(MemoryFiles):
+class FailingFiles(WatchedFiles):
     """Files in memory on a device that fails: in `truncate` or in `map`, while `fails` names it."""
 
     fails: frozenset[str] = frozenset()
 
-    def create_new(self, path: str) -> File | None:
-        """Create a file that fails."""
-        file = super().create_new(path)
-        return None if file is None else _FailingFile(self, file)
-
-
-class _FailingFile:
-    """A file that hands everything on, or fails."""
-
-    def __init__(self, files: FailingFiles, file: File) -> None:
-        self._files = files
-        self._file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def truncate(self, size: int) -> None:
-        if "truncate" in self._files.fails:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._file.truncate(size)
-
-    def map(self, size: int) -> Mapping:
-        if "map" in self._files.fails:
-            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-        return self._file.map(size)
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Fail: no room on the device, or no memory."""
+        if call in self.fails:
+            number = errno.ENOSPC if call == "truncate" else errno.ENOMEM
+            raise OSError(number, os.strerror(number))
 
 
 def append(index: Any, number: Any) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,10 @@ from segproof.errors import (
     NumberFormatError,
     SegproofError,
 )
-from segproof.files import File
 from segproof.kafka import LogConfig, LogManager
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import CONFIG, START_MS, batch
+from segproof_tests.watched_files import WatchedFiles
 
 MARK, LOCK = ".kafka_cleanshutdown", ".lock"
 NO_LOGS = (
@@ -310,15 +311,10 @@ def test_a_crash_leaves_no_segment_without_the_topic_id() -> None:
     """Else the broker would set aside a log that has records."""
     seen: list[set[str]] = []
 
-    class Watched(MemoryFiles):
-        def create_new(self, path: str) -> File | None:
-            seen.append(set(self.images("/logs/t-0")))
-            return super().create_new(path)
-
-        def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-            if path.endswith((".log", "index")):
+    class Watched(WatchedFiles):
+        def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+            if call == "create_new" or (call == "open" and path.endswith((".log", "index"))):
                 seen.append(set(self.images("/logs/t-0")))
-            return super().open(path, writable=writable, create=create)
 
     with manager(Watched()) as logs:
         logs.load_logs()

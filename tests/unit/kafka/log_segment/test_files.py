@@ -11,7 +11,6 @@ from segproof.errors import (
     IndexClosedError,
     InvalidArgumentError,
 )
-from segproof.files import FileStatus
 from segproof.kafka import CompletedTxn, LogConfig, LogSegment, RollParams
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.offset_index import OffsetPosition
@@ -19,20 +18,21 @@ from segproof.kafka.record_file import RecordFile
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests import memory_segments
 from segproof_tests.memory_segments import BASE, BATCHES, LOG, NOW, TIMES, batch, images
+from segproof_tests.watched_files import WatchedFiles
 
 
-class CountingFiles(MemoryFiles):
-    """Files in memory that count what they are asked."""
+class CountingFiles(WatchedFiles):
+    """Files in memory that note which paths they are asked for."""
 
     def __init__(self) -> None:
         super().__init__(clock_ms=lambda: NOW)
-        self.make_directory("/t")
         self.asked: list[str] = []
+        self.make_directory("/t")
 
-    def status(self, path: str) -> FileStatus | None:
-        """Count and answer."""
-        self.asked.append(path)
-        return super().status(path)
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Note a question."""
+        if call == "status":
+            self.asked.append(path)
 
 
 opened = partial(memory_segments.opened, new=CountingFiles)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a file controls must not cost the square of its size: many epochs, many transactions.
 
-The limits are ten times what is needed, and a tenth of what the square took.
+The limits are ten times the computing time that is needed, and a tenth of what the square took.
 """
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from segproof.kafka import (
 )
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_tests.watched_files import WatchedFiles
 
 SECONDS = 6
 
@@ -31,16 +32,16 @@ def test_a_checkpoint_of_many_epochs(tmp_path: Path) -> None:
     file = tmp_path / "leader-epoch-checkpoint"
     lines = "".join(f"{epoch} {epoch}\n" for epoch in range(count))
     file.write_text(f"0\n{count}\n{lines}")
-    begin = time.monotonic()
+    begin = time.process_time()
     assert len(LeaderEpochFileCache.open(file)) == count
-    assert time.monotonic() - begin < SECONDS
+    assert time.process_time() - begin < SECONDS
 
 
 def test_many_open_transactions(tmp_path: Path) -> None:
     """The earliest of all was looked for whenever one began or ended."""
     count = 30_000
     state = ProducerStateManager.open(tmp_path)
-    begin = time.monotonic()
+    begin = time.process_time()
     for producer_id in range(count):
         entry = ProducerStateEntry(producer_id, current_txn_first_offset=producer_id)
         state.load_producer_entry(entry)
@@ -52,7 +53,7 @@ def test_many_open_transactions(tmp_path: Path) -> None:
         state.complete_txn(completed)
     assert state.first_undecided_offset() is None
     assert state.first_unstable_offset() == 0
-    assert time.monotonic() - begin < SECONDS
+    assert time.process_time() - begin < SECONDS
 
 
 def test_recovery_of_many_epochs_writes_them_once() -> None:
@@ -85,12 +86,11 @@ def test_epochs_before_a_refused_one_are_assigned(tmp_path: Path) -> None:
     assert file.read_bytes() == b"0\n2\n1 0\n3 5\n"
 
 
-class CountingFiles(MemoryFiles):
+class CountingFiles(WatchedFiles):
     """Files that count how often one is put in the place of another."""
 
     renames = 0
 
-    def rename(self, source: str, target: str) -> None:
-        """Count, and rename."""
-        self.renames += 1
-        super().rename(source, target)
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Count."""
+        self.renames += call == "rename"

@@ -3,15 +3,16 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
-from segproof.files import File
 from segproof.kafka import LogConfig, PartitionLog, write_end_transaction_marker
 from segproof.kafka.segment_names import parse_name
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import DIRECTORY, Place, batch, bytes_of, filled, segments_of
+from segproof_tests.watched_files import WatchedFiles
 
 FIRST, SECOND = "0" * 20, "0" * 18 + "24"
 
@@ -284,27 +285,26 @@ def test_producers_are_known_again() -> None:
 # --- one listing, few looks
 
 
-class CountingFiles(MemoryFiles):
-    """Files that count what is done with which path."""
+class NotingFiles(WatchedFiles):
+    """Files that note, in order, what is opened, renamed and made durable."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[str, str]] = []
 
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Note it, and open."""
-        self.calls.append(("open", path))
-        return super().open(path, writable=writable, create=create)
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Note a call, and the name that it opens or gives."""
+        self.calls.append((call, str(arguments[0] if call == "rename" else path)))
 
-    def list_directory(self, path: str) -> list[str]:
-        """Note it, and list."""
-        self.calls.append(("list", path))
-        return super().list_directory(path)
+    def named(self, *calls: str) -> list[str]:
+        """Return the names of these calls, or the call where it has none."""
+        named = [(call, path.rpartition("/")[2]) for call, path in self.calls if call in calls]
+        return [call if call == "sync_directory" else f"{call} {name}" for call, name in named]
 
 
 def test_a_clean_log_of_many_segments_is_opened_without_its_indexes() -> None:
     """Nothing is opened of a segment but its log, the last one apart."""
-    files = CountingFiles()
+    files = NotingFiles()
     place = Place(files)
     closed(place, 80)
     files.calls.clear()
@@ -320,58 +320,42 @@ def test_a_clean_log_of_many_segments_is_opened_without_its_indexes() -> None:
 # --- crash order
 
 
-class JournalFiles(MemoryFiles):
-    """Files that note, in order, what is made durable and which name is given or taken."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.journal: list[str] = []
-
-    def rename(self, source: str, target: str) -> None:
-        """Note it, and rename."""
-        super().rename(source, target)
-        self.journal.append(f"rename {target.rpartition('/')[2]}")
-
-    def sync_directory(self, path: str) -> None:
-        """Note it."""
-        super().sync_directory(path)
-        self.journal.append("sync directory")
-
-
 @pytest.mark.checks("LOAD-17")
 def test_names_are_durable_before_what_builds_on_them() -> None:
     """Later segments are gone durably before the active one is cut and appended to."""
-    files = JournalFiles()
+    files = NotingFiles()
     place = Place(files)
     log = filled(place, 9)
-    files.journal.clear()
+    files.calls.clear()
     log.truncate_to(30)
-    first_sync = files.journal.index("sync directory")
-    assert "rename 00000000000000000048.log.deleted" in files.journal[:first_sync]
+    steps = files.named("rename", "sync_directory")
+    first_sync = steps.index("sync_directory")
+    assert "rename 00000000000000000048.log.deleted" in steps[:first_sync]
 
 
 def test_a_split_has_its_new_files_before_it_gives_up_the_old() -> None:
     """The swap names are durable before the old segment is renamed, and that before the last."""
-    files = JournalFiles()
+    files = NotingFiles()
     place = Place(files)
     log = place.open()
     log.append_as_follower(batch(3), 0)
     log.close()
     place.put(f"{FIRST}.log", batch(3) + batch(3, 2**31 + 7))
     log = place.open()
-    files.journal.clear()
+    files.calls.clear()
     log.split_overflowed_segment(0)
-    steps = [step for step in files.journal if ".log" in step or step == "sync directory"]
+    steps = files.named("rename", "sync_directory")
+    steps = [step for step in steps if ".log" in step or step == "sync_directory"]
     assert steps == [
-        "sync directory",
+        "sync_directory",
         "rename 00000000002147483655.log.swap",
         f"rename {FIRST}.log.swap",
-        "sync directory",
+        "sync_directory",
         f"rename {FIRST}.log.deleted",
-        "sync directory",
+        "sync_directory",
         f"rename {FIRST}.log",
         "rename 00000000002147483655.log",
-        "sync directory",
+        "sync_directory",
     ]
 
 

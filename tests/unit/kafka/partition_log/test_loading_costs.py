@@ -10,66 +10,32 @@ import os
 import resource
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from segproof.errors import IndexClosedError
-from segproof.files import File
 from segproof.kafka import LogConfig, PartitionLog
 from segproof.kafka.lazy_index import LazyIndex
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import DIRECTORY, START_MS, Place, batch, bytes_of
+from segproof_tests.watched_files import WatchedFiles
 
 CONFIG = LogConfig(segment_bytes=300, segment_index_bytes=240, retention_ms=-1)
 
 
-class _Counted:
-    """A file that counts its syncs."""
-
-    def __init__(self, inner: Any, calls: Any) -> None:
-        vars(self).update(_inner=inner, _calls=calls)
-
-    def sync(self) -> None:
-        """Count, and sync."""
-        self._calls["sync"] += 1
-        self._inner.sync()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(self._inner, name, value)
-
-
-class CountingFiles(MemoryFiles):
-    """Files that count what is asked of their directory, and whether its names are durable."""
+class CountingFiles(WatchedFiles):
+    """Files that count what is asked of them, and whether the names in their directory last."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: Counter[str] = Counter()
         self.has_new_names = False
 
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open, and count the syncs."""
-        file = super().open(path, writable=writable, create=create)
-        return cast(File, _Counted(file, self.calls))
-
-    def list_directory(self, path: str) -> list[str]:
-        """Count, and list."""
-        self.calls["list"] += 1
-        return super().list_directory(path)
-
-    def rename(self, source: str, target: str) -> None:
-        """Rename; the name is not durable."""
-        self.has_new_names = True
-        super().rename(source, target)
-
-    def sync_directory(self, path: str) -> None:
-        """Count, and sync."""
-        self.calls["sync directory"] += 1
-        self.has_new_names = False
-        super().sync_directory(path)
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Count; a new name is not durable before its directory is synced."""
+        self.calls[call] += 1
+        if call in ("rename", "sync_directory"):
+            self.has_new_names = call == "rename"
 
 
 def written(place: Place, count: int) -> bytes:
@@ -101,8 +67,8 @@ def recovery_costs(count: int) -> "Counter[str]":
 def test_what_a_recovery_asks_for_does_not_grow_with_the_segments() -> None:
     """But for one sync for each segment: that of its snapshot, as Kafka does."""
     few, many = recovery_costs(10), recovery_costs(60)
-    assert many["list"] == few["list"] <= 4
-    assert many["sync directory"] == few["sync directory"] <= 3
+    assert many["list_directory"] == few["list_directory"] <= 4
+    assert many["sync_directory"] == few["sync_directory"] <= 3
     assert many["sync"] - few["sync"] == 50
 
 

@@ -10,12 +10,11 @@ import errno
 import os
 from collections.abc import Callable
 from itertools import count, pairwise
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from segproof.errors import IndexClosedError, InvalidArgumentError, InvalidOffsetError
-from segproof.files import File
 from segproof.kafka import (
     AbortedTxn,
     LogManager,
@@ -24,51 +23,18 @@ from segproof.kafka import (
     PartitionLog,
     write_end_transaction_marker,
 )
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import CONFIG, START_MS, Place, batch, bytes_of, filled
+from segproof_tests.watched_files import CHANGES, WatchedFiles
 
-CHANGES = frozenset({"pwrite", "truncate", "sync", "flush"})
-
-
-class _Failing:
-    """A file, or a mapping of it, whose changes are steps that may fail."""
-
-    def __init__(self, inner: Any, files: "FailingFiles") -> None:
-        vars(self).update(_inner=inner, _files=files)
-
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        """Write; a write that fails has written the first half."""
-        try:
-            self._files.step()
-        except OSError:
-            self._inner.pwrite(data[: len(data) // 2], position)
-            raise
-        self._inner.pwrite(data, position)
-
-    def map(self, size: int) -> Any:
-        """Map; what is done to the mapping may fail too."""
-        self._files.step()
-        return _Failing(self._inner.map(size), self._files)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in CHANGES:
-            self._files.step()
-        elif name == "close":
-            self._files.open_handles.discard(id(self))
-        return getattr(self._inner, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(self._inner, name, value)
+STEPS = CHANGES | {"open"}
 
 
-class FailingFiles(MemoryFiles):
-    """Files whose N-th step fails, if it is to."""
+class FailingFiles(WatchedFiles):
+    """Files whose N-th step fails, if it is to; a write that fails has written the first half."""
 
     def __init__(self) -> None:
         super().__init__(clock_ms=lambda: START_MS)
         self.steps_left: int | None = None
-        self.open_handles: set[int] = set()
-        self._handles: list[_Failing] = []
 
     def fail_at(self, step: int | None) -> None:
         """Let the step with this number fail, counted from 0 and from now; None: none."""
@@ -79,45 +45,17 @@ class FailingFiles(MemoryFiles):
         """Whether a step has failed."""
         return self.steps_left is None
 
-    def step(self) -> None:
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
         """Fail, if this is the step."""
-        if self.steps_left is not None:
-            self.steps_left -= 1
-            if self.steps_left < 0:
-                self.steps_left = None
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    def _handle(self, file: File) -> File:
-        handle = _Failing(file, self)
-        self._handles.append(handle)  # so that no other gets its id
-        self.open_handles.add(id(handle))
-        return cast(File, handle)
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open, or fail."""
-        self.step()
-        return self._handle(super().open(path, writable=writable, create=create))
-
-    def create_new(self, path: str) -> File | None:
-        """Create, or fail."""
-        self.step()
-        file = super().create_new(path)
-        return None if file is None else self._handle(file)
-
-    def rename(self, source: str, target: str) -> None:
-        """Rename, or fail."""
-        self.step()
-        super().rename(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Remove, or fail."""
-        self.step()
-        return super().remove(path)
-
-    def sync_directory(self, path: str) -> None:
-        """Sync, or fail."""
-        self.step()
-        super().sync_directory(path)
+        if self.steps_left is None or call not in STEPS:
+            return
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            self.steps_left = None
+            if call == "pwrite":
+                data, position = arguments
+                handle.inner.pwrite(data[: len(data) // 2], position)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}

@@ -16,7 +16,6 @@ from segproof.errors import (
     InvalidTransactionStateError,
     OutOfOrderSequenceError,
 )
-from segproof.files import File
 from segproof.kafka import (
     BatchMetadata,
     CompletedTxn,
@@ -41,6 +40,7 @@ from segproof_model.kafka.broker import producer_snapshot as model
 from segproof_model.kafka.broker.producer_state import ProducerStateManager as ModelProducers
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.files import Files
+from segproof_tests.watched_files import WatchedFiles
 
 DATA = KAFKA
 SNAPSHOTS = sorted(DATA.glob("*/*/*.snapshot"))
@@ -244,24 +244,14 @@ def test_a_file_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.path == "/t-0/big"
 
 
-class _FailingFile:
-    def __init__(self, file: File) -> None:
-        self._file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def pwrite(self, data: bytes, position: int) -> None:
-        self._file.pwrite(data[:20], position)
-        raise OSError("no space left")
-
-
-class _FullFiles(MemoryFiles):
+class _FullFiles(WatchedFiles):
     """Files in memory of which every write ends after 20 bytes."""
 
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> Any:
-        file = super().open(path, writable=writable, create=create)
-        return _FailingFile(file) if writable else file
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        if call == "pwrite":
+            data, position = arguments
+            handle.inner.pwrite(data[:20], position)
+            raise OSError("no space left")
 
 
 @pytest.mark.checks("PROD-6")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in memory that tell of each call before it is made: to count calls, or to let them fail."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from segproof.files import File
+from segproof_harness.files.memory_files import MemoryFiles
+
+__all__ = ["CHANGES", "WatchedFiles"]
+
+CHANGES_OF_FILES = frozenset({"pwrite", "truncate", "sync", "map", "flush"})
+"""Calls of a file that is open for writing, or of a mapping of it."""
+CHANGES_OF_NAMES = frozenset(
+    {
+        "create_new", "rename", "link", "remove", "make_directory", "remove_directory",
+        "take_access", "sync_directory",
+    }
+)  # fmt: skip
+CHANGES = CHANGES_OF_FILES | CHANGES_OF_NAMES
+"""Calls that change bytes, names or what is durable; opening a file may change names too."""
+QUESTIONS = frozenset({"status", "list_directory"})
+
+
+class WatchedFiles(MemoryFiles):
+    """Files in memory; a subclass says in `before` what comes before each call."""
+
+    def __init__(self, *, clock_ms: Callable[[], int] | None = None) -> None:
+        super().__init__(clock_ms=clock_ms)
+        self._handles: list[Any] = []
+
+    @property
+    def open_handles(self) -> list[Any]:
+        """The files that were opened, and not closed."""
+        return [handle for handle in self._handles if handle._inode is not None]
+
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Do what comes before a call; an error that is raised here is the call's.
+
+        `call` is the method's name: one of `CHANGES`, `status`, `list_directory`, or `open`, whose
+        argument is whether the file is opened for writing. For a call of a file, or of a mapping of
+        it, `handle.inner` is the file or the mapping, and `handle.inode` has the bytes.
+        """
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open, and watch the file if it can be changed."""
+        self.before("open", path, writable)
+        return self._watched(super().open(path, writable=writable, create=create), writable)
+
+    def create_new(self, path: str) -> File | None:
+        """Create, and watch the file."""
+        self.before("create_new", path)
+        file = super().create_new(path)
+        return None if file is None else self._watched(file, True)
+
+    def _watched(self, file: Any, writable: bool) -> File:
+        self._handles.append(file)
+        return cast(File, _Watched(file, self, file._inode, file.path) if writable else file)
+
+
+def _telling(name: str) -> Callable[..., Any]:
+    """Return the method of that name, with `before` before it."""
+
+    def call(self: WatchedFiles, path: str, *arguments: Any) -> Any:
+        self.before(name, path, *arguments)
+        return getattr(super(WatchedFiles, self), name)(path, *arguments)
+
+    return call
+
+
+for _name in (CHANGES_OF_NAMES | QUESTIONS) - {"create_new"}:
+    setattr(WatchedFiles, _name, _telling(_name))
+
+
+class _Watched:
+    """A file that is open for writing, or a mapping of it."""
+
+    def __init__(self, inner: Any, files: WatchedFiles, inode: Any, path: str) -> None:
+        vars(self).update(inner=inner, inode=inode, _files=files, _path=path)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        if name not in CHANGES_OF_FILES:
+            return found
+
+        def call(*arguments: Any) -> Any:
+            self._files.before(name, self._path, *arguments, handle=self)
+            answer = found(*arguments)
+            is_mapping = name == "map"
+            return _Watched(answer, self._files, self.inode, self._path) if is_mapping else answer
+
+        return call
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.inner, name, value)
