@@ -32,7 +32,8 @@ class EndingFiles(WatchedFiles):
     def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
         """Fail if it is due; to open a file for writing is a change too."""
         is_change = call in CHANGES or (call == "open" and arguments[0])
-        if not is_change or (self.is_full and call in FREEING):
+        is_read_only = handle is not None and not handle.is_writable
+        if not is_change or is_read_only or (self.is_full and call in FREEING):
             return
         if self.left == 0:
             if not self.is_for_ever and not self.is_full:

@@ -10,7 +10,7 @@ from segproof_harness.files.memory_files import MemoryFiles
 __all__ = ["CHANGES", "WatchedFiles"]
 
 CHANGES_OF_FILES = frozenset({"pwrite", "truncate", "sync", "map", "flush"})
-"""Calls of a file that is open for writing, or of a mapping of it."""
+"""Calls of a file, or of a mapping of it."""
 CHANGES_OF_NAMES = frozenset(
     {
         "create_new", "rename", "link", "remove", "make_directory", "remove_directory",
@@ -39,11 +39,12 @@ class WatchedFiles(MemoryFiles):
 
         `call` is the method's name: one of `CHANGES`, `status`, `list_directory`, or `open`, whose
         argument is whether the file is opened for writing. For a call of a file, or of a mapping of
-        it, `handle.inner` is the file or the mapping, and `handle.inode` has the bytes.
+        it, `handle.inner` is the file or the mapping, `handle.inode` has the bytes, and
+        `handle.is_writable` says whether it is open for writing.
         """
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open, and watch the file if it can be changed."""
+        """Open, and watch the file."""
         self.before("open", path, writable)
         return self._watched(super().open(path, writable=writable, create=create), writable)
 
@@ -55,7 +56,7 @@ class WatchedFiles(MemoryFiles):
 
     def _watched(self, file: Any, writable: bool) -> File:
         self._handles.append(file)
-        return cast(File, _Watched(file, self, file._inode, file.path) if writable else file)
+        return cast(File, _Watched(file, self, file._inode, file.path, writable))
 
 
 def _telling(name: str) -> Callable[..., Any]:
@@ -73,10 +74,23 @@ for _name in (CHANGES_OF_NAMES | QUESTIONS) - {"create_new"}:
 
 
 class _Watched:
-    """A file that is open for writing, or a mapping of it."""
+    """A file, or a mapping of it, whose changes are told."""
 
-    def __init__(self, inner: Any, files: WatchedFiles, inode: Any, path: str) -> None:
-        vars(self).update(inner=inner, inode=inode, _files=files, _path=path)
+    def __init__(
+        self, inner: Any, files: WatchedFiles, inode: Any, path: str, is_writable: bool
+    ) -> None:
+        place = {"inode": inode, "path": path, "is_writable": is_writable}
+        vars(self).update(inner=inner, _files=files, _place=place)
+
+    @property
+    def inode(self) -> Any:
+        """What has the bytes."""
+        return self._place["inode"]
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the file is open for writing."""
+        return bool(self._place["is_writable"])
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.inner, name)
@@ -84,10 +98,9 @@ class _Watched:
             return found
 
         def call(*arguments: Any) -> Any:
-            self._files.before(name, self._path, *arguments, handle=self)
+            self._files.before(name, self._place["path"], *arguments, handle=self)
             answer = found(*arguments)
-            is_mapping = name == "map"
-            return _Watched(answer, self._files, self.inode, self._path) if is_mapping else answer
+            return _Watched(answer, self._files, **self._place) if name == "map" else answer
 
         return call
 

@@ -3,7 +3,6 @@
 
 import struct
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,59 +21,10 @@ from segproof.errors import (
 from segproof.kafka import (
     Record,
     RecordHeader,
-    control_record_type,
     write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
 )
 from segproof.kafka.batch_table import check_batches
-from segproof.kafka.record import (
-    EndTransactionMarker,
-    decode_varint,
-    decode_varlong,
-    decrement_sequence,
-    encode_varint,
-    encode_varlong,
-    end_transaction_marker,
-    increment_sequence,
-)
 from segproof.kafka.record_batch import RecordBatch, read_batch
-
-HEADERS = (RecordHeader("h1", b"x"), RecordHeader("h2", None))
-WRITTEN = {
-    "magic 0": write_batch([Record(7, -1, b"k", b"hello")], magic=0, base_offset=7),
-    "magic 1": write_batch([Record(7, 1000, b"k", b"hello")], magic=1, base_offset=7),
-    "magic 1, null key": write_batch([Record(7, 1000, None, b"hello")], magic=1, base_offset=7),
-    "magic 2": write_batch(
-        [Record(7, 1000, None, b"hello"), Record(8, 1001, None, b"there")], base_offset=7
-    ),
-    "transactional": write_batch(
-        [Record(100, 5000, b"kk", None, HEADERS), Record(103, 4990, None, b"vv")],
-        base_offset=100,
-        producer_id=55,
-        producer_epoch=3,
-        base_sequence=10,
-        partition_leader_epoch=4,
-        is_transactional=True,
-    ),
-    "abort": write_end_transaction_marker(
-        "ABORT",
-        offset=106,
-        timestamp=9000,
-        producer_id=10,
-        producer_epoch=0,
-        coordinator_epoch=77,
-        partition_leader_epoch=15,
-    ),
-    "LogAppendTime": write_batch(
-        [Record(5, 1, b"a", b"b")],
-        base_offset=5,
-        timestamp_type="LogAppendTime",
-        log_append_time=123456,
-    ),
-}
-"""What we write of each golden batch."""
-GOLDEN = {name: (BATCHES[name].hex(), written) for name, written in WRITTEN.items()}
 
 some_bytes = st.none() | st.binary(max_size=20)
 some_headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), some_bytes), max_size=3).map(
@@ -115,41 +65,6 @@ def message(value: bytes | None, *, magic: int, attributes: int, offset: int = 0
     return struct.pack(">qiI", offset, len(body) + 4, crc32(body)) + body
 
 
-@pytest.mark.checks("BATCH-13")
-@pytest.mark.parametrize("name", GOLDEN)
-def test_golden_bytes_are_produced(name: str) -> None:
-    """BATCH-13: what is written equals what Kafka's classes wrote, byte for byte."""
-    expected, written = GOLDEN[name]
-    assert expected == written.hex()
-    read_batch(written).ensure_valid()
-
-
-@pytest.mark.checks("BATCH-6")
-def test_golden_transactional_batch_is_read() -> None:
-    """BATCH-4, BATCH-5, BATCH-6: every field of a real transactional batch."""
-    batch = read_batch(GOLDEN["transactional"][1])
-    assert list(batch.records()) == [
-        Record(100, 5000, b"kk", None, HEADERS, 10),
-        Record(103, 4990, None, b"vv", (), 13),
-    ]
-    assert (batch.base_offset, batch.last_offset, batch.next_offset) == (100, 103, 104)
-    assert (batch.base_sequence, batch.last_sequence, batch.record_count) == (10, 13, 2)
-    assert (batch.producer_id, batch.producer_epoch, batch.partition_leader_epoch) == (55, 3, 4)
-    assert (batch.is_transactional, batch.is_control, batch.has_delete_horizon) == (
-        True, False, False,
-    )  # fmt: skip
-    assert (batch.base_timestamp, batch.max_timestamp) == (5000, 5000)
-    assert (batch.compression, batch.timestamp_type) == ("none", "CreateTime")
-
-
-def test_golden_abort_marker_is_read() -> None:
-    """BATCH-19: the marker says what ended, and under which coordinator epoch."""
-    batch = read_batch(GOLDEN["abort"][1])
-    (record,) = batch.records()
-    assert batch.is_control
-    assert end_transaction_marker(record) == EndTransactionMarker("ABORT", 77)
-
-
 @pytest.mark.checks("BATCH-6")
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 @given(records=record_lists(), is_appended=st.booleans())
@@ -172,65 +87,6 @@ def test_magic_2_round_trip(compression: str, records: list[Record], is_appended
     assert expected == list(batch.records()) == list(batch.record_columns())
     assert batch.check_records()[:3] == (len(records), records[-1].offset, True)
     assert batch.max_timestamp == max(r.timestamp for r in expected)
-
-
-@pytest.mark.checks("BATCH-6")
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
-@given(records=record_lists(has_headers=False), base=st.integers(0, 2**40))
-def test_legacy_round_trip(magic: int, compression: str, records: list[Record], base: int) -> None:
-    """BATCH-9, BATCH-12, BATCH-20: messages and wrappers give back the records, gaps kept."""
-    moved = [Record(base + r.offset, r.timestamp, r.key, r.value) for r in records]
-    written = write_batch(moved, magic=magic, base_offset=base, compression=compression)
-    found: list[Record] = []
-    position = 0
-    while position < len(written):
-        batch = read_batch(written, position)
-        batch.ensure_valid()
-        found += batch.records()
-        position += batch.size_bytes
-    assert [Record(r.offset, r.timestamp if magic else -1, r.key, r.value) for r in moved] == found
-    assert batch.last_offset == moved[-1].offset
-    if compression != "none":
-        assert batch.base_offset == moved[0].offset
-        assert batch.record_count is None
-
-
-@pytest.mark.checks("BATCH-7")
-@given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
-def test_varint_round_trip(value: int, rest: bytes) -> None:
-    """BATCH-7: what is encoded is decoded, and the position is behind it."""
-    encoded = encode_varint(value)
-    assert decode_varint(b"!" + encoded + rest, 1) == (value, 1 + len(encoded))
-
-
-@pytest.mark.checks("BATCH-7")
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_varlong_round_trip(value: int) -> None:
-    """BATCH-7: all 64 bits, in at most ten bytes."""
-    encoded = encode_varlong(value)
-    assert len(encoded) <= 10
-    assert decode_varlong(encoded, 0) == (value, len(encoded))
-
-
-@pytest.mark.checks("BATCH-7")
-def test_varints_that_do_not_end() -> None:
-    """BATCH-7: one byte more than allowed is invalid-argument, an early end invalid-record."""
-    with pytest.raises(InvalidArgumentError):
-        decode_varint(b"\x80" * 5 + b"\0", 0)
-    with pytest.raises(InvalidArgumentError):
-        decode_varlong(b"\x80" * 10 + b"\0", 0)
-    with pytest.raises(InvalidRecordError):
-        decode_varint(b"\x80", 0)
-
-
-@pytest.mark.checks("BATCH-5")
-@given(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
-def test_sequences_wrap(sequence: int, count: int) -> None:
-    """BATCH-5: 0 follows 2147483647, and decrement undoes increment."""
-    later = increment_sequence(sequence, count)
-    assert later == (sequence + count) % 2**31
-    assert decrement_sequence(later, count) == sequence
 
 
 @pytest.mark.checks("BATCH-16", "BATCH-18")
@@ -278,24 +134,6 @@ def _until_error(batch: RecordBatch) -> list[Record]:
             return found
 
 
-@pytest.mark.checks("BATCH-17")
-def test_count_zero_reads_nothing() -> None:
-    """BATCH-17: bytes behind an empty batch are not noticed."""
-    assert list(batch_of(b"junk", 0).records()) == []
-    assert len(batch_of(b"junk", 0).record_columns()) == 0
-
-
-@pytest.mark.checks("BATCH-18")
-@pytest.mark.parametrize("codec", [5, 6, 7])
-def test_unknown_codecs_are_invalid_arguments(codec: int) -> None:
-    """BATCH-18: also when only asked for the name."""
-    batch = batch_of(b"\0" * 9, 1, attributes=codec)
-    with pytest.raises(InvalidArgumentError):
-        _ = batch.compression
-    with pytest.raises(InvalidArgumentError):
-        list(batch.records())
-
-
 def test_more_records_than_one_block() -> None:
     """Records are read in blocks; a batch of 10000 comes out whole, and in order."""
     records = [Record(i, i, None, b"%d" % i) for i in range(10_000)]
@@ -304,23 +142,11 @@ def test_more_records_than_one_block() -> None:
         assert list(batch.records()) == records
 
 
-@pytest.mark.checks("BATCH-15")
-def test_empty_batch() -> None:
-    """BATCH-15: 61 bytes, valid, and it keeps offsets, sequence and the largest timestamp."""
-    batch = read_batch(
-        write_empty_batch(5, 9, 1234, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2)
-    )
-    batch.ensure_valid()
-    assert (batch.size_bytes, batch.record_count, list(batch.records())) == (61, 0, [])
-    assert (batch.base_offset, batch.last_offset, batch.last_sequence) == (5, 9, 2)
-    assert (batch.base_timestamp, batch.max_timestamp) == (-1, 1234)
-
-
 @pytest.mark.checks("BATCH-2", "BATCH-3")
 def test_checksum_covers_what_it_should() -> None:
     """BATCH-2, BATCH-3: a change in front of the covered bytes is not seen, behind it is."""
     for name, first in (("magic 0", 16), ("magic 1", 16), ("magic 2", 21)):
-        image = GOLDEN[name][1]
+        image = BATCHES[name]
         for position in range(len(image)):
             if position in range(8, 12) or position == 16:
                 continue  # a size or magic makes it another batch
@@ -340,48 +166,19 @@ def test_ensure_valid_says_what_is_wrong() -> None:
         read_batch(small).ensure_valid()
     with pytest.raises(OutOfBoundsError):
         _ = read_batch(small).record_count
-    changed = GOLDEN["magic 2"][1][:-1] + b"!"
+    changed = BATCHES["magic 2"][:-1] + b"!"
     with pytest.raises(CorruptRecordError, match="checksum"):
         read_batch(changed).ensure_valid()
 
 
 @pytest.mark.parametrize(
     "data",
-    [b"", bytes(16), bytes(40), GOLDEN["magic 2"][1][:-1], b"\0" * 11 + b"\x20" + b"\x03" * 40],
+    [b"", bytes(16), bytes(40), BATCHES["magic 2"][:-1], b"\0" * 11 + b"\x20" + b"\x03" * 40],
 )
 def test_read_batch_refuses(data: bytes) -> None:
     """Nothing, a size below 14, a cut batch and an unknown magic are corrupt-record."""
     with pytest.raises(CorruptRecordError):
         read_batch(data)
-
-
-def test_wrapper_rules() -> None:
-    """BATCH-9, BATCH-10, BATCH-11, each with a right checksum around it."""
-    plain = message(b"v", magic=1, attributes=0, offset=3)
-    gzipped = compress("gzip", plain)
-
-    def read(data: bytes | None, offset: int = 0, attributes: int = 1) -> list[Record]:
-        return list(
-            read_batch(message(data, magic=1, attributes=attributes, offset=offset)).records()
-        )
-
-    assert [record.offset for record in read(gzipped, offset=10)] == [10]
-    assert [record.offset for record in read(gzipped, offset=0)] == [3]
-    assert [record.offset for record in read(compress("gzip", plain + plain[:20]), 10)] == [10]
-    refused: list[tuple[bytes | None, int, int, type[SegproofError]]] = [
-        (gzipped, 2, 1, InvalidRecordError),  # below the last inner offset
-        (None, 0, 1, InvalidRecordError),  # null value
-        (compress("gzip", b""), 0, 1, InvalidRecordError),  # no inner message
-        (compress("gzip", message(gzipped, magic=1, attributes=1)), 0, 1, InvalidRecordError),
-        (compress("zstd", plain), 0, 4, InvalidRecordError),
-        (compress("gzip", bytes(20)), 0, 1, CorruptRecordError),  # an inner size below 14
-        (plain, 0, 5, InvalidArgumentError),  # an unknown codec
-        (b"junk", 0, 1, SegproofError),
-    ]
-    for data, offset, attributes, error in refused:
-        with pytest.raises(error) as caught:
-            read(data, offset, attributes)
-        assert caught.value.kind == error.kind
 
 
 def wrapper_of_many(*, nested_at: int | None = None, swapped_at: int | None = None) -> bytes:
@@ -452,22 +249,6 @@ def test_inner_offsets_wrap_without_a_word() -> None:
     assert [record.offset for record in batch.records()] == [2**62]
 
 
-def test_log_append_time_of_a_wrapper_is_that_of_its_records() -> None:
-    """The wrapper's timestamp and type hold for all inner messages of magic 1."""
-    batch = read_batch(
-        write_batch(
-            [Record(4, 1, None, b"a"), Record(5, 2, None, b"b")],
-            magic=1,
-            base_offset=4,
-            compression="gzip",
-            timestamp_type="LogAppendTime",
-            log_append_time=99,
-        )
-    )
-    assert batch.timestamp_type == "LogAppendTime"
-    assert [record.timestamp for record in batch.records()] == [99, 99]
-
-
 @pytest.mark.parametrize(("magic", "expected"), [(0, -1), (1, 0), (2, 5)])
 def test_log_append_time_is_for_inner_messages_of_magic_1(magic: int, expected: int) -> None:
     """An inner magic other than 0 and 1 was given the wrapper's time too; it keeps its own."""
@@ -479,60 +260,6 @@ def test_log_append_time_is_for_inner_messages_of_magic_1(magic: int, expected: 
     assert read_batch(wrapper).max_timestamp == 0
     assert [record.timestamp for record in read_batch(wrapper).records()] == [expected]
     assert [timestamp for timestamp, _ in read_batch(wrapper).times()] == [expected]
-
-
-@pytest.mark.checks("BATCH-19")
-@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
-def test_bad_control_keys(key: bytes | None) -> None:
-    """BATCH-19: a key below 4 bytes or a negative version is invalid-record."""
-    with pytest.raises(InvalidRecordError):
-        control_record_type(key)
-
-
-@pytest.mark.checks("BATCH-19")
-def test_control_types_and_values() -> None:
-    """BATCH-19: unknown types have a name too; other types end no transaction."""
-    assert [control_record_type(bytes((0, 0, 0, i))) for i in (0, 1, 2, 9)] == [
-        "ABORT", "COMMIT", "LEADER_CHANGE", "UNKNOWN",
-    ]  # fmt: skip
-    with pytest.raises(InvalidArgumentError):
-        end_transaction_marker(Record(0, 0, b"\0\0\0\2", bytes(6)))
-    with pytest.raises(InvalidRecordError):
-        end_transaction_marker(Record(0, 0, b"\0\0\0\0", bytes(5)))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"magic": 3},
-        {"compression": "brotli"},
-        {"base_offset": 8},
-        {"last_offset": 6},
-        {"last_offset": 7 + 2**31},
-        {"is_transactional": True},
-        {"producer_id": 1},
-        {"producer_id": 1, "producer_epoch": 0},
-        {"timestamp_type": "LogAppendTime"},
-        {"timestamp_type": "NoTimestampType"},
-        {"magic": 1, "compression": "zstd"},
-        {"magic": 1, "timestamp_type": "NoTimestampType"},
-        {"magic": 1, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0},
-        {"magic": 0, "last_offset": 9},
-        {"producer_epoch": 2**15},
-    ],
-)
-def test_what_a_format_cannot_say_is_refused(changes: dict[str, Any]) -> None:
-    """Writing refuses, and says why; nothing unreadable is ever made."""
-    with pytest.raises(InvalidArgumentError):
-        write_batch([Record(7, 0, None, None)], **{"base_offset": 7, **changes})
-
-
-def test_records_out_of_order_are_refused() -> None:
-    """Offsets must rise."""
-    with pytest.raises(InvalidArgumentError):
-        write_batch([Record(2, 0, None, None), Record(1, 0, None, None)], base_offset=0)
-    with pytest.raises(InvalidArgumentError):
-        write_batch([], base_offset=0)
 
 
 def test_columns_are_as_wide_as_the_records() -> None:

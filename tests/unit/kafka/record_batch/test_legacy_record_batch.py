@@ -6,21 +6,16 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from segproof_harness.files.codecs import CODECS
-from segproof_model.kafka.format.batch_writing import write_batch
-from segproof_model.kafka.format.compression import NONE, deflate
+from segproof_model.kafka.format.compression import deflate
 from segproof_model.kafka.format.legacy_record import encode_message
 from segproof_model.kafka.format.memory_records import MemoryRecords
-from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.behaviours import Release
 from segproof_model.language.integers import int32_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.register import broken_state_laws
 from segproof_model.releases import NEWEST_KAFKA, RELEASES
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
@@ -65,73 +60,7 @@ def test_key_longer_than_its_message() -> None:
     assert Raised(ErrorKind.INVALID_ARGUMENT) == records_of(batch)
 
 
-@pytest.mark.checks("BATCH-8")
-def test_log_append_time_of_a_wrapper_covers_its_messages() -> None:
-    """Inner timestamps of magic 1 give way to the wrapper's."""
-    some = [Record(5, 1, b"a", b"b"), Record(6, 2, None, b"")]
-    given_to_both: dict[str, Any] = {
-        "magic": 1, "base_offset": 5, "compression": "gzip", "codecs": CODECS,
-    }  # fmt: skip
-    timed: dict[str, Any] = {"timestamp_type": "LogAppendTime", "log_append_time": 99}
-    given_time = batch_of(write_batch(some, **timed, **given_to_both))
-    assert [one._replace(timestamp=99) for one in some] == records_of(given_time)
-    assert ("LogAppendTime", 99) == (given_time.timestamp_type, given_time.max_timestamp)
-    created = batch_of(write_batch(some, **given_to_both))
-    assert some == records_of(created)
-    assert (2, 6, 5) == (created.max_timestamp, created.last_offset, created.base_offset)
-
-
 # --- wrappers ------------------------------------------------------------------------------------
-
-
-@pytest.mark.checks("BATCH-9", "BATCH-10")
-@given(
-    st.sampled_from((0, 1)),
-    st.integers(0, 20),
-    st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted),
-)
-def test_offsets_in_a_wrapper(magic: int, offset: int, inner: list[int]) -> None:
-    """In magic 0 absolute, in magic 1 relative to the last one, whose offset the wrapper has."""
-    messages = b"".join(encode_message(magic, one, 0, NONE, b"k", b"v") for one in inner)
-    batch = batch_of(wrapper(magic, 1, offset, messages))
-    found = records_of(batch)
-    if magic == 1 and 0 != offset < inner[-1]:
-        assert INVALID_RECORD == found
-    else:
-        base = offset - inner[-1] if magic and offset else 0
-        assert [base + one for one in inner] == [record.offset for record in found]
-    assert [] == broken_state_laws(batch)
-
-
-INNER = (
-    None,
-    b"",
-    bytes(11),
-    bytes(8) + int32_bytes(13) + bytes(13),
-    bytes(8) + int32_bytes(14) + bytes(13),
-    encode_message(0, 3, 0, 0, b"k", b"v"),
-    encode_message(1, 3, 0, 0, b"k", b"v") * 2 + bytes(11),
-    encode_message(1, 3, 0, 1, b"k", b"v"),
-    encode_message(1, 3, 0, 0, b"k", b"v")[:-1],
-)
-GOOD = {5: 1, 6: 2}
-"""How many messages there are in the good ones."""
-
-
-@pytest.mark.checks("BATCH-11")
-@pytest.mark.parametrize("number", range(len(INNER)))
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize("magic", [0, 1])
-def test_bad_wrappers_are_refused(magic: int, codec: int, number: int) -> None:
-    """No value, no message, a compressed message, codec zstd; a size below 14 is corrupt."""
-    batch = batch_of(wrapper(magic, codec, 2**62, INNER[number]))
-    found = records_of(batch)
-    if codec < 4 and number in GOOD:
-        assert GOOD[number] == len(found)
-    else:
-        is_corrupt = codec < 4 and number == 3
-        assert (Raised(ErrorKind.CORRUPT_RECORD) if is_corrupt else INVALID_RECORD) == found
-    assert [] == broken_state_laws(batch)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 """Record batches: golden bytes, round trips, damage; each batch that is read obeys every law."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -17,15 +16,13 @@ from segproof_model.kafka.format.batch_writing import write_batch, write_empty_b
 from segproof_model.kafka.format.compression import COMPRESSIONS, GZIP, NO_CODECS, crc32c, deflate
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record import (
-    EndTransactionMarker,
     Record,
     RecordHeader,
-    end_transaction_marker,
 )
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.varint import encode_varint
 from segproof_model.language.behaviours import Release
-from segproof_model.language.integers import INT32_MAX, int32_bytes
+from segproof_model.language.integers import int32_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format import record_batch as laws
@@ -92,29 +89,6 @@ def with_records(count: int, stored: bytes, codec: int = 0) -> RecordBatch:
 # --- golden bytes --------------------------------------------------------------------------------
 
 
-def bytes_of(text: str | None) -> bytes | None:
-    """Return bytes that are given as digits."""
-    return None if text is None else bytes.fromhex(text)
-
-
-@pytest.mark.checks("BATCH-13")
-@pytest.mark.parametrize("golden", GOLDEN_BATCHES, ids=lambda golden: golden["data"][-18:])
-def test_golden_bytes_are_produced_and_parsed(golden: dict[str, Any]) -> None:
-    """What Kafka wrote is read as it meant it, and written again byte for byte."""
-    some = [
-        Record(offset, at, bytes_of(key), bytes_of(value), headers, sequence)
-        for offset, at, key, value, names, sequence in golden["records"]
-        for headers in [tuple(RecordHeader(name, bytes_of(held)) for name, held in names)]
-    ]
-    data, fields = bytes.fromhex(golden["data"]), golden["written_with"]
-    written = write_batch(some, base_offset=some[0].offset, **fields)
-    given = fields.get("log_append_time")
-    told = [one if given is None else one._replace(timestamp=given) for one in some]
-    found = list(batch_of(data).records())
-    assert laws.golden_bytes_are_reproduced(data, written, told, found)
-    assert not laws.golden_bytes_are_reproduced(data, data[:-1] + b"x", told, found)
-
-
 @pytest.mark.checks("BATCH-1", "BATCH-2", "BATCH-3", "BATCH-4", "BATCH-12")
 @pytest.mark.parametrize("data", GOLDEN, ids=lambda data: data[-9:].hex())
 def test_golden_bytes_are_lawful(data: bytes) -> None:
@@ -124,26 +98,6 @@ def test_golden_bytes_are_lawful(data: bytes) -> None:
     assert laws.checksum_is_right(data)
     wrong = data[:-1] + bytes([data[-1] ^ 1])
     assert not (laws.legacy_checksum_is_right(wrong) and laws.checksum_is_right(wrong))
-
-
-def test_header_of_a_transactional_batch() -> None:
-    """Every field of the golden transactional batch."""
-    batch = batch_of(GOLDEN[4])
-    assert (100, 103, 104) == (batch.base_offset, batch.last_offset, batch.next_offset)
-    assert (0, 88, 2) == (batch.position, batch.size_bytes, batch.magic)
-    assert (0xE8CE2BA7, 16) == (batch.crc, batch.attributes)
-    assert ("none", "CreateTime") == (batch.compression, batch.timestamp_type)
-    assert (5000, 5000) == (batch.base_timestamp, batch.max_timestamp)
-    assert (4, 55, 3) == (batch.partition_leader_epoch, batch.producer_id, batch.producer_epoch)
-    assert (10, 13, 2) == (batch.base_sequence, batch.last_sequence, batch.record_count)
-    assert (True, False) == (batch.is_transactional, batch.is_control)
-    assert not batch.has_delete_horizon
-
-
-def test_abort_marker_is_read_back() -> None:
-    """The golden marker says ABORT and its coordinator's epoch."""
-    (record,) = batch_of(GOLDEN[5]).records()
-    assert EndTransactionMarker("ABORT", 77) == end_transaction_marker(record)
 
 
 def test_delete_horizon_leaves_deltas_as_they_are() -> None:
@@ -158,29 +112,6 @@ def test_delete_horizon_leaves_deltas_as_they_are() -> None:
 
 
 # --- round trips ---------------------------------------------------------------------------------
-
-
-def survives(drawn: Sequence[Record], magic: int, compression: str) -> bool:
-    """Return whether records are read as they were written (BATCH-6)."""
-    options: dict[str, Any] = {"magic": magic, "compression": compression, "codecs": CODECS}
-    data = write_batch(drawn, base_offset=drawn[0].offset, **options)
-    found = [record for batch in batches_of(data) for record in batch.records()]
-    return laws.records_survive_writing(drawn, magic, found)
-
-
-@pytest.mark.checks("BATCH-6")
-@given(records(), st.sampled_from(COMPRESSIONS))
-def test_magic_2_round_trip(drawn: list[Record], compression: str) -> None:
-    """BATCH-6 for every codec."""
-    assert survives(drawn, 2, compression)
-    assert not laws.records_survive_writing(drawn, 2, drawn[1:])
-
-
-@pytest.mark.checks("BATCH-1", "BATCH-2", "BATCH-6", "BATCH-12")
-@given(records(with_headers=False), st.sampled_from((0, 1)), st.sampled_from(COMPRESSIONS[:4]))
-def test_legacy_round_trip(drawn: list[Record], magic: int, compression: str) -> None:
-    """BATCH-6 for messages and wrappers."""
-    assert survives(drawn, magic, compression)
 
 
 @pytest.mark.checks("BATCH-1", "BATCH-3", "BATCH-4")
@@ -198,51 +129,7 @@ def test_written_batches_are_lawful(drawn: list[Record], compression: str, beyon
     assert max(record.timestamp for record in drawn) == batch.max_timestamp
 
 
-@pytest.mark.checks("BATCH-8")
-@given(records(), timestamps)
-def test_timestamps_follow_their_type(drawn: list[Record], appended: int) -> None:
-    """BATCH-8: what the log appended at is the time of each record."""
-    given: dict[str, Any] = {"timestamp_type": "LogAppendTime", "log_append_time": appended}
-    batch = batch_of(write_batch(drawn, base_offset=drawn[0].offset, **given))
-    assert {appended} == {record.timestamp for record in batch.records()}
-
-
-@pytest.mark.checks("BATCH-5")
-@given(records(), st.integers(0, INT32_MAX))
-def test_sequences_follow_offsets(drawn: list[Record], base_sequence: int) -> None:
-    """A record's sequence is the base sequence plus its offset delta, wrapped (BATCH-5)."""
-    base = drawn[0].offset
-    given: dict[str, Any] = {"producer_id": 1, "producer_epoch": 0, "base_sequence": base_sequence}
-    batch = batch_of(write_batch(drawn, base_offset=base, **given))
-    expected = [(base_sequence + one.offset - base) % 2**31 for one in drawn]
-    assert expected == [one.sequence for one in batch.records()]
-    assert expected[-1] == batch.last_sequence
-
-
-@pytest.mark.checks("BATCH-15")
-@given(st.integers(0, 2**63 - 1), st.integers(0, INT32_MAX), timestamps, st.integers(0, INT32_MAX))
-def test_empty_batch(base: int, delta: int, timestamp: int, sequence: int) -> None:
-    """BATCH-15."""
-    base = min(base, 2**63 - 1 - delta)
-    kept = base, base + delta, timestamp, sequence
-    given = {"base_sequence": sequence, "producer_id": 5, "producer_epoch": 0}
-    written = write_empty_batch(*kept[:3], **given)
-    assert laws.empty_batches_keep_their_place(kept, written)
-    assert not laws.empty_batches_keep_their_place(kept, written[:57] + int32_bytes(1))
-
-
 # --- damage --------------------------------------------------------------------------------------
-
-
-@pytest.mark.checks("BATCH-14")
-@given(st.data())
-def test_a_changed_byte_is_noticed(data: st.DataObject) -> None:
-    """BATCH-14: a changed byte behind the magic, or of the checksum, makes the batch invalid."""
-    changed = bytearray(data.draw(st.sampled_from(GOLDEN)))
-    changed[data.draw(st.integers(17, len(changed) - 1))] ^= data.draw(st.integers(1, 255))
-    batch = batch_of(bytes(changed))
-    assert not batch.is_valid()
-    assert CORRUPT_RECORD == outcome_of(batch.ensure_valid)
 
 
 @pytest.mark.checks("BATCH-14")
@@ -264,40 +151,6 @@ def test_too_small_a_batch_is_corrupt_and_its_fields_an_index_error() -> None:
     assert Raised(ErrorKind.INDEX_ERROR) == outcome_of(lambda: small.max_timestamp)
     assert Raised(ErrorKind.INDEX_ERROR) == records_of(small)
     assert (7, 8) == (small.base_offset, small.last_offset)
-
-
-def framed(body: bytes) -> bytes:
-    """Return a record with its length before it."""
-    return encode_varint(len(body)) + body
-
-
-@pytest.mark.checks("BATCH-16")
-@given(st.binary(max_size=20), st.integers(1, 1000))
-def test_damaged_records_are_refused(key: bytes, excess: int) -> None:
-    """Counts and lengths that are negative or too large, and bytes that are left over."""
-    start = bytes(3) + encode_varint(len(key)) + key + encode_varint(-1)
-    whole = framed(start + encode_varint(0))
-    damaged = (
-        with_records(-excess, whole),
-        with_records(1, encode_varint(len(whole) - 1 + excess) + whole[1:]),
-        with_records(1, framed(start + encode_varint(-excess))),
-        with_records(1, framed(start + encode_varint(excess))),
-        with_records(1, framed(start + encode_varint(1) + encode_varint(-excess) + b"\0")),
-        with_records(1, framed(start + encode_varint(0) + bytes(excess))),
-        with_records(1, whole + bytes(excess)),
-    )
-    assert 1 == len(list(with_records(1, whole).records()))
-    assert {INVALID_RECORD} == {records_of(batch) for batch in damaged}
-
-
-@pytest.mark.checks("BATCH-17", "BATCH-18")
-@given(st.binary(max_size=20), st.integers(5, 7))
-def test_no_records_unknown_codecs_and_long_lengths(rest: bytes, codec: int) -> None:
-    """With count 0 nothing is read; the others are invalid arguments."""
-    assert [] == records_of(with_records(0, rest))
-    assert INVALID_ARGUMENT == records_of(with_records(1, b"\xff" * 5 + rest))
-    unknown = with_records(1, rest, codec)
-    assert INVALID_ARGUMENT == records_of(unknown) == outcome_of(lambda: unknown.compression)
 
 
 @pytest.mark.checks("BATCH-18")
