@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from segproof.kafka import checkpoint_file, leader_epoch_cache, partition_metadata_file
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.structures.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.broker import checkpoint_file as model_checkpoint_file
@@ -56,9 +57,7 @@ def in_memory(data: bytes | None) -> MemoryFiles:
     files = MemoryFiles()
     files.make_directory("/d")
     if data is not None:
-        file = files.open("/d/file", writable=True, create=True)
-        file.pwrite(data, 0)
-        file.close()
+        write_file(files, "/d/file", data)
     return files
 
 

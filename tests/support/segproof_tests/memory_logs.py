@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log in memory under a clock that the test sets, small batches for it, and its image."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Self
 
 from segproof.kafka import LogConfig, PartitionLog, Record, write_batch
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 
 START_MS = 1_000_000
@@ -65,10 +67,7 @@ class Place:
 
     def put(self, name: str, data: bytes) -> None:
         """Let a file hold these bytes."""
-        file = self.files.open(f"{DIRECTORY}/{name}", writable=True, create=True)
-        file.truncate(0)
-        file.pwrite(data, 0)
-        file.close()
+        write_file(self.files, f"{DIRECTORY}/{name}", data)
 
     def names(self, suffix: str = "") -> list[str]:
         """Return the names in the directory that end so."""
@@ -91,3 +90,43 @@ def filled(place: Place, batches: int, count: int = 6) -> PartitionLog:
     for _ in range(batches):
         log.append_as_leader(batch(count), 0)
     return log
+
+
+def remove_oldest(log: PartitionLog) -> None:
+    """Remove what lies below offset 30."""
+    log.update_high_watermark(54)
+    log.maybe_increment_log_start_offset(30)
+    log.delete_old_segments()
+
+
+CHANGES: dict[str, Callable[[PartitionLog], object]] = {
+    "append": lambda log: log.append_as_leader(batch(6), 1),
+    "append that rolls": lambda log: log.append_as_leader(batch(20), 1),
+    "roll": lambda log: log.roll(),
+    "flush": lambda log: log.flush(True),
+    "truncate": lambda log: log.truncate_to(20),
+    "truncate the last": lambda log: log.truncate_to(50),
+    "truncate fully": lambda log: log.truncate_fully_and_start_at(7),
+    "begin again": lambda log: log.truncate_fully_and_start_at(70),
+    "remove the oldest": remove_oldest,
+    "split": lambda log: log.split_overflowed_segment(0),
+}
+"""Operations that change the files of a log, each to be done to one that `prepared` returns."""
+
+
+def prepared(files: MemoryFiles, name: str) -> tuple[Place, PartitionLog]:
+    """Return a log of nine batches; to be split, one with offsets too far apart for a segment."""
+    place = Place(files)
+    if name != "split":
+        return place, filled(place, 9)
+    filled(place, 1).close()
+    far = batch(6) + batch(3, 2**31 + 7) + batch(3, 2**32 + 9)
+    place.put(f"{0:020d}.log", far)
+    return place, place.open()
+
+
+def check_order(log: PartitionLog) -> None:
+    """See that the batches of a log rise, and end where it does."""
+    ends = [(one.base_offset, one.next_offset) for part in log.log_segments for one in part.log]
+    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+    assert not ends or ends[-1][1] == log.log_end_offset

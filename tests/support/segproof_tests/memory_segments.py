@@ -27,13 +27,14 @@ def opened(
     interval: int = 100,
     index_bytes: int = 1000,
     new: Callable[[], MemoryFiles] = new_files,
+    base: int = BASE,
     **more: Any,
 ) -> LogSegment:
     """Open the segment; with files that are given, as it lies there."""
     config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
     exists = files is not None
     files = new() if files is None else files
-    return LogSegment.open(DIRECTORY, BASE, config, exists, files=files, time=lambda: NOW, **more)
+    return LogSegment.open(DIRECTORY, base, config, exists, files=files, time=lambda: NOW, **more)
 
 
 def batch(offset: int, timestamp: int, count: int = 1, **more: Any) -> bytes:

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws import every_law  # noqa: F401 - its laws are those that are judged
 from segproof_harness.structures.outcomes import Outcome, of_model, outcome_of
@@ -86,10 +87,7 @@ class EpochCacheMachine(RuleBasedStateMachine):
     def put(self, data: bytes) -> None:
         """Let the file be this one."""
         self.model_files = Files({**self.model_files.images, FILE: data})
-        file = self.files.open(f"/d/{FILE}", writable=True, create=True)
-        file.truncate(0)
-        file.pwrite(data, 0)
-        file.close()
+        write_file(self.files, f"/d/{FILE}", data)
 
     def open(self) -> None:
         """Open the file on both sides."""

@@ -18,6 +18,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.kafka import LogConfig, LogManager
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import CONFIG, START_MS, batch
 from segproof_tests.watched_files import WatchedFiles
@@ -54,10 +55,7 @@ def written(files: MemoryFiles) -> LogManager:
 
 def put(files: MemoryFiles, name: str, data: bytes) -> None:
     """Let a file of the directory hold these bytes."""
-    file = files.open(f"/logs/{name}", writable=True, create=True)
-    file.truncate(0)
-    file.pwrite(data, 0)
-    file.close()
+    write_file(files, f"/logs/{name}", data)
 
 
 def test_what_a_shutdown_leaves() -> None:

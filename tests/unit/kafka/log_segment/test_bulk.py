@@ -16,7 +16,6 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
 )
 from segproof.kafka import (
-    LogConfig,
     LogSegment,
     Record,
     WriteFormat,
@@ -27,7 +26,8 @@ from segproof.kafka import bulk_search as bulk
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import scan_memory
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_tests import memory_segments
+from segproof_tests.memory_segments import images
 
 BASE = 1000
 FORMATS: list[dict[str, Any]] = [
@@ -73,19 +73,7 @@ def random_batches(seed: int, count: int, formats: list[dict[str, Any]]) -> list
 
 def opened(interval: int, write_format: WriteFormat = WRITE_FORMATS[0]) -> LogSegment:
     """An empty segment in memory."""
-    files = MemoryFiles(clock_ms=lambda: 7)
-    files.make_directory("/t")
-    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=8000)
-    return LogSegment.open(
-        "/t", BASE, config, files=files, time=lambda: 7, write_format=write_format
-    )
-
-
-def images(segment: LogSegment) -> dict[str, bytes]:
-    """Return the bytes of all files."""
-    files = segment._files
-    assert isinstance(files, MemoryFiles)
-    return files.images("/t")
+    return memory_segments.opened(None, interval, 8000, base=BASE, write_format=write_format)
 
 
 def last_offset(batch: bytes) -> int:

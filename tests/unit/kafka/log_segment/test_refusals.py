@@ -13,11 +13,11 @@ from segproof.errors import (
     InvalidRecordError,
     SegproofError,
 )
-from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, write_batch
+from segproof.kafka import LogSegment, Record, WriteFormat, write_batch
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
-from segproof_harness.files.memory_files import MemoryFiles
-
-NOW = 7000
+from segproof_harness.conformance.recorded_store_answers import write_file
+from segproof_tests import memory_segments
+from segproof_tests.memory_segments import DIRECTORY, NOW, batch, images, new_files
 
 
 def opened(
@@ -27,22 +27,13 @@ def opened(
     given: dict[str, bytes] | None = None,
 ) -> LogSegment:
     """Open a segment in memory that indexes each batch behind the first; `given` lies there."""
-    files = MemoryFiles(clock_ms=lambda: NOW)
-    files.make_directory("/t")
+    files = new_files()
     for suffix, image in (given or {}).items():
-        file = files.open(f"/t/{base_offset:020d}{suffix}", writable=True, create=True)
-        file.pwrite(image, 0)
-        file.close()
-    config = LogConfig(index_interval_bytes=0, segment_index_bytes=index_bytes)
+        write_file(files, f"{DIRECTORY}/{base_offset:020d}{suffix}", image)
     chosen = WriteFormat("first_offset" if first_offset else "last_offset")
-    return LogSegment.open(
-        "/t", base_offset, config, files=files, time=lambda: NOW, write_format=chosen
+    return memory_segments.opened(
+        None, 0, index_bytes, lambda: files, base=base_offset, write_format=chosen
     )
-
-
-def batch(offset: int, timestamp: int = 1000) -> bytes:
-    """A batch of one record."""
-    return write_batch([Record(offset, timestamp, None, b"vv")], base_offset=offset)
 
 
 def unreadable() -> bytes:
@@ -53,18 +44,11 @@ def unreadable() -> bytes:
     return bytes(damaged)
 
 
-def images(segment: LogSegment) -> dict[str, bytes]:
-    """Return the bytes of all files."""
-    files = segment._files
-    assert isinstance(files, MemoryFiles)
-    return files.images("/t")
-
-
 @pytest.mark.checks("SEG-44")
 def test_a_closed_segment_tells_no_timestamp() -> None:
     """A closed segment that knew its largest timestamp went on telling it."""
     segment = opened()
-    segment.append(40, batch(40))
+    segment.append(40, batch(40, 1000))
     segment.close()
     for name in ("max_timestamp_so_far", "offset_of_max_timestamp_so_far", "largest_timestamp"):
         with pytest.raises(IndexClosedError):
@@ -84,7 +68,7 @@ def test_a_log_that_is_gone_was_changed_at_no_time() -> None:
 def test_a_bulk_append_raises_what_the_first_refused_append_would() -> None:
     """An offset too far in a later batch was told before the full index that an earlier one met."""
     segment = opened(index_bytes=12)
-    records = batch(40) + batch(41) + batch(42) + batch(40 + 2**31)
+    records = b"".join(batch(offset, 1000) for offset in (40, 41, 42, 40 + 2**31))
     with pytest.raises(IndexFullError):
         segment.append_many(records)
     assert segment.size == 0
@@ -140,7 +124,7 @@ def test_a_first_offset_is_read_only_for_an_entry() -> None:
 def test_recovery_ends_at_a_first_offset_that_cannot_be_read() -> None:
     """Recovery raised the error, where it ends at other messages that can't be read."""
     segment = opened(base_offset=0, first_offset=True)
-    segment.append(0, batch(0))
+    segment.append(0, batch(0, 1000))
     kept = segment.size
     segment.log.append(unreadable())
     assert segment.recover() == len(unreadable())
@@ -151,9 +135,9 @@ def test_recovery_ends_at_a_first_offset_that_cannot_be_read() -> None:
 @pytest.mark.parametrize("size", [30, BATCH_HEADER_BYTES - 1])
 def test_a_batch_without_a_whole_header_is_refused(size: int) -> None:
     """One append stored it, or raised an error of its bytes; the bulk append refused it."""
-    small = bytearray(batch(40)[:size])
+    small = bytearray(batch(40, 1000)[:size])
     small[8:12] = struct.pack(">i", size - 12)
-    for records in (bytes(small), bytes(small) + batch(41)):
+    for records in (bytes(small), bytes(small) + batch(41, 1000)):
         segment = opened()
         with pytest.raises(CorruptRecordError):
             segment.append(41, records)

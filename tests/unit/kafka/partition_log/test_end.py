@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a log: closed, deleted, or killed at any step; and readers beside its writer."""
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,17 @@ import pytest
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
 from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, write_batch
 from segproof.kafka.record_file import scan_memory
+from segproof_tests.beside import run_beside
 from segproof_tests.crashing_files import CrashingFiles, crash_images
-from segproof_tests.memory_logs import Place, batch, bytes_of, filled
+from segproof_tests.memory_logs import (
+    CHANGES,
+    Place,
+    batch,
+    bytes_of,
+    check_order,
+    filled,
+    prepared,
+)
 
 # --- the end
 
@@ -106,39 +114,14 @@ def test_an_append_whose_index_fails_is_taken_back(monkeypatch: pytest.MonkeyPat
 # --- killed at any step
 
 
-def split(log: PartitionLog) -> None:
-    """Split the one segment that offsets far apart have overfilled."""
-    log.split_overflowed_segment(0)
-
-
-def retain(log: PartitionLog) -> None:
-    """Remove what lies below offset 30."""
-    log.update_high_watermark(54)
-    log.maybe_increment_log_start_offset(30)
-    log.delete_old_segments()
-
-
-OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
-    "append": lambda log: log.append_as_leader(batch(6), 1),
-    "append that rolls": lambda log: log.append_as_leader(batch(20), 1),
-    "roll": lambda log: log.roll(),
-    "flush": lambda log: log.flush(True),
-    "truncate": lambda log: log.truncate_to(20),
-    "truncate the last": lambda log: log.truncate_to(50),
-    "truncate fully": lambda log: log.truncate_fully_and_start_at(7),
-    "begin anew": lambda log: log.truncate_fully_and_start_at(70),
-    "remove the oldest": retain,
-    "close": PartitionLog.close,
-    "split": split,
-}
+OPERATIONS = {**CHANGES, "close": PartitionLog.close}
 
 
 def loaded(image: dict[str, bytes], is_clean: bool) -> bytes:
     """Return the records of a log that is loaded from an image, and see that it goes on."""
     log = Place.of(image).open(is_clean=is_clean)
     data = bytes_of(log)
-    ends = [(batch.base_offset, batch.next_offset) for one in log.log_segments for batch in one.log]
-    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+    check_order(log)
     assert log.append_as_leader(batch(2), 5).first_offset == log.log_end_offset - 2
     return data
 
@@ -151,13 +134,7 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
     Before each change of a file or a name the directory is copied, and loaded without a clean mark.
     """
     files = CrashingFiles()
-    place = Place(files)
-    log = filled(place, 1 if name == "split" else 9)
-    if name == "split":
-        log.close()
-        far = batch(6) + batch(3, 2**31 + 7) + batch(3, 2**32 + 9)
-        place.put("00000000000000000000.log", far)
-        log = place.open()
+    place, log = prepared(files, name)
     before = bytes_of(log)
     images = crash_images(files, partial(OPERATIONS[name], log), power=False)
     after = b"" if log.is_closed else bytes_of(log)
@@ -206,41 +183,30 @@ def test_readers_beside_a_writer(tmp_path: Path) -> None:
     """
     config = LogConfig(segment_bytes=600, segment_index_bytes=240, index_interval_bytes=60)
     log = PartitionLog.open(tmp_path / "t-0", config)
-    errors: list[BaseException] = []
-    is_over = threading.Event()
     reads = [0]
 
-    def write(count: int) -> None:
+    def append(size: int) -> None:
         start = log.log_end_offset
-        records = [Record(n, 10**12, None, b"%d" % (start + n)) for n in range(count)]
+        records = [Record(n, 10**12, None, b"%d" % (start + n)) for n in range(size)]
         log.append_as_leader(write_batch(records, base_offset=0), 0)
 
-    def read() -> None:
-        number = 0
+    def read(numbers: Iterator[int]) -> None:
+        start, end = log.log_start_offset, log.log_end_offset
         try:
-            while not is_over.wait(0.0003):
-                number += 7
-                start, end = log.log_start_offset, log.log_end_offset
-                try:
-                    info = log.read(start + number % max(end - start, 1), 300)
-                    data = b"" if info.records is None else info.records.read()
-                except OffsetOutOfRangeError:
-                    continue
-                batches = list(scan_memory(data))
-                for one in batches:
-                    for record in one.records():
-                        assert record.value == b"%d" % record.offset
-                assert len(data) <= max(300, *(one.size_bytes for one in batches[:1]), 0)
-                reads[0] += len(batches)
-        except BaseException as error:
-            errors.append(error)
+            info = log.read(start + next(numbers) % max(end - start, 1), 300)
+            data = b"" if info.records is None else info.records.read()
+        except OffsetOutOfRangeError:
+            return
+        batches = list(scan_memory(data))
+        for one in batches:
+            for record in one.records():
+                assert record.value == b"%d" % record.offset
+        assert len(data) <= max(300, *(one.size_bytes for one in batches[:1]), 0)
+        reads[0] += len(batches)
 
-    threads = [threading.Thread(target=read) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
+    def write() -> None:
         for turn in range(150):
-            write(1 + turn % 4)
+            append(1 + turn % 4)
             if turn % 23 == 22:
                 log.truncate_to(max(log.log_end_offset - 9, log.log_start_offset))
             if turn % 31 == 30:
@@ -248,10 +214,8 @@ def test_readers_beside_a_writer(tmp_path: Path) -> None:
                 log.maybe_increment_log_start_offset(log.log_end_offset - 12)
                 log.delete_old_segments()
                 log._log.directory.delete_due_files()
-    finally:
-        is_over.set()
-        for thread in threads:
-            thread.join()
+
+    readers = [partial(read, count(7, 7)) for _ in range(2)]
+    assert [] == run_beside(write, *readers, pause_seconds=0.0003)
     log.close()
-    assert errors == []
     assert reads[0] > 0

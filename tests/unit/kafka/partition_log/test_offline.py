@@ -9,7 +9,7 @@ appended to it. What an index refuses changes nothing at all.
 import errno
 import os
 from collections.abc import Callable
-from itertools import count, pairwise
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,10 +23,21 @@ from segproof.kafka import (
     PartitionLog,
     write_end_transaction_marker,
 )
-from segproof_tests.memory_logs import CONFIG, START_MS, Place, batch, bytes_of, filled
-from segproof_tests.watched_files import CHANGES, WatchedFiles
+from segproof_tests import watched_files
+from segproof_tests.memory_logs import (
+    CHANGES,
+    CONFIG,
+    START_MS,
+    Place,
+    batch,
+    bytes_of,
+    check_order,
+    filled,
+    prepared,
+)
+from segproof_tests.watched_files import WatchedFiles
 
-STEPS = CHANGES | {"open"}
+STEPS = watched_files.CHANGES | {"open"}
 
 
 class FailingFiles(WatchedFiles):
@@ -69,45 +80,25 @@ def abort(log: PartitionLog) -> None:
     log.append_as_leader(MARKER, 1, origin="coordinator", transaction_version=1)
 
 
-def retain(log: PartitionLog) -> None:
-    """Remove what lies below offset 30."""
-    log.update_high_watermark(54)
-    log.maybe_increment_log_start_offset(30)
-    log.delete_old_segments()
-
-
 OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
-    "append": lambda log: log.append_as_leader(batch(6), 1),
-    "append that rolls": lambda log: log.append_as_leader(batch(20), 1),
+    **CHANGES,
     "append of a producer": lambda log: log.append_as_leader(
         batch(6, base_sequence=0, **PRODUCER), 1
     ),
     "abort": abort,
-    "roll": lambda log: log.roll(),
-    "flush": lambda log: log.flush(True),
-    "truncate": lambda log: log.truncate_to(20),
-    "truncate the last": lambda log: log.truncate_to(50),
-    "truncate fully": lambda log: log.truncate_fully_and_start_at(7),
-    "begin anew": lambda log: log.truncate_fully_and_start_at(70),
-    "remove the oldest": retain,
-    "split": lambda log: log.split_overflowed_segment(0),
 }
 
 
 def opened(name: str) -> tuple[Place, FailingFiles, PartitionLog]:
     """Return a log to which the operation can be done."""
     files = FailingFiles()
-    place = Place(files)
-    if name == "abort":
-        log = filled(place, 4)
-        log.append_as_leader(batch(6, base_sequence=0, is_transactional=True, **PRODUCER), 0)
+    if name != "abort":
+        place, log = prepared(files, name)
         return place, files, log
-    if name != "split":
-        return place, files, filled(place, 9)
-    filled(place, 1).close()
-    far = batch(6) + batch(3, 2**31 + 7) + batch(3, 2**32 + 9)
-    place.put("00000000000000000000.log", far)
-    return place, files, place.open()
+    place = Place(files)
+    log = filled(place, 4)
+    log.append_as_leader(batch(6, base_sequence=0, is_transactional=True, **PRODUCER), 0)
+    return place, files, log
 
 
 def failed_at(log: PartitionLog, files: FailingFiles, name: str, step: int) -> OSError | None:
@@ -126,9 +117,7 @@ def failed_at(log: PartitionLog, files: FailingFiles, name: str, step: int) -> O
 def reloaded(place: Place, log: PartitionLog, recovery_point: int) -> PartitionLog:
     """Load the log as after a crash, and see that its batches rise."""
     again = place.open(log.log_start_offset, recovery_point, is_clean=False)
-    ends = [(one.base_offset, one.next_offset) for part in again.log_segments for one in part.log]
-    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
-    assert not ends or ends[-1][1] == again.log_end_offset
+    check_order(again)
     return again
 
 

@@ -33,6 +33,7 @@ from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.outcomes import normalise
@@ -64,10 +65,7 @@ def in_memory() -> MemoryFiles:
 
 def write(files: MemoryFiles, name: str, data: bytes) -> None:
     """Write a file in that directory."""
-    file = files.open(f"/t-0/{name}", writable=True, create=True)
-    file.truncate(0)
-    file.pwrite(data, 0)
-    file.close()
+    write_file(files, f"/t-0/{name}", data)
 
 
 def records(offset: int, sequence: int, **more: Any) -> bytes:

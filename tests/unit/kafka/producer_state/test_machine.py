@@ -13,6 +13,7 @@ from segproof import kafka
 from segproof.kafka import producer_snapshot
 from segproof.kafka import producer_state as implementation
 from segproof.kafka.segment_names import segment_file_name
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.structures.outcomes import Outcome, normalise, of_model, outcome_of
@@ -435,10 +436,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         if image is None:
             self.files.remove(f"{FOLDER}/{name}")
         else:
-            file = self.files.open(f"{FOLDER}/{name}", writable=True, create=True)
-            file.truncate(0)
-            file.pwrite(image, 0)
-            file.close()
+            write_file(self.files, f"{FOLDER}/{name}", image)
 
         def write(draft: ProducerStateManager) -> None:
             if image is None:

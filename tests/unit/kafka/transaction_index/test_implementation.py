@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction index of the implementation: against the model, on real files, and in bulk."""
 
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from segproof.kafka.transaction_index import (
     read_aborted_txns,
 )
 from segproof_model.kafka.format import transaction_index as model
+from segproof_tests.beside import run_beside
 
 ONE = AbortedTxn(0, 1, 5, 15, 13)
 TWO = AbortedTxn(0, 2, 16, 25, 30)
@@ -156,22 +156,14 @@ def test_readers_beside_the_writer(tmp_path: Path) -> None:
     """What a reader lists while another thread appends is a prefix of what is appended."""
     index = TransactionIndex(0, tmp_path / "a")
     appended = [AbortedTxn(0, 7, number, number, number) for number in range(300)]
-    wrong: list[object] = []
-    done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            listed = index.all_aborted_txns()
-            if listed != appended[: len(listed)]:
-                wrong.append(listed)
+        listed = index.all_aborted_txns()
+        assert listed == appended[: len(listed)]
 
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    for txn in appended:
-        index.append(txn)
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert ([], 300) == (wrong, len(index))
+    def write() -> None:
+        for txn in appended:
+            index.append(txn)
+
+    assert ([], 300) == (run_beside(write, read, read), len(index))
     index.close()

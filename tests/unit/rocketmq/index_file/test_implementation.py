@@ -26,8 +26,9 @@ from segproof.files import File, Mapping
 from segproof.kernels import rocketmq_index as kernels
 from segproof.kernels.dispatch import Kernel
 from segproof.rocketmq import index_file as module
-from segproof.rocketmq.index_file import IndexEntry, IndexFile
+from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_header import IndexHeader
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 
 NAME = "/20261121000000000"
@@ -87,15 +88,6 @@ def image(files: MemoryFiles) -> bytes:
     return files.images("/")[NAME[1:]]
 
 
-def write(files: MemoryFiles, data: bytes) -> None:
-    """Replace the file."""
-    files.remove(NAME)
-    handle = files.create_new(NAME)
-    assert handle is not None
-    handle.pwrite(data, 0)
-    handle.close()
-
-
 TIMES = st.sampled_from(
     [-(2**63), -1, 0, 1, 999, 1000, 1999, 2000, 5000, 10**12, 10**12 + 999, 10**12 + 1000, MOST]
 ) | st.integers(-(2**63), MOST)  # fmt: skip
@@ -103,64 +95,6 @@ OFFSETS = st.integers(-3, 3) | st.integers(-(2**63), MOST)
 
 
 # --- answers and bytes
-
-
-@pytest.mark.checks("RMQIDX-41", "RMQIDX-1", "RMQIDX-2", "RMQIDX-3", "RMQIDX-17")
-def test_golden_file(files: MemoryFiles) -> None:
-    """Five puts of the golden vector give its bytes; a sixth has no room and changes nothing."""
-    with IndexFile.open(NAME, 4, 6, files=files) as file:
-        assert [True] * 5 == [file.put_key(*put) for put in GOLDEN_PUTS]
-        assert image(files) == GOLDEN
-        assert not file.put_key("T#d", 1, 1)
-        assert [4294967808, 4294967296] == file.select_phy_offset([], "T#a", 64, 0, MOST)
-        assert [4294968064] == file.select_phy_offset([], GOLDEN_PUTS[3][0], 64, 0, MOST)
-        assert [] == file.select_phy_offset([], "T#a", 64, MOST, 0)
-        assert IndexEntry(2, 3, 81906, 4294967808, 1, 1) == list(file)[2]
-        assert 5 == len(file)
-    assert image(files) == GOLDEN
-
-
-@pytest.mark.checks("RMQIDX-21", "RMQIDX-24", "RMQIDX-31")
-def test_second_golden_file(files: MemoryFiles) -> None:
-    """Hashes, seconds, previous entries and the header of the second vector."""
-    file = IndexFile.open(NAME, 10, 20, files=files)
-    for number, key in enumerate(["k0", "k1", "k0", "k1", "k0"]):
-        assert file.put_key(key, 100 + number, 1_000_000 + 1500 * number)
-    rows = [(one.key_hash, one.phy_offset, one.time_diff, one.prev_index) for one in file]
-    hashes, seconds = [3365, 3366, 3365, 3366, 3365], [0, 1, 3, 4, 6]
-    expected = zip(hashes, range(100, 105), seconds, [0, 0, 1, 2, 3], strict=True)
-    assert list(expected) == rows
-    header = struct.unpack_from(">qqqqii", image(files))
-    assert (1_000_000, 1_006_000, 100, 104, 2, 6) == header
-    assert IndexHeader.from_bytes(image(files)).values() == header
-    assert IndexHeader.from_bytes(image(files)).to_bytes() == image(files)[:40]
-    assert [104, 102, 100] == file.select_phy_offset([], "k0", 64, 0, MOST)
-    assert [1, 2, 104] == file.select_phy_offset([1, 2], "k0", 3, 0, MOST)
-
-
-@pytest.mark.checks("RMQIDX-26", "RMQIDX-12", "RMQIDX-6")
-def test_first_entry_of_a_file_that_continues_another(files: MemoryFiles) -> None:
-    """The gap between the files is the first entry's difference: it is found that much later."""
-    file = IndexFile.open(NAME, 4, 6, 500, 2_000_000, files=files)
-    assert (2_000_000, 2_000_000, 500, 500) == struct.unpack_from(">qqqq", image(files))
-    assert 1 == file.index_count
-    assert bytes(8) == image(files)[32:40]
-    file.put_key("k", 600, 2_005_000)
-    assert (2_005_000, 5) == (file.begin_timestamp, next(iter(file)).time_diff)
-    assert [] == file.select_phy_offset([], "k", 9, 0, 2_009_999)
-    assert [600] == file.select_phy_offset([], "k", 9, 0, 2_010_000)
-
-
-@pytest.mark.checks("RMQIDX-33", "RMQIDX-36")
-def test_walk_ends_after_the_first_entry_that_is_too_old(files: MemoryFiles) -> None:
-    """Even where an entry behind it is young enough; and times are whole seconds."""
-    file = IndexFile.open(NAME, 1, 9, files=files)
-    for number, time in enumerate((1_000_000, 1_010_000, 1_002_000, 1_012_000)):
-        file.put_key("k", number, time)
-    assert [3] == file.select_phy_offset([], "k", 9, 1_005_000, MOST)
-    file.put_key("other", 4, 1_001_500)
-    assert [4] == file.select_phy_offset([], "other", 9, 1_001_000, 1_001_000)
-    assert [] == file.select_phy_offset([], "other", 9, 1_001_500, 1_001_500)
 
 
 # --- many at once
@@ -224,7 +158,7 @@ def test_first_corrupt_chain_of_many(files: MemoryFiles) -> None:
     made.close()
     data = bytearray(image(files))
     struct.pack_into(">i", data, 40 + 16 + 20 + 16, 3)  # the previous entry of entry 1
-    write(files, bytes(data))
+    write_file(files, NAME, bytes(data))
     file = IndexFile.open(NAME, 4, 6, files=files)
     assert [4294967552] == file.select_phy_offset_many(["T#b"], 9, 0, MOST)[1].tolist()
     assert [4294967808] == file.select_phy_offset_many(["T#a"], 1, 0, MOST)[1].tolist()
@@ -249,7 +183,7 @@ def test_what_the_last_wanted_entry_leads_to_counts(files: MemoryFiles) -> None:
     made.close()
     data = bytearray(image(files))
     struct.pack_into(">i", data, 40 + 4 + 2 * 20 + 16, 3)  # the previous entry of entry 2
-    write(files, bytes(data))
+    write_file(files, NAME, bytes(data))
     file = IndexFile.open(NAME, 1, 4, files=files)
     for call in (
         lambda: file.select_phy_offset([], "k", 1, 0, MOST),

@@ -14,23 +14,12 @@ from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.language.states import apply, opened, outcome_of
 from segproof_model.releases import NEWEST_ROCKETMQ, RELEASES, SEGPROOF
 from segproof_model.rocketmq.format.index_file import IndexEntry, IndexFile, index_file_size
-from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 from segproof_model.rocketmq.format.index_header import IndexHeader
 
 INT64_MAX = 2**63 - 1
 INT32_MAX = 2**31 - 1
 CORRUPT, UNMAPPED = Raised(ErrorKind.CORRUPT_INDEX), Raised(ErrorKind.UNMAPPED)
 INDEX_ERROR, INVALID = Raised(ErrorKind.INDEX_ERROR), Raised(ErrorKind.INVALID_ARGUMENT)
-GOLDEN = """
-    0000018bcfe5687b 0000018bd50bc47b 0000000100000000 0000000100000400 00000003 00000006
-    00000005 00000000 00000004 00000002
-    0000000000000000 0000000000000000 00000000 00000000
-    00013ff2 0000000100000000 00000000 00000000
-    00013ff3 0000000100000100 00000000 00000000
-    00013ff2 0000000100000200 00000001 00000001
-    05fe3b22 0000000100000300 00000000 00000003
-    00013ff4 0000000100000400 00015180 00000000
-""".replace("0000000000000000 0000000000000000 00000000 00000000", "00" * 20)
 
 
 def new_file(
@@ -83,146 +72,7 @@ def select(
     return outcome_of(file.select_phy_offset, (), key, most, begin, end)
 
 
-# --- bytes ---------------------------------------------------------------------------------------
-
-
-def test_golden_file(any_rocketmq: Release) -> None:
-    """Five puts and one too many; up to 4.7.0 each counts a slot."""
-    file = new_file(4, 6, release=any_rocketmq)
-    assert (bytes(176), 1) == (file.image, file.index_count)
-    put(
-        file,
-        ("T#a", 2**32, 1700000000123),
-        ("T#b", 2**32 + 256, 1700000001122),
-        ("T#a", 2**32 + 512, 1700000001123),
-        ("U#\u4e2d\U0001f600", 2**32 + 768, 1699999999999),
-        ("T#c", 2**32 + 1024, 1700086400123),
-    )
-    expected = bytearray.fromhex(GOLDEN)
-    if any_rocketmq.has(EachPutIsCounted):
-        expected[35] = 5
-    assert expected == file.image
-    assert file.is_write_full
-    assert not file.put_key("T#d", 0, 0)
-    assert expected == file.image
-    assert (2**32 + 512, 2**32) == select(file, "T#a")
-    assert (2**32 + 768,) == select(file, "U#\u4e2d\U0001f600")
-    assert () == select(file, "T#a", 5, 4)
-    assert [1, 2, 3, 4, 5] == [entry.index for entry in file.entries_list()]
-    assert IndexEntry(2, 3, 81906, 2**32 + 512, 1, 1) == file.entry(3)
-    assert [2, 3, 2, 2, 0] == [entry.slot for entry in file.entries_list()]
-
-
-def test_second_golden_file(any_rocketmq: Release) -> None:
-    """Two keys in turn, and a list that is not empty."""
-    keys = ("k0", "k1", "k0", "k1", "k0")
-    puts = [(key, 100 + n, 1000000 + 1500 * n) for n, key in enumerate(keys)]
-    file = put(new_file(10, 20, release=any_rocketmq), *puts)
-    rows = [(row.key_hash, row.time_diff, row.prev_index) for row in file.entries_list()]
-    assert [(3365, 0, 0), (3366, 1, 0), (3365, 3, 1), (3366, 4, 2), (3365, 6, 3)] == rows
-    slots = 5 if any_rocketmq.has(EachPutIsCounted) else 2
-    assert IndexHeader(1000000, 1006000, 100, 104, slots, 6) == file.header
-    assert file.header == IndexHeader.from_bytes(file.image)
-    assert (104, 102, 100) == select(file, "k0")
-    assert (-1, -2, 104) == file.select_phy_offset((-1, -2), "k0", 3, 0, INT64_MAX)
-    for most in (2, 0, -1):
-        assert (-1, -2) == file.select_phy_offset((-1, -2), "k0", most, 0, INT64_MAX)
-
-
-# --- times ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("store_timestamp", "seconds"),
-    [
-        (5000, 0),
-        (4001, 0),
-        (6999, 1),
-        (5000 + 1000 * INT32_MAX, INT32_MAX),
-        (5000 + 1000 * INT32_MAX + 1000, INT32_MAX),
-        (-(2**63), INT32_MAX),
-        (-(2**63) + 4999, INT32_MAX),
-        (-(2**63) + 5000, 0),
-        (0, 0),
-    ],
-)
-def test_seconds(store_timestamp: int, seconds: int) -> None:
-    """Rounded toward 0, cut at both ends; the difference wraps at 64 bits."""
-    file = put(new_file(), ("k", 1, 5000), ("k", 2, store_timestamp))
-    assert seconds == entry(file, 2).time_diff
-    assert (5000, store_timestamp) == (file.begin_timestamp, file.end_timestamp)
-
-
-@pytest.mark.parametrize("first", [0, -1])
-def test_begin_at_zero_keeps_no_seconds(first: int) -> None:
-    """All later ones are then as old as the first."""
-    file = put(new_file(), ("k", 1, first), ("k", 2, 10**9))
-    assert (first, 0) == (file.begin_timestamp, entry(file, 2).time_diff)
-
-
-def test_continued_file() -> None:
-    """The first entry counts from the end of the file before, and reads later than it is."""
-    file = new_file(1, 8, 77, 2000000)
-    assert IndexHeader(2000000, 2000000, 77, 77, 0, 1) == file.header
-    assert bytes(8) == file.image[32:40]
-    put(file, ("k", 100, 2005000))
-    begin = file.begin_timestamp, file.begin_phy_offset
-    assert (5, 2005000, 100) == (entry(file, 1).time_diff, *begin)
-    assert () == select(file, end=2005000)
-    assert (100,) == select(file, end=2010000)
-    assert IndexHeader(0, 0, 77, 77) == new_file(1, 8, 77, -1).header
-    assert IndexHeader(9, 9, 0, 0) == new_file(1, 8, 0, 9).header
-
-
-@pytest.mark.parametrize(
-    ("begin", "end", "matched"),
-    [
-        (0, 999, False),
-        (0, 1000, True),
-        (0, 2000, True),
-        (999, 2000, True),
-        (999, 2001, True),
-        (1500, 1600, True),
-        (2000, 9000, True),
-        (2001, 9000, False),
-        (3000, 0, False),
-        (1500, 0, True),
-        (9000, 1500, True),
-    ],
-)
-def test_times_match(begin: int, end: int, matched: bool) -> None:
-    """The table of a file from 1000 to 2000."""
-    file = put(new_file(), ("k", 1, 1000), ("k", 2, 2000))
-    assert matched is file.is_time_matched(begin, end)
-
-
-def test_times_match_a_fresh_file() -> None:
-    """It spans 0 to 0."""
-    windows = ((0, 5), (-1, 1), (1, 2))
-    assert [True, True, False] == [new_file().is_time_matched(*window) for window in windows]
-
-
-def test_walk_stops_at_an_old_entry() -> None:
-    """Older ones are not looked at, be they newer in time."""
-    file = chained([1000000, 1010000, 1002000, 1012000])
-    assert (4, 3, 2, 1) == select(file)
-    assert (4,) == select(file, begin=1005000)
-
-
-def test_seconds_are_rounded_down() -> None:
-    """What was stored at 1500 after the begin is seen at 1000 after it."""
-    file = chained([5000, 6500])
-    assert ((2,), ()) == (select(file, begin=6000, end=6000), select(file, begin=6500, end=6500))
-
-
 # --- chains --------------------------------------------------------------------------------------
-
-
-def test_colliding_keys_are_one() -> None:
-    """Only hashes are compared; an absolute one and 0 collide too."""
-    file = put(new_file(3, 8), ("AaAa", 1, 9), ("BBBB", 2, 9), ("polygenelubricants", 3, 9))
-    assert (2, 1) == select(file, "AaBB")
-    assert (3,) == select(file, "")
 
 
 CHAIN = [1000, 2000, 3000, 4000]

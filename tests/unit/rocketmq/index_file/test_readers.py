@@ -12,6 +12,7 @@ from segproof.errors import CorruptIndexError, IndexClosedError
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_header import IndexHeader
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_tests.beside import run_beside
 
 NAME = "/20261121000000000"
 MOST = 2**63 - 1
@@ -63,27 +64,20 @@ def test_slot_that_was_left_too_new_is_corrupt(files: MemoryFiles) -> None:
 def test_reader_beside_the_writer(files: MemoryFiles) -> None:
     """Each answer is that of some moment, and no later answer is of an earlier moment."""
     file = IndexFile.open(NAME, 1, 3000, files=files)
-    failures: list[BaseException] = []
-    answers = 0
+    seen = [-1]
 
     def read() -> None:
-        nonlocal answers
-        newest = -1
-        try:
-            while newest < 2500:
-                found = file.select_phy_offset([], "k", 5, 0, MOST)
-                newest = max(newest, *found, -1)
-                assert list(range(newest, -1, -1))[:5] == found
-                answers += 1
-        except BaseException as error:
-            failures.append(error)
+        found = file.select_phy_offset([], "k", 5, 0, MOST)
+        newest = max(seen[-1], *found, -1)
+        assert list(range(newest, -1, -1))[:5] == found
+        seen.append(newest)
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(2501):
-        file.put_key("k", number, 10**12 + number)
-    reader.join(60)
-    assert ([], True) == (failures, answers > 0)
+    def write() -> None:
+        for number in range(2501):
+            file.put_key("k", number, 10**12 + number)
+
+    assert [] == run_beside(write, read)
+    assert len(seen) > 1
 
 
 def test_closing_under_a_reader(tmp_path: Path) -> None:
@@ -92,14 +86,14 @@ def test_closing_under_a_reader(tmp_path: Path) -> None:
         file = IndexFile.open(tmp_path / str(number), 1, 50)
         for entry in range(49):
             file.put_key("k", entry, 10**12)
-        failures: list[IndexClosedError] = []
+        failures: list[str] = []
 
-        def read(file: IndexFile = file, failures: list[IndexClosedError] = failures) -> None:
+        def read(file: IndexFile = file, failures: list[str] = failures) -> None:
             try:
                 while True:
                     assert 49 == len(file.select_phy_offset([], "k", 64, 0, MOST))
             except IndexClosedError as error:
-                failures.append(error)
+                failures.append(str(error))
 
         reader = threading.Thread(target=read)
         reader.start()

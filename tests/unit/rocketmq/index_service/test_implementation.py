@@ -10,6 +10,7 @@ from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.index_service import IndexService, QueryOffsetResult, index_file_name
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.crashing_files import CrashingFiles, crash_images
 
@@ -92,7 +93,7 @@ def test_power_is_lost_at_any_step() -> None:
         after = MemoryFiles()
         after.make_directory("/s/index")
         for path, data in image.items():
-            after.open(path, writable=True, create=True).pwrite(data, 0)
+            write_file(after, path, data)
         with opened(after, clock) as again:
             # A file that was begun and has no bytes gets its length, as RocketMQ gives it.
             begun |= not all(image.values())

@@ -19,6 +19,7 @@ from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import FAILED, MAGIC_V1, Message, encode_message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig, QueryMessageResult
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
@@ -79,10 +80,7 @@ def test_a_log_that_is_cut_anywhere() -> None:
     starts = [104 * number for number in range(5)]
     for length in range(0, 440, 3):
         files = MemoryFiles()
-        files.make_directory("/s/commitlog")
-        file = files.open("/s/commitlog/" + "0" * 20, writable=True, create=True)
-        file.pwrite(image[:length], 0)
-        file.close()
+        write_file(files, "/s/commitlog/" + "0" * 20, image[:length])
         found = list(CommitLog.open("/s", SIZE, files=files).scan())
         whole = [start for start, end in pairwise(starts) if end <= length]
         assert whole == [offset for offset, result in found if result.success]
@@ -99,7 +97,7 @@ def test_no_log_and_odd_names() -> None:
     assert ((), -1, 0, []) == (log.log_files, log.min_offset, log.max_offset, list(log.scan()))
     write_log(files, "/s", some(1), SIZE)
     for name in ("1", "9" * 20, "\u0661" * 20, "0" * 19 + "x"):
-        files.open(f"/s/commitlog/{name}", writable=True, create=True).close()
+        write_file(files, f"/s/commitlog/{name}", b"")
     assert len(CommitLog.open("/s", files=files).log_files) == 1
     files.make_directory("/s/commitlog/" + "0" * 17 + "999")
     with pytest.raises(OSError, match="not a regular file"):
@@ -179,11 +177,6 @@ def make_store(files: MemoryFiles, count: int) -> list[int]:
     return offsets_of(CommitLog.open("/s", SIZE, files=files))
 
 
-def touch(files: MemoryFiles, path: str) -> None:
-    """Make an empty file."""
-    files.open(path, writable=True, create=True).close()
-
-
 def entries_of(store: MessageStore) -> list[int]:
     """Return the offset of each entry of the index."""
     return [one.phy_offset for file in store.index_service.index_files for one in file]
@@ -194,7 +187,7 @@ def test_a_recovery_after_a_crash_tells_the_index_of_all() -> None:
     """Without anything that is known to be durable it begins with the first file of the log."""
     files = MemoryFiles()
     offsets = make_store(files, 30)
-    touch(files, "/s/abort")
+    write_file(files, "/s/abort", b"")
     with MessageStore.open("/s", CONFIG, files=files) as store:
         assert not store.last_exit_ok
         assert store.load()
@@ -208,7 +201,7 @@ def test_a_recovery_after_a_crash_begins_with_the_newest_sure_file() -> None:
     """That is the newest one whose first message is not newer than what queues have reached."""
     files = MemoryFiles()
     offsets = make_store(files, 30)
-    touch(files, "/s/abort")
+    write_file(files, "/s/abort", b"")
     with MessageStore.open("/s", CONFIG, files=files) as store:
         store.store_checkpoint.set_logics_msg_timestamp(FIRST_TIMESTAMP_MS + 20_000)
         store.recover()
@@ -243,7 +236,7 @@ def test_a_log_file_of_another_length_is_not_loaded() -> None:
     """An empty last one is what a broker has just made."""
     files = MemoryFiles()
     make_store(files, 3)
-    touch(files, "/s/commitlog/" + "0" * 16 + "1000")
+    write_file(files, "/s/commitlog/" + "0" * 16 + "1000", b"")
     assert MessageStore.open("/s", CONFIG, files=files).load()
     wrong = MessageStoreConfig(8, 50, SIZE + 1)
     assert not MessageStore.open("/s", wrong, files=files).load()
@@ -282,13 +275,13 @@ def drawn_store(random: Random, files: MemoryFiles) -> None:
         for number, record in enumerate(records[: random.randrange(len(records) + 1)]):
             queue.put_message_position_info(*record, 0, number)
     if random.random() < 0.5:
-        touch(files, "/s/abort")
+        write_file(files, "/s/abort", b"")
     if random.random() < 0.3:
         file = files.open(random.choice(log.log_files).path, writable=True)
         file.pwrite(b"\xff\xff", random.randrange(498))
         file.close()
     if random.random() < 0.3:
-        touch(files, f"/s/commitlog/{log.max_offset:020d}")
+        write_file(files, f"/s/commitlog/{log.max_offset:020d}", b"")
 
 
 def told(answer: Any) -> Any:

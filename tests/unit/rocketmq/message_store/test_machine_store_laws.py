@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.structures.rocketmq.index_drawing import KEYS
@@ -43,9 +44,7 @@ def test_fields_of_a_checkpoint_lie_in_order(values: tuple[int, ...], before: by
     """In a new file as in one that was there, be it too short or too long."""
     files = MemoryFiles()
     if before is not None:
-        file = files.open("/checkpoint", writable=True, create=True)
-        file.pwrite(before, 0)
-        file.close()
+        write_file(files, "/checkpoint", before)
     checkpoint = StoreCheckpoint.open("/checkpoint", files=files)
     for field, value in zip(FIELDS, values, strict=True):
         getattr(checkpoint, f"set_{field}")(value)
@@ -62,9 +61,7 @@ def test_the_marker_of_a_crash_is_not_read(content: bytes | None) -> None:
     files = MemoryFiles()
     files.make_directory("/store")
     if content is not None:
-        file = files.open("/store/abort", writable=True, create=True)
-        file.pwrite(content, 0)
-        file.close()
+        write_file(files, "/store/abort", content)
     with MessageStore.open("/store", MessageStoreConfig(4, 8, 1000), files=files) as store:
         assert store.last_exit_ok is (content is None)
 
