@@ -32,6 +32,7 @@ VECTORS = {
     "\ud83d": 55357,
     "polygenelubricants": -2147483648,
     "TopicTest#MessageKey": 638347386,
+    "TopicTest#7F000001000000": -572023246,
     "T#k": 81916,
     "T#a": 81906,
 }

@@ -153,15 +153,6 @@ def test_address_that_wraps() -> None:
     assert () == select(file)
 
 
-def test_number_without_room_is_no_entry_in_segproof() -> None:
-    """Twenty bytes times 214748365 wrap to byte 4 of the entries, which reads as an end of the
-    chain: the model answered nothing, though the slot leads to no entry.
-    """
-    image = bytes(36) + INT32_MAX.to_bytes(4, "big") + (214748365).to_bytes(4, "big") + bytes(100)
-    file = SEGPROOF.kind(IndexFile)(Files({"7": image}), "7", 1, 5)
-    assert (CORRUPT, ()) == (select(file, most=1), select(file, most=0))
-
-
 # --- keys that are none, and who holds the file --------------------------------------------------
 
 
