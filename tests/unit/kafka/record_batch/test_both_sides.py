@@ -77,8 +77,8 @@ def records(draw: st.DrawFn, with_headers: bool = True) -> list[Record]:
 def told(batch: Any) -> list[Record]:
     """Return the records that a batch tells, as the model's."""
     return [
-        Record(*fields, tuple(RecordHeader(*header) for header in named), sequence)
-        for *fields, named, sequence in map(normalise, batch.records())
+        Record(offset, at, key, value, tuple(RecordHeader(*header) for header in named), sequence)
+        for offset, at, key, value, named, sequence in map(normalise, batch.records())
     ]
 
 
