@@ -30,9 +30,11 @@ from segproof.rocketmq.message import (
 )
 from segproof_harness.files.memory_stores import message_of
 from segproof_model.language.files import Files
-from segproof_model.releases import NEWEST_ROCKETMQ, SEGPROOF
+from segproof_model.laws.rocketmq.format import message as laws
+from segproof_model.releases import NEWEST_ROCKETMQ, RELEASES, SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
 from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
+from segproof_model.rocketmq.format import message as model
 from segproof_model.rocketmq.format.message import DispatchRequest
 from segproof_model.rocketmq.format.message import Message as ModelMessage
 
@@ -186,18 +188,20 @@ def test_lengths_inside_that_lie(place: int, value: bytes, is_sound: bool) -> No
     ("data", "text"),
     [
         (b"caf\xc3\xa9", "caf\u00e9"),
-        (b"\xed\xa0\xbd", "\ufffd"),
+        (b"a\xed\xa0\xbdb", "a\ufffdb"),
         (b"\xed\xa0\xbd\xed\xb8\x80", "\ufffd\ufffd"),
         (b"\xed\xa0", "\ufffd"),
         (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"\xff\xc3x", "\ufffd\ufffdx"),
         (b"\xf0\x9f\x98", "\ufffd"),
         (b"\xc0\x80", "\ufffd\ufffd"),
     ],
 )
 @pytest.mark.checks("RMQLOG-6")
 def test_text_as_a_jvm_decodes_it(data: bytes, text: str) -> None:
-    """Bytes that are not UTF-8 are replaced, an encoded surrogate once."""
-    assert text == decode_text(data)
+    """On both sides an encoded surrogate is one U+FFFD, another bad byte is one each."""
+    assert text == decode_text(data) == model.decode_text(data)
+    assert not laws.encoded_surrogate_is_one_character(data, text + "\ufffd")
 
 
 def test_lone_surrogates_are_written_as_a_jvm_writes_them() -> None:
@@ -211,19 +215,32 @@ def test_lone_surrogates_are_written_as_a_jvm_writes_them() -> None:
 
 @pytest.mark.checks("RMQLOG-4")
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "found", "oldest"),
     [
-        ("", {}),
-        ("a\x01b", {"a": "b"}),
-        ("a\x01b\x02a\x01c\x02", {"a": "c"}),
-        ("\x01b\x02a\x01\x02ab\x02", {}),
-        ("a\x01b\x01c\x02", {"a": "b\x01c"}),
-        ("\x02" * 32767, {}),
+        ("", {}, {}),
+        ("a\x01b", {"a": "b"}, {"a": "b"}),
+        ("a\x01b\x02c\x01d\x02", {"a": "b", "c": "d"}, {"a": "b", "c": "d"}),
+        ("a\x01b\x02a\x01c\x02", {"a": "c"}, {"a": "c"}),
+        ("a\x01b\x02\x02x\x02a\x01c", {"a": "c"}, {"a": "c"}),
+        ("a\x01b\x01c\x02", {"a": "b\x01c"}, {}),
+        ("\x01b", {}, {"": "b"}),
+        ("a\x01b\x01", {"a": "b\x01"}, {"a": "b"}),
+        ("a\x01", {}, {}),
+        ("\x02ab\x02", {}, {}),
+        ("\x02" * 32767, {}, {}),
     ],
 )
-def test_properties(text: str, found: dict[str, str]) -> None:
-    """A part counts if its first separator has something on both sides; the last value wins."""
+def test_properties(text: str, found: dict[str, str], oldest: dict[str, str]) -> None:
+    """A part counts if its first separator has something on both sides, and the last value wins;
+    4.7.1 splits at each separator."""
     assert found == string_to_message_properties(text)
+    for name, wanted in (("rocketmq-4.9.3", found), ("rocketmq-4.7.1", oldest)):
+        kind = RELEASES[name].kind(ModelMessage)
+        assert wanted == kind.string_to_message_properties(text)
+        assert laws.properties_have_name_and_value(text, wanted, kind)
+        others: list[dict[str, str]] = [{**wanted, "z": ""}, {**wanted, "a": "other"}]
+        for other in others:
+            assert not laws.properties_have_name_and_value(text, other, kind)
 
 
 @pytest.mark.parametrize(

@@ -213,44 +213,6 @@ def test_properties_that_must_be_numbers(properties: str, accepts: tuple[str, ..
         assert (name in accepts) is check(data, release=RELEASES[name]).success
 
 
-@pytest.mark.checks("RMQLOG-4")
-@pytest.mark.parametrize(
-    ("text", "newer", "oldest"),
-    [
-        ("a\x01b\x02c\x01d\x02", {"a": "b", "c": "d"}, {"a": "b", "c": "d"}),
-        ("a\x01b\x01c", {"a": "b\x01c"}, {}),
-        ("\x01b", {}, {"": "b"}),
-        ("a\x01b\x01", {"a": "b\x01"}, {"a": "b"}),
-        ("a\x01", {}, {}),
-        ("a\x01b\x02\x02x\x02a\x01c", {"a": "c"}, {"a": "c"}),
-    ],
-)
-def test_properties(text: str, newer: dict[str, str], oldest: dict[str, str]) -> None:
-    """4.7.1 splits; later releases look for the first separator."""
-    for name, wanted in (("rocketmq-4.9.3", newer), ("rocketmq-4.7.1", oldest)):
-        kind = RELEASES[name].kind(Message)
-        assert wanted == kind.string_to_message_properties(text)
-        assert laws.properties_have_name_and_value(text, wanted, kind)
-        others: list[dict[str, str]] = [{**wanted, "z": ""}, {**wanted, "a": "other"}]
-        for other in others:
-            assert not laws.properties_have_name_and_value(text, other, kind)
-
-
-@pytest.mark.checks("RMQLOG-6")
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        (b"a\xed\xa0\xbdb", "a\ufffdb"),
-        (b"\xed\xa0\xbd\xed\xb8\x80", "\ufffd\ufffd"),
-        (b"\xff\xc3x", "\ufffd\ufffdx"),
-    ],
-)
-def test_texts_are_decoded_as_the_jvm_does(data: bytes, text: str) -> None:
-    """An encoded surrogate is one U+FFFD, another bad byte is one each."""
-    assert text == decode_text(data)
-    assert not laws.encoded_surrogate_is_one_character(data, text + "\ufffd")
-
-
 @pytest.mark.checks("RMQLOG-6")
 @given(st.lists(st.sampled_from((0x61, 0xC3, 0xE4, 0xED, 0xA0, 0xBD, 0xFF))).map(bytes))
 def test_any_bytes_are_decoded_by_the_law(data: bytes) -> None:
