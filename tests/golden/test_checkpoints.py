@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from segproof.kafka import checkpoint_file, leader_epoch_cache, partition_metadata_file
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.structures.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.broker import checkpoint_file as model_checkpoint_file
 from segproof_model.kafka.broker import leader_epoch_cache as model_leader_epoch_cache

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 from segproof.kafka import LogConfig, PartitionLog, Record, write_batch
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 
 START_MS = 1_000_000
 DIRECTORY = "/t-0"

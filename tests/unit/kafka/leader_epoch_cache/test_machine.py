@@ -14,8 +14,7 @@ from hypothesis.stateful import (
 )
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws import every_law  # noqa: F401 - its laws are those that are judged
 from segproof_harness.structures.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.broker.epoch_releases import (

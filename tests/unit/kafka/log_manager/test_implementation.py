@@ -18,8 +18,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.kafka import LogConfig, LogManager
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_tests.memory_logs import CONFIG, START_MS, batch
 from segproof_tests.watched_files import WatchedFiles
 

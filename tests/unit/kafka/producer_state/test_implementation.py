@@ -33,8 +33,7 @@ from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.outcomes import normalise
 from segproof_model.kafka.broker import producer_snapshot as model

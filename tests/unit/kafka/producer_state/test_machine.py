@@ -13,9 +13,8 @@ from segproof import kafka
 from segproof.kafka import producer_snapshot
 from segproof.kafka import producer_state as implementation
 from segproof.kafka.segment_names import segment_file_name
-from segproof_harness.conformance.recorded_store_answers import write_file
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.structures.outcomes import Outcome, normalise, of_model, outcome_of
 from segproof_model.kafka.broker.producer_append_info import ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import (

@@ -28,8 +28,7 @@ from segproof.kernels.dispatch import Kernel
 from segproof.rocketmq import index_file as module
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_header import IndexHeader
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 
 NAME = "/20261121000000000"
 MOST = 2**63 - 1

@@ -10,8 +10,7 @@ from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.index_service import IndexService, QueryOffsetResult, index_file_name
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_tests.crashing_files import CrashingFiles, crash_images
 
 NOW_MS = 1_795_223_767_450

@@ -19,8 +19,7 @@ from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import FAILED, MAGIC_V1, Message, encode_message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig, QueryMessageResult
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
     log_images,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
-from segproof_harness.conformance.recorded_store_answers import write_file
-from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.structures.rocketmq.index_drawing import KEYS
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
