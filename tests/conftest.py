@@ -61,6 +61,11 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+if os.environ.get("SEGPROOF_CHECK_CLAIMS") == "1":
+    from segproof_tests.proofs.preconditions import watch
+
+    watch()
+
 
 @pytest.fixture(autouse=True)
 def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,12 +56,12 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [f"tests/unit/test_it.py:1: {unknown}"] == unknown_ids(tmp_path)
     found = problems(tmp_path)
     assert f"unknown law: tests/unit/test_it.py:1: {unknown}" in found
-    assert "BATCH-7: no stateful check" in found
-    assert "BATCH-7: no layer beside model and stateful" in found
-    monkeypatch.setattr(traceability, "REASONS", {"BATCH-7": "written"})
-    assert not any(line.startswith("BATCH-7:") for line in problems(tmp_path))
+    assert "BATCH-20: no stateful check" in found
+    assert "BATCH-20: no layer beside model and stateful" in found
+    monkeypatch.setattr(traceability, "REASONS", {"BATCH-20": "written"})
+    assert not any(line.startswith("BATCH-20:") for line in problems(tmp_path))
     monkeypatch.setattr(traceability, "LAWS", {})
-    assert "BATCH-7: no predicate in the model" in problems(tmp_path)
+    assert "BATCH-20: no predicate in the model" in problems(tmp_path)
     folder = tmp_path / "tests" / "unit" / "kafka"
     folder.mkdir()
     text = "@pytest.mark.checks('BATCH-14')\ndef test_a(): ...\n"

@@ -72,6 +72,7 @@ def checks() -> Iterator[Check]:
     yield from (_core(name) for name in ("numpy", "awscrt", "cramjam", "xxhash"))
     yield from (_optional(name) for name in MODULES)
     yield _kernels()
+    yield _proofs()
     java = java_version()
     yield _java(java)
     yield _spark(java)
@@ -119,6 +120,16 @@ def _optional(name: str) -> Check:
     if util.find_spec(name) is None:
         return Check(name, NOT_RUN, missing, f"pip install {wanted}")
     return Check(name, WORKS, _version_of(DISTRIBUTIONS.get(name, name)))
+
+
+def _proofs() -> Check:
+    from segproof_harness.claims.every_claim import CLAIMS, NOT_PROVED
+
+    proved = f"{len(CLAIMS)} of {len(CLAIMS) + len(NOT_PROVED)} kernels proved for every length"
+    if util.find_spec("z3") is None:
+        remedy = "pip install --group proofs, in a checkout; then python -m pytest tests/proofs"
+        return Check("proofs", WORKS, f"{proved}; proving them again needs z3", remedy)
+    return Check("proofs", WORKS, f"{proved}; again: python -m pytest tests/proofs, in a checkout")
 
 
 def _kernels() -> Check:

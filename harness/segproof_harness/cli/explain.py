@@ -92,6 +92,7 @@ def explain_of_release(what: str, structure: str | None, output_format: Format) 
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
     from segproof.verification import RULES
+    from segproof_harness.claims.every_claim import CLAIMS
     from segproof_harness.laws.every_law import LAWS, RETIRED
     from segproof_model.laws.register import Law, Retired
 
@@ -107,8 +108,18 @@ def known_laws() -> dict[str, dict[str, Any]]:
             "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
+            "proofs": [claim.kernel for claim in CLAIMS.values() if law_id in claim.laws],
         }
     return known
+
+
+def ensured(kernel: str) -> list[str]:
+    """Return what is proved of a kernel's result, line by line."""
+    from segproof_harness.claims.every_claim import CLAIMS
+
+    claim = CLAIMS[kernel]
+    lines = map(str.strip, f"{claim.ensures}\n{claim.proves}".splitlines())
+    return [line for line in lines if line]
 
 
 def order_of_law(law_id: str) -> tuple[str, int]:
@@ -139,6 +150,10 @@ def _show(facts: dict[str, Any]) -> None:
         return
     out(f"source:     {facts['source']}\n")
     out(f"speaks of:  {facts['speaks_of']}\n")
+    for kernel in facts["proofs"]:
+        out(f"proved for every length: kernel {kernel}\n")
+        for line in ensured(kernel):
+            out(f"            {line}\n")
     if facts["severity"] is None:
         out(
             "checked by: replay, machines and contracts; it says what operations do, so no file "

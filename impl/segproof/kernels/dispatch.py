@@ -33,6 +33,9 @@ COMPILE_AFTER_WORK = 100_000
 one record or one search: so as much time is lost at most as importing numba takes. A call is one
 unit; bulk callers announce more."""
 
+WATCH: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+"""Set by tests: wraps what Python calls of interpreted kernels, to look at the arguments."""
+
 
 class KernelsError(ValueError):
     """`SEGPROOF_KERNELS` is no mode, or asks for what can't be had here."""
@@ -91,7 +94,8 @@ class Kernel(Generic[Parameters, Result]):
     def interpreted(self) -> Callable[Parameters, Result]:
         """The plain function, which calls the plain functions of its callees."""
         if self._interpreted is None:
-            self._interpreted = _linked(self.source, lambda function: function, {})
+            plain = linked(self.source, lambda function: function, {})
+            self._interpreted = WATCH(plain) if WATCH else plain
         return self._interpreted
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -187,13 +191,13 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # A zip that Spark ships lies elsewhere in each run: kept by its path is kept for ever.
             if os.path.isfile(function.__code__.co_filename) and _may_keep(config.CACHE_DIR):
-                return _linked(function, partial(_compiled, is_kept=True), {})
+                return linked(function, partial(_compiled, is_kept=True), {})
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
         finally:
             config.CACHE_DIR = before
-        return _linked(function, _compiled, {})
+        return linked(function, _compiled, {})
 
 
 def _compiled(plain: Callable[..., Any], *, is_kept: bool = False) -> Callable[..., Any]:
@@ -204,7 +208,7 @@ def _compiled(plain: Callable[..., Any], *, is_kept: bool = False) -> Callable[.
     return compiled
 
 
-def _linked(
+def linked(
     source: Callable[..., Any],
     make: Callable[[Callable[..., Any]], Callable[..., Any]],
     made: dict[str, Callable[..., Any]],
@@ -216,7 +220,7 @@ def _linked(
         callee = names.get(name)
         if isinstance(callee, Kernel):
             if callee.name not in made:
-                made[callee.name] = _linked(callee.source, make, made)
+                made[callee.name] = linked(callee.source, make, made)
             names[name] = made[callee.name]
     twin = types.FunctionType(source.__code__, names, source.__name__, source.__defaults__)
     twin.__qualname__ = source.__qualname__

@@ -167,8 +167,6 @@ def increment_sequence(sequence: int, increment: int) -> int:
         following = increment - (2147483647 - sequence) - 1
     else:
         following = sequence + increment
-    if following >= 2147483648:
-        following -= 4294967296
     return following + 4294967296 if following < -2147483648 else following
 
 

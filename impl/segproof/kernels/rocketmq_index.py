@@ -415,6 +415,63 @@ def visit_entries(
 
 
 @kernel
+def follow_chains(
+    data: Bytes,
+    hash_slot_num: int,
+    limit: int,
+    begin_timestamp: int,
+    hashes: memoryview,
+    first: int,
+    last: int,
+    max_num: int,
+    begin: int,
+    end: int,
+    cursors: memoryview,
+    lanes: memoryview,
+    counts: memoryview,
+    owners: memoryview,
+    matches: memoryview,
+) -> int:
+    """Follow the chains of the hashes first..last-1 side by side; return how much was found.
+
+    It is CORRUPT where a slot does not lead to an entry below `limit` or a chain is damaged, and
+    NO_ROOM where `matches` may be too short. Hash n finds counts[n + 1].
+    """
+    newest_entries(data, hash_slot_num, hashes, first, last, cursors)
+    active = 0
+    bad = 0
+    for lane in range(last - first):
+        counts[first + lane + 1] = 0
+        lanes[active] = lane
+        bad += 0 if 0 <= cursors[lane] < limit else 1
+        active += 1 if cursors[lane] != 0 and max_num > 0 else 0
+    if bad > 0:
+        return CORRUPT
+    total = 0
+    while active > 0:
+        if total + active > len(matches):
+            return NO_ROOM
+        active, total = visit_entries(
+            data,
+            hash_slot_num,
+            begin_timestamp,
+            hashes,
+            first,
+            max_num,
+            begin,
+            end,
+            cursors,
+            lanes,
+            active,
+            counts,
+            owners,
+            matches,
+            total,
+        )
+    return CORRUPT if active == CORRUPT else total
+
+
+@kernel
 def walk_chains(
     data: Bytes,
     hash_slot_num: int,
@@ -440,39 +497,25 @@ def walk_chains(
     each hash; `owners` and `matches` take what is found until it is put in order. After CORRUPT or
     NO_ROOM nothing of it counts.
     """
-    newest_entries(data, hash_slot_num, hashes, first, last, cursors)
-    active = 0
-    bad = 0
-    for lane in range(last - first):
-        starts[first + lane + 1] = 0
-        lanes[active] = lane
-        bad += 0 if 0 <= cursors[lane] < limit else 1
-        active += 1 if cursors[lane] != 0 and max_num > 0 else 0
-    if bad > 0:
-        return CORRUPT
-    total = 0
-    while active > 0:
-        if total + active > len(matches):
-            return NO_ROOM
-        active, total = visit_entries(
-            data,
-            hash_slot_num,
-            begin_timestamp,
-            hashes,
-            first,
-            max_num,
-            begin,
-            end,
-            cursors,
-            lanes,
-            active,
-            starts,
-            owners,
-            matches,
-            total,
-        )
-    if active == CORRUPT:
-        return CORRUPT
+    total = follow_chains(
+        data,
+        hash_slot_num,
+        limit,
+        begin_timestamp,
+        hashes,
+        first,
+        last,
+        max_num,
+        begin,
+        end,
+        cursors,
+        lanes,
+        starts,
+        owners,
+        matches,
+    )
+    if total < 0:
+        return total
     if starts[first] + total > len(found):
         return NO_ROOM
     for lane in range(last - first):

@@ -427,7 +427,7 @@ def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]
     f"{INDEX}:walk_chains",
     "RMQIDX-31 RMQIDX-33 RMQIDX-35 RMQIDX-36 RMQIDX-40",
     "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted",
-    Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
+    Mutant("cursors[lane] < limit", "cursors[lane] <= limit", "follow_chains"),
     Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
     Mutant("previous < 0 or ", "", "visit_entries"),
 )

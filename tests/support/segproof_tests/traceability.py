@@ -7,6 +7,7 @@ A law counts as checked by
 - stateful, if the machine of its structure judges it at each step, or a test that draws values
   (with `given`, or in a file `test_machine*.py`) carries the mark `checks` with its id;
 - contracts, if the decorator of one in tests/contracts names it;
+- proofs, if the claim of a kernel names it;
 - verify, if `segproof verify` can report it;
 - Spark, if the replay on Spark judges it, or the verification on Spark can report it;
 - canaries, if a planted defect breaks it;
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from segproof.verification import RULES
 from segproof_harness.canaries.every_canary import CANARIES
+from segproof_harness.claims.every_claim import CLAIMS
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
@@ -35,6 +37,7 @@ LAYERS = (
     "model",
     "stateful",
     "contracts",
+    "proofs",
     "verify",
     "Spark",
     "canaries",
@@ -223,6 +226,7 @@ def layers_of_laws(root: Path) -> dict[str, tuple[str, ...]]:
         "model": set(LAWS),
         "stateful": replayed_laws(root) | marked["stateful"],
         "contracts": contract_laws(root),
+        "proofs": {law for claim in CLAIMS.values() for law in claim.laws},
         "verify": verified,
         "Spark": on_spark,
         "canaries": {law for canary in CANARIES.values() for law in canary.laws},

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims of `segproof.kernels.records` and of `segproof.kernels.legacy_records`."""
+
+from segproof_harness.claims.claim import Loop, claim
+from segproof_harness.claims.words import FAR, buffer_part
+
+RECORD_PART = buffer_part("position")
+BLOCK = buffer_part("start")
+
+claim(
+    "records:decode_int16",
+    "0 <= position\nposition + 2 <= len(buffer)",
+    "-32768 <= result <= 32767",
+    proves="result == i16(buffer, position)",
+)
+claim(
+    "records:decode_int32",
+    "0 <= position\nposition + 4 <= len(buffer)",
+    "is_i32(result)\nresult == i32(buffer, position)",
+)
+claim(
+    "records:decode_int64",
+    "0 <= position\nposition + 8 <= len(buffer)",
+    "is_i64(result)",
+    proves="result == i64(buffer, position)",
+    word="decoded_int64",
+)
+claim("records:add_int64", ensures="result == wrapped(one + other)", laws="BATCH-4")
+VARINT = """
+    implies(result[1] > 0, go_on(buffer, position, result[1] - 1 - position)
+        and buffer[result[1] - 1] < 128)
+    implies(result[1] == OVERLONG, position + {0} <= end and go_on(buffer, position, {0}))
+    implies(result[1] == TRUNCATED, end - position < {0} and go_on(buffer, position,
+        end - position))
+    implies(result[1] > 0, result[0] == zigzag({1}(buffer, position, result[1] - position) % {2}))
+""".format
+FOUND = """
+    result[1] == OVERLONG or result[1] == TRUNCATED or position < result[1] <= min(end,
+        position + {})
+""".format
+claim(
+    "records:decode_varint",
+    "0 <= position\nend <= len(buffer)",
+    "is_i32(result[0])" + FOUND(5),
+    proves=VARINT(5, "raw5", 2**32),
+    laws="BATCH-7",
+)
+claim(
+    "records:decode_varlong",
+    "0 <= position\nend <= len(buffer)",
+    FOUND(10),
+    proves=VARINT(10, "raw10", 2**64),
+    laws="BATCH-7",
+)
+claim(
+    "records:compression_code",
+    ensures="0 <= result <= 7\nresult == attributes % 8",
+    laws="BATCH-18",
+)
+claim(
+    "records:attribute_bit",
+    "3 <= bit <= 6",
+    """
+        implies(bit == 3, result == attributes // 8 % 2)
+        implies(bit == 4, result == attributes // 16 % 2)
+        implies(bit == 5, result == attributes // 32 % 2)
+        implies(bit == 6, result == attributes // 64 % 2)
+    """,
+    cases={"bit": (3, 4, 5, 6)},
+    laws="BATCH-8 BATCH-19",
+)
+claim(
+    "records:increment_sequence",
+    "is_i32(sequence)\nis_i32(increment)",
+    """
+        is_i32(result)
+        implies(sequence >= 0 and increment >= 0, result == (sequence + increment) % 2147483648)
+        implies(sequence >= 0 and increment < 0,
+            result == (sequence + increment) % 4294967296 - 2147483648)
+    """,
+    laws="BATCH-5",
+)
+claim(
+    "records:decrement_sequence",
+    "0 <= sequence <= 2147483647\n0 <= decrement <= 2147483647",
+    "result == (sequence - decrement) % 2147483648",
+    laws="BATCH-5",
+)
+claim(
+    "records:decode_batch_header",
+    """
+        0 <= position
+        len(fields) >= 14
+        position + 18 <= len(buffer)
+        implies(buffer[position + 16] == 1, position + 26 <= len(buffer))
+        implies(buffer[position + 16] == 2, position + 61 <= len(buffer))
+    """,
+    """
+        fields[0] == decoded_int64(buffer, position)
+        fields[2] == (buffer[position + 16] + 128) % 256 - 128
+        fields[13] == i32(buffer, position + 8) + 12
+        implies(buffer[position + 16] == 2, fields[1] == wrapped(fields[0] + i32(buffer,
+            position + 23)) and fields[12] == i32(buffer, position + 23))
+        implies(buffer[position + 16] == 2, fields[5] == decoded_int64(buffer, position + 27)
+            and fields[6] == decoded_int64(buffer, position + 35))
+        implies(buffer[position + 16] == 2, fields[7] == decoded_int64(buffer, position + 43)
+            and fields[9] == i32(buffer, position + 53))
+        implies(buffer[position + 16] == 2, fields[4] == u32(buffer, position + 17)
+            and fields[10] == i32(buffer, position + 12) and fields[11] == i32(buffer,
+            position + 57))
+        implies(buffer[position + 16] != 2, fields[1] == fields[0] and fields[4] == u32(buffer,
+            position + 12) and fields[12] == 0)
+        implies(buffer[position + 16] != 2,
+            fields[11] == (1 if buffer[position + 17] % 8 == 0 else -1))
+        implies(buffer[position + 16] == 1, fields[5] == decoded_int64(buffer, position + 18)
+            and fields[6] == fields[5])
+        implies(buffer[position + 16] == 0, fields[5] == -1 and fields[6] == -1)
+    """,
+    changes=("fields",),
+    laws="BATCH-1 BATCH-4 BATCH-12",
+)
+WALKED = """
+    each(0, {0}, lambda n: start <= rows[2 * n] and rows[2 * n + 1] >= 26
+        and rows[2 * n] + rows[2 * n + 1] <= end)
+    implies(whole == 1, each(0, {0}, lambda n: rows[2 * n] + rows[2 * n + 1] <= filled))
+""".format
+claim(
+    "records:walk_batches",
+    f"""
+        0 <= start <= {FAR}
+        -{FAR} <= end <= {FAR}
+        -{FAR} <= filled <= len(buffer)
+        0 <= capacity <= {FAR}
+        2 * capacity <= len(rows)
+    """,
+    "0 <= result[0] <= capacity\nstart <= result[1]\nSCAN_END <= result[2] <= SCAN_FULL"
+    + WALKED("result[0]"),
+    loops=(
+        Loop(
+            "start <= position <= max(start, end)\n0 <= count <= capacity" + WALKED("count"),
+            "end - position",
+        ),
+    ),
+    changes=("rows",),
+    laws="SCAN-1 SCAN-2 SCAN-5 SCAN-6",
+)
+claim(
+    "records:next_header",
+    RECORD_PART,
+    """
+        -10 <= result[0] < 0 or position < result[0] <= end
+        implies(result[0] > 0, position < result[1] and 0 <= result[2]
+            and result[1] + result[2] < result[3])
+        implies(result[0] > 0, result[4] >= -1 and result[3] + max(result[4], 0) == result[0])
+    """,
+)
+claim(
+    "records:next_record",
+    RECORD_PART,
+    """
+        -10 <= result[0] < 0 or position < result[0] <= end
+        is_i32(result[2])
+        implies(result[0] > 0, result[4] >= -1 and position < result[3]
+            and result[3] + max(result[4], 0) <= end)
+        implies(result[0] > 0, result[6] >= -1 and position < result[5]
+            and result[5] + max(result[6], 0) <= end)
+        implies(result[0] > 0, 0 <= result[8] and position < result[7]
+            and result[7] + result[8] <= end)
+    """,
+    loops=(Loop("first_header <= after <= limit"),),
+    laws="BATCH-16",
+)
+claim(
+    "records:walk_records",
+    BLOCK + f"count < 0 or (0 <= capacity <= {FAR // 8} and 8 * capacity <= len(rows))",
+    """
+        0 <= result[0] <= max(capacity, 0)
+        RECORDS_GOOD <= result[1] <= RECORDS_SKIPPED
+        start <= result[2]
+    """,
+    loops=(Loop("start <= position <= max(start, end)"),),
+    changes=("rows",),
+    laws="BATCH-16 BATCH-17",
+)
+claim(
+    "records:short_varint",
+    "0 <= position\nposition + 2 <= len(buffer)",
+    "result[1] == 0 or position < result[1] <= position + 2\n-8192 <= result[0] <= 8191",
+    proves="""
+        implies(result[1] > 0, result[0] == zigzag(raw5(buffer, position, result[1] - position)))
+    """,
+    laws="BATCH-7",
+)
+claim(
+    "records:plain_record",
+    RECORD_PART,
+    "result[0] == 0 or position < result[0] <= end\nis_i32(result[2])",
+    laws="BATCH-16",
+)
+claim(
+    "records:summarise_records",
+    BLOCK + f"0 <= at <= {FAR}\nat + 6 <= len(rows)\nis_i32(count)",
+    """
+        RECORDS_GOOD <= rows[at] <= RECORDS_SKIPPED
+        start <= rows[at + 1] <= max(start, end)
+        0 <= rows[at + 2] <= max(count, 0)
+        implies(rows[at] == RECORDS_GOOD, rows[at + 2] == count)
+        implies(rows[at] == RECORDS_GOOD and count > 0, rows[at + 1] == end)
+        0 <= rows[at + 4] <= 1
+        same_but(rows, old(rows), at, at + 6)
+    """,
+    loops=(
+        Loop(
+            """
+            0 <= seen <= max(count, 0)
+            start <= position <= max(start, end)
+            RECORDS_GOOD <= status <= RECORDS_SKIPPED
+            count >= 0 or status == RECORDS_NEGATIVE_COUNT
+            implies(status == RECORDS_GOOD and seen == count and count > 0, position == end)
+            0 <= rising <= 1
+            """,
+            "2 * (count - seen) + (1 if status == RECORDS_GOOD else 0)",
+        ),
+    ),
+    changes=("rows",),
+    laws="BATCH-16 BATCH-17 BATCH-18",
+)
+claim(
+    "records:summarise_batches",
+    f"""
+        0 <= count <= {FAR // 6}
+        6 * count <= len(rows)
+        2 * count <= len(batches)
+        len(buffer) <= {FAR}
+        each(0, count, lambda n: 0 <= batches[2 * n] and 26 <= batches[2 * n + 1]
+            and batches[2 * n] + batches[2 * n + 1] <= len(buffer))
+    """,
+    "each(0, count, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)",
+    loops=(
+        Loop("each(0, next_index, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)"),
+        Loop(
+            """
+            each(0, index, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)
+            """
+        ),
+    ),
+    changes=("rows",),
+)
+
+claim(
+    "legacy_records:walk_legacy_positions",
+    BLOCK + "0 <= capacity <= len(positions)",
+    """
+        0 <= result[0] <= capacity
+        each(0, result[0], lambda n: start <= positions[n] and positions[n] + 26 <= end)
+    """,
+    loops=(
+        Loop(
+            """
+            start <= position <= max(start, end)
+            0 <= count <= capacity
+            each(0, count, lambda n: start <= positions[n] and positions[n] + 26 <= end)
+            """,
+            "end - position",
+        ),
+    ),
+    changes=("positions",),
+    laws="BATCH-11",
+)
+claim(
+    "legacy_records:legacy_field",
+    RECORD_PART,
+    """
+        result[0] == FIELD_TOO_LONG or result[0] == FIELD_NO_ROOM or result[0] == position + 4
+        result[1] >= -1
+        implies(result[0] > 0, result[0] + max(result[1], 0) <= end)
+    """,
+)
+claim(
+    "legacy_records:walk_legacy_messages",
+    BLOCK + f"0 <= capacity <= {FAR // 8}\n8 * capacity <= len(rows)",
+    """
+        0 <= result[0] <= capacity
+        LEGACY_GOOD <= result[1] <= LEGACY_FULL
+        start <= result[2] <= max(start, end)
+    """,
+    loops=(Loop("start <= position <= max(start, end)\n0 <= row <= capacity", "end - position"),),
+    changes=("rows",),
+    laws="BATCH-11",
+)

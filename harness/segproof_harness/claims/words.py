@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the claims: big-endian numbers, varints, what rises, what a search must find."""
+
+from segproof_harness.claims.claim import define
+
+FAR = 2**61
+"""Positions up to here can be added to without leaving 64 bits; no buffer is so long."""
+
+define("u16(d, p)", "d[p] * 256 + d[p + 1]")
+define("u32(d, p)", "((d[p] * 256 + d[p + 1]) * 256 + d[p + 2]) * 256 + d[p + 3]")
+define("i16(d, p)", "(u16(d, p) + 32768) % 65536 - 32768")
+define("i32(d, p)", "(u32(d, p) + 2147483648) % 4294967296 - 2147483648")
+define("wrapped(x)", "(x + 9223372036854775808) % 18446744073709551616 - 9223372036854775808")
+define("i64(d, p)", "wrapped(u32(d, p) * 4294967296 + u32(d, p + 4))")
+define("is_i32(x)", "-2147483648 <= x <= 2147483647")
+define("is_i64(x)", "-9223372036854775808 <= x <= 9223372036854775807")
+
+# A varint of n bytes from p on.
+define("zigzag(raw)", "raw // 2 if raw % 2 == 0 else -(raw // 2) - 1")
+define("digit(d, p, n, i)", "d[p + i] % 128 if i < n else 0")
+define(
+    "raw5(d, p, n)",
+    "digit(d, p, n, 0) + 128 * (digit(d, p, n, 1) + 128 * (digit(d, p, n, 2)"
+    " + 128 * (digit(d, p, n, 3) + 128 * digit(d, p, n, 4))))",
+)
+define(
+    "raw10(d, p, n)",
+    "raw5(d, p, n) + 34359738368 * (digit(d, p, n, 5) + 128 * (digit(d, p, n, 6)"
+    " + 128 * (digit(d, p, n, 7) + 128 * (digit(d, p, n, 8) + 128 * digit(d, p, n, 9)))))",
+)
+define("go_on(d, p, n)", "each(p, p + n, lambda i: d[i] >= 128)")
+
+define("rises(keys, entries)", "pairs(0, entries, lambda i, j: keys[i] < keys[j])")
+define(
+    "is_lower(keys, entries, target, s)",
+    "-1 <= s < entries and (s == -1 or keys[s] <= target)"
+    " and (s == entries - 1 or keys[s + 1] > target)",
+)
+define("hash_of(d, n)", "0 if n <= 0 else (hash_of(d, n - 1) * 31 + d[n - 1]) % 4294967296")
+define(
+    "same_but(now, before, low, high)",
+    "forall(lambda n: implies(n < low or n >= high, now[n] == before[n]))",
+)
+define("sum_of(d, n)", "0 if n <= 0 else sum_of(d, n - 1) + d[n - 1]")
+
+
+def buffer_part(position: str, behind: str = "end") -> str:
+    """Return what a kernel requires that reads `buffer` from a position up to another one."""
+    return f"""
+        0 <= {position} <= {FAR}
+        -{FAR} <= {behind} <= {FAR}
+        {behind} <= len(buffer)
+    """

@@ -1,0 +1,530 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prove a kernel for input of every length: make conditions of its source, let z3 decide each.
+
+The source is read with `inspect`, so the text that is proved is the text that runs. It is followed
+way by way. A loop is cut at its invariant, as Floyd and Hoare did: the invariant holds before the
+loop, each pass keeps it, and a number that is never negative falls with each pass; behind the loop
+nothing but the invariant is known. A call of a kernel that has a claim is judged by the claim, any
+other is followed too. What is not understood is refused, never skipped.
+"""
+
+import ast
+import inspect
+import itertools
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import z3
+
+from segproof.kernels.dispatch import Kernel
+from segproof_harness.claims.claim import CLAIMS, KERNELS, Loop, expressions_of
+from segproof_tests.proofs.expressions import (
+    LEAST,
+    MOST,
+    Array,
+    Expressions,
+    RefusedError,
+    State,
+    Term,
+    choose,
+    number,
+    truth,
+    word_symbol,
+)
+
+CONDITION_STEPS = 20_000_000
+"""After so many steps of z3, which count alike on each machine, a condition is not proved."""
+BRANCH_STEPS = 500_000
+"""After so many steps a way is followed that may be impossible."""
+PASSES_MAX = 64
+"""A loop without an invariant is followed pass by pass, up to so many."""
+LENGTH_MAX = 2**60
+FORMATS = {"B": (0, 255), "H": (0, 65535), "i": (-(2**31), 2**31 - 1), "q": (LEAST, MOST)}
+Way = tuple[str, State, Term]
+"""How a statement ends (`next`, `break`, `continue` or `return`), what is known, the result."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A condition that was not proved."""
+
+    what: str
+    line: int
+    """Counted from the `def` of the kernel."""
+    counterexample: str
+    """Values for which it fails, or z3's word where it knows none."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that was decided."""
+
+    what: str
+    seconds: float
+    steps: int
+    smt: str
+    """In the language of SMT-LIB, where it is kept for a second solver."""
+
+
+class _FirstFailureError(Exception):
+    """Ends the proof of a mutant."""
+
+
+class Prover(Expressions):
+    """Judges kernels by their claims."""
+
+    def __init__(
+        self, changed: Mapping[str, ast.FunctionDef] | None = None, keeps_smt: bool = False
+    ) -> None:
+        super().__init__()
+        self.solver = z3.Solver()
+        self.changed = changed or {}
+        """Kernels whose source is another one, as a mutant's."""
+        self.keeps_smt = keeps_smt
+        self.condition_steps = CONDITION_STEPS
+        self.ends_at_failure = False
+        self.failures: list[Failure] = []
+        self.conditions: list[Condition] = []
+        self.steps = 0
+        self.relied_on: set[str] = set()
+        """The kernels of whose calls the claim was used."""
+
+    # --- a kernel
+
+    def is_refuted(self, name: str) -> bool:
+        """Return whether some condition of a kernel is not proved; the others are not decided."""
+        self.ends_at_failure = True
+        try:
+            self.prove(name)
+        except (_FirstFailureError, RefusedError, z3.Z3Exception):
+            return True
+        return False
+
+    def prove(self, name: str) -> None:
+        """Make and decide the conditions of a kernel; `failures` then has what is not proved."""
+        self.claim = CLAIMS[name]
+        self.path, self.reached = [name], set[int]()
+        definition, self.module, self.is_compiled = self.source(name)
+        loops = [one for one in ast.walk(definition) if isinstance(one, ast.While | ast.For)]
+        loops.sort(key=lambda loop: loop.lineno)
+        if self.claim.loops and len(self.claim.loops) != len(loops):
+            raise RefusedError(f"{len(loops)} loops, and {len(self.claim.loops)} in the claim")
+        self.loops: dict[ast.stmt, Loop] = dict(zip(loops, self.claim.loops, strict=False))
+        names = list(self.claim.cases)
+        for values in itertools.product(*self.claim.cases.values()):
+            self._prove_case(definition, dict(zip(names, values, strict=True)))
+        self._show_cases_are_all(definition)
+        for node in definition.body[1 if ast.get_docstring(definition) else 0 :]:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.stmt) and inner.lineno not in self.reached:
+                    self._fail("this line is never reached", inner, "")
+
+    def _prove_case(self, definition: ast.FunctionDef, case: dict[str, int]) -> None:
+        state = self._arguments(definition, case)
+        self.at_call = dict(state.names)
+        state.facts += [goal for _, goal in self.lines(self.claim.requires, state)]
+        if self._decide(state.facts, self.condition_steps) != z3.sat:
+            self._fail("some input meets what is required", definition, "")
+        for _, end, value in self._block(definition.body, state):
+            plain = {name: at for name, at in self.at_call.items() if not isinstance(at, Array)}
+            after = State({**end.names, **plain, "result": value}, list(end.facts))
+            for what, goal in self.lines(f"{self.claim.ensures}\n{self.claim.proves}", after):
+                self.check(after, goal, f"ensures {what}", definition)
+
+    def _show_cases_are_all(self, definition: ast.FunctionDef) -> None:
+        if self.claim.cases:
+            state = self._arguments(definition, {})
+            facts = [goal for _, goal in self.lines(self.claim.requires, state)]
+            known = [
+                z3.Or(*[state.names[name] == value for value in values])
+                for name, values in self.claim.cases.items()
+            ]
+            self.check(state.fork(*facts), z3.And(*known), "no other case", definition)
+
+    def source(self, name: str) -> tuple[ast.FunctionDef, ModuleType, bool]:
+        """Return a kernel's definition, its module, and whether it is compiled."""
+        module_name, _, function = name.partition(":")
+        module = import_module(KERNELS + module_name)
+        found = getattr(module, function)
+        if name in self.changed:
+            return self.changed[name], module, isinstance(found, Kernel)
+        text = textwrap.dedent(inspect.getsource(getattr(found, "source", found)))
+        definition = ast.parse(text).body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        return definition, module, isinstance(found, Kernel)
+
+    def _arguments(self, definition: ast.FunctionDef, case: dict[str, int]) -> State:
+        state = State({}, [])
+        for argument in definition.args.args:
+            name, kind = argument.arg, ast.unparse(argument.annotation or ast.Constant(None))
+            if name in case:
+                state.names[name] = z3.IntVal(case[name])
+            elif kind == "int":
+                state.names[name] = z3.Int(name)
+                if self.is_compiled:
+                    state.facts += [state.names[name] >= LEAST, state.names[name] <= MOST]
+            elif kind == "bool":
+                state.names[name] = z3.Bool(name)
+            else:
+                usual = "B" if "ytes" in kind else "q" if kind == "memoryview" else ""
+                width = 2 if "airs" in kind or "tuple" in kind else 1
+                columns = tuple(self._cells(f"{name}.{column}") for column in range(width))
+                limits = FORMATS.get(self.claim.formats.get(name, usual))
+                state.names[name] = array = Array(columns, z3.Int(f"len({name})"), limits)
+                state.facts += [array.length >= 0, array.length <= LENGTH_MAX]
+        return state
+
+    def _cells(self, name: str) -> Term:
+        return z3.Array(name, z3.IntSort(), z3.IntSort())
+
+    # --- conditions
+
+    def _decide(self, facts: list[Term], steps_max: int) -> Term:
+        self.solver = z3.Solver()
+        self.solver.set("rlimit", steps_max)
+        self.solver.add(*facts)
+        return self.solver.check()
+
+    def _steps(self) -> int:
+        """Return how many steps z3 took since this was asked before."""
+        before, self.steps = self.steps, self.solver.statistics().get_key_value("rlimit count")
+        return int(self.steps - before)
+
+    def _is_possible(self, state: State) -> bool:
+        return bool(self._decide(state.facts, BRANCH_STEPS) != z3.unsat)
+
+    def _fail(self, what: str, node: ast.AST, counterexample: str) -> None:
+        self.failures.append(Failure(what, getattr(node, "lineno", 0), counterexample))
+        if self.ends_at_failure:
+            raise _FirstFailureError
+
+    def check(self, state: State, goal: Term, what: str, node: ast.AST) -> None:
+        """Prove a condition. It is a fact from then on, so that one defect is told once."""
+        if state.guards:
+            goal = z3.Implies(z3.And(*state.guards), goal)
+        if z3.is_true(z3.simplify(goal)):
+            return
+        began, _ = time.process_time(), self._steps()
+        answer = self._decide([*state.facts, z3.Not(goal)], self.condition_steps)
+        smt = self.solver.to_smt2() if self.keeps_smt else ""
+        seconds, steps = time.process_time() - began, self._steps()
+        self.conditions.append(Condition(what, seconds, steps, smt))
+        if answer != z3.unsat:
+            shown = str(answer)
+            if answer == z3.sat:
+                model = self.solver.model()
+                numbers = {name: one for name, one in state.names.items() if z3.is_expr(one)}
+                shown = ", ".join(
+                    f"{name}={model.eval(one, True)}" for name, one in numbers.items()
+                )
+            self._fail(what, node, shown)
+        state.facts.append(goal)
+
+    # --- statements
+
+    def _block(self, body: list[ast.stmt], state: State) -> Iterator[Way]:
+        if not body:
+            yield "next", state, None
+            return
+        for how, after, value in self._statement(body[0], state):
+            if how == "next":
+                yield from self._block(body[1:], after)
+            else:
+                yield how, after, value
+
+    def _statement(self, node: ast.stmt, state: State) -> Iterator[Way]:
+        if len(self.path) == 1:
+            self.reached.add(node.lineno)
+        match node:
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                yield "next", state, None
+            case ast.Expr(value=ast.Call() as call):
+                self.value(call, state)
+                yield "next", state, None
+            case ast.Assign(targets=[target], value=assigned):
+                self._assign(target, self.value(assigned, state), state, node)
+                yield "next", state, None
+            case ast.AugAssign(target=target, op=operator, value=change):
+                before = ast.parse(ast.unparse(target), mode="eval").body
+                both = ast.copy_location(ast.BinOp(before, operator, change), node)
+                both = ast.fix_missing_locations(both)
+                self._assign(target, self.value(both, state), state, node)
+                yield "next", state, None
+            case ast.Return(value=result):
+                yield "return", state, self.value(result, state) if result else None
+            case ast.Break():
+                yield "break", state, None
+            case ast.Continue():
+                yield "continue", state, None
+            case ast.If(test=test, body=body, orelse=orelse):
+                yield from self._branches(test, body, orelse, state)
+            case ast.While(orelse=[]):
+                yield from self._loop(node, node.test, node.body, state)
+            case ast.For(orelse=[]):
+                yield from self._for(node, state)
+            case _:
+                raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}")
+
+    def _branches(
+        self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], state: State
+    ) -> Iterator[Way]:
+        holds = z3.simplify(truth(self.value(test, state)))
+        for branch, fact in ((body, holds), (orelse, z3.simplify(z3.Not(holds)))):
+            way = state.fork(fact)
+            if not z3.is_false(fact) and (z3.is_true(fact) or self._is_possible(way)):
+                yield from self._block(branch, way)
+
+    def _assign(self, target: ast.expr, value: Term, state: State, node: ast.AST) -> None:
+        match target:
+            case ast.Name(id=name):
+                state.names[name] = value
+            case ast.Tuple(elts=targets):
+                for one, part in zip(targets, value, strict=True):
+                    self._assign(one, part, state, node)
+            case ast.Subscript(value=ast.Name(id=name), slice=index):
+                self._may_change(name)
+                array, at, value = state.names[name], self.value(index, state), number(value)
+                self.check(state, z3.And(at >= 0, at < array.length), f"{name} in range", node)
+                if array.limits:
+                    fits = z3.And(value >= array.limits[0], value <= array.limits[1])
+                    self.check(state, fits, f"{name} can hold it", node)
+                state.names[name] = array.stored(at, value)
+            case _:
+                raise RefusedError(ast.unparse(target))
+
+    def _may_change(self, name: str) -> None:
+        if len(self.path) == 1 and name not in self.claim.changes:
+            raise RefusedError(f"{name} is written to, and the claim does not say so")
+
+    # --- loops
+
+    def _for(self, node: ast.For, state: State) -> Iterator[Way]:
+        """Follow a `for` loop as the `while` loop that does the same."""
+        name = _counted(node.target)
+        match node.iter:
+            case ast.Call(func=ast.Name(id="range"), args=bounds):
+                *first, end = [self.value(bound, state) for bound in bounds]
+                if len(first) > 1:
+                    raise RefusedError(ast.unparse(node.iter))
+                state.names[f"end_{name}"] = end
+                state.names[f"next_{name}"] = first[0] if first else z3.IntVal(0)
+                taken = f"next_{name}"
+            case ast.Name(id=array):
+                state.names[f"end_{name}"] = state.names[array].length
+                state.names[f"next_{name}"] = z3.IntVal(0)
+                taken = f"{array}[next_{name}]"
+            case _:
+                raise RefusedError(ast.unparse(node.iter))
+        text = f"{ast.unparse(node.target)} = {taken}\nnext_{name} = next_{name} + 1"
+        head = ast.parse(text).body
+        for inner in itertools.chain.from_iterable(map(ast.walk, head)):
+            ast.copy_location(inner, node)
+        test = ast.parse(f"next_{name} < end_{name}", mode="eval").body
+        yield from self._loop(node, test, [*head, *node.body], state, name)
+
+    def _loop(
+        self, node: ast.stmt, test: ast.expr, body: list[ast.stmt], state: State, name: str = ""
+    ) -> Iterator[Way]:
+        """Follow a loop: by its invariant, or pass by pass; `name` is what a `for` loop counts."""
+        loop = self.loops.get(node)
+        if loop is None:
+            yield from self._passes(test, body, state, PASSES_MAX)
+            return
+        for ghost, (before, _) in loop.ghosts.items():
+            state.names[ghost] = self.claimed(before, state)
+        self._unfold(loop.unfolds, state)
+        for what, goal in self.lines(loop.invariant, state):
+            self.check(state, goal, f"before the loop: {what}", node)
+        first = state.names.get(f"next_{name}")
+        self._forget(body, state, set(loop.ghosts))
+        state.facts += [goal for _, goal in self.lines(loop.invariant, state)]
+        if name:  # so a range counts
+            at, end = state.names[f"next_{name}"], state.names[f"end_{name}"]
+            state.facts += [first <= at, z3.Or(at <= end, at == first)]
+        holds = truth(self.value(test, state))
+        inside, outside = state.fork(holds), state.fork(z3.Not(holds))
+        if self._is_possible(inside):
+            yield from self._one_pass(node, loop, body, inside, name)
+        if self._is_possible(outside):
+            yield "next", outside, None
+
+    def _one_pass(
+        self, node: ast.stmt, loop: Loop, body: list[ast.stmt], state: State, name: str
+    ) -> Iterator[Way]:
+        decreases = loop.decreases or (f"end_{name} - next_{name}" if name else "")
+        if not decreases:
+            raise RefusedError(f"line {node.lineno}: the claim does not say why this loop ends")
+        self._unfold(loop.unfolds, state)
+        before = self.claimed(decreases, state)
+        for how, end, value in self._block(body, state):
+            if how in ("next", "continue"):
+                for ghost, (_, behind) in loop.ghosts.items():
+                    end.names[ghost] = self.claimed(behind, end)
+                for what, goal in self.lines(loop.invariant, end):
+                    self.check(end, goal, f"kept by each pass: {what}", node)
+                after = self.claimed(decreases, end)
+                self.check(end, z3.And(before >= 0, after < before), "the loop ends", node)
+            else:
+                yield ("next" if how == "break" else how), end, value
+
+    def _unfold(self, text: str, state: State) -> None:
+        """Learn that recursive words are what their definition says, for these arguments."""
+        for line in expressions_of(text):
+            node = ast.parse(line, mode="eval").body
+            assert isinstance(node, ast.Call)
+            assert isinstance(node.func, ast.Name)
+            values = [self.value(one, state, is_claim=True) for one in node.args]
+            meaning = self.meaning(node.func.id, values, state)
+            state.facts.append(word_symbol(node.func.id, values) == meaning)
+
+    def _passes(
+        self, test: ast.expr, body: list[ast.stmt], state: State, left: int
+    ) -> Iterator[Way]:
+        holds = z3.simplify(truth(self.value(test, state)))
+        outside, inside = state.fork(z3.Not(holds)), state.fork(holds)
+        if not z3.is_true(holds) and self._is_possible(outside):
+            yield "next", outside, None
+        if z3.is_false(holds) or not self._is_possible(inside):
+            return
+        if left == 0:
+            raise RefusedError(f"a loop without an invariant takes more than {PASSES_MAX} passes")
+        for how, end, value in self._block(body, inside):
+            if how in ("next", "continue"):
+                yield from self._passes(test, body, end, left - 1)
+            else:
+                yield ("next" if how == "break" else how), end, value
+
+    def _forget(self, body: list[ast.stmt], state: State, names: set[str]) -> None:
+        """Forget what the passes of a loop may change, and the values of these names."""
+        for node in itertools.chain.from_iterable(map(ast.walk, body)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()):
+                    names.add(name)
+                case ast.For(target=target):
+                    counted = _counted(target)
+                    names |= {f"next_{counted}", f"end_{counted}"}
+                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                    names.add(name)
+                case ast.Call(func=ast.Name(id=function), args=arguments):
+                    called = self._kernel_named(function)
+                    if called in CLAIMS:
+                        parameters = [one.arg for one in self.source(called)[0].args.args]
+                        pairs = zip(parameters, arguments, strict=True)
+                        changes = CLAIMS[called].changes
+                        names |= {ast.unparse(given) for one, given in pairs if one in changes}
+        for name in names & set(state.names):
+            state.names[name] = self._any_like(name, state.names[name], state)
+
+    def _any_like(self, name: str, before: Term, state: State) -> Term:
+        fresh = f"{name}!{next(self.fresh)}"
+        if isinstance(before, Array):
+            return Array((self._cells(fresh),), before.length, before.limits)
+        if z3.is_bool(before):
+            return z3.Bool(fresh)
+        value = z3.Int(fresh)
+        if self.is_compiled:  # each assignment was shown to stay within them
+            state.facts += [value >= LEAST, value <= MOST]
+        return value
+
+    # --- calls
+
+    def _kernel_named(self, name: str) -> str:
+        """Return the full name of a kernel as the present module calls it, or nothing."""
+        found = getattr(self.module, name, None)
+        found = getattr(found, "source", found)
+        if not inspect.isfunction(found):
+            return ""
+        return f"{found.__module__.removeprefix(KERNELS)}:{found.__qualname__}"
+
+    def called(self, name: str, values: list[Term], node: ast.Call, state: State) -> Term:
+        """Return what a call of a kernel gives: by its claim, or by following it."""
+        full = self._kernel_named(name)
+        if not full or full in self.path:
+            raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}")
+        if full in CLAIMS:
+            return self._by_claim(full, values, node, state)
+        return self._followed(full, values, state)
+
+    def _by_claim(self, full: str, values: list[Term], node: ast.Call, state: State) -> Term:
+        claim, (definition, module, is_compiled) = CLAIMS[full], self.source(full)
+        self.relied_on.add(full)
+        names = [one.arg for one in definition.args.args]
+        inner = State(dict(zip(names, values, strict=True)), state.facts, state.guards)
+        outer = self.at_call, self.module
+        self.at_call, self.module = dict(inner.names), module
+        for what, goal in self.lines(claim.requires, inner):
+            self.check(inner, goal, f"{definition.name} requires {what}", node)
+        for name in claim.changes:
+            given = node.args[names.index(name)]
+            if not isinstance(given, ast.Name) or state.guards:
+                raise RefusedError(f"line {node.lineno}: {name}")
+            self._may_change(given.id)
+            changed = self._any_like(name, inner.names[name], state)
+            inner.names[name] = state.names[given.id] = changed
+        result = inner.names["result"] = self._any_result(definition, is_compiled, state)
+        known = [goal for _, goal in self.lines(claim.ensures, inner)]
+        if claim.word:
+            known.append(result == word_symbol(claim.word, values))
+        here = z3.And(*state.guards)
+        state.facts += [z3.Implies(here, one) for one in known] if state.guards else known
+        self.at_call, self.module = outer
+        return result
+
+    def _any_result(self, definition: ast.FunctionDef, is_compiled: bool, state: State) -> Term:
+        returns = ast.unparse(definition.returns or ast.Constant(None))
+        if returns == "bool":
+            return z3.Bool(f"{definition.name}!{next(self.fresh)}")
+        numbers = [
+            z3.Int(f"{definition.name}!{next(self.fresh)}") for _ in range(returns.count("int"))
+        ]
+        if is_compiled:
+            state.facts += [z3.And(one >= LEAST, one <= MOST) for one in numbers]
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+    def _followed(self, full: str, values: list[Term], state: State) -> Term:
+        """Return what a kernel without a claim gives, way by way."""
+        definition, module, _ = self.source(full)
+        outer, before = self.module, len(state.facts)
+        self.module = module
+        self.path.append(full)
+        names = [one.arg for one in definition.args.args]
+        start = State(dict(zip(names, values, strict=True)), list(state.facts), list(state.guards))
+        ways: list[tuple[Term, Any]] = [
+            (z3.And(*end.facts[before:]), value)
+            for _, end, value in self._block(definition.body, start)
+        ]
+        self.path.pop()
+        self.module = outer
+        state.facts.append(z3.Or(*[taken for taken, _ in ways]))
+        result = ways[-1][1]
+        for taken, value in reversed(ways[:-1]):
+            result = choose(taken, value, result)
+        return result
+
+
+def _counted(target: ast.expr) -> str:
+    """Return by which name claims speak of what a `for` loop counts."""
+    return target.id if isinstance(target, ast.Name) else "item"
+
+
+MODULES = (
+    "slot_search", "index_rules", "segment_rules", "log_rules", "producer_rules", "epochs",
+    "records", "legacy_records", "segment_search", "rocketmq_index", "rocketmq_records",
+)  # fmt: skip
+
+
+def kernels() -> list[str]:
+    """Return the names of all kernels."""
+    found = []
+    for module_name in MODULES:
+        module = import_module(KERNELS + module_name)
+        for name, one in vars(module).items():
+            function = getattr(one, "source", one)
+            if inspect.isfunction(function) and function.__module__ == module.__name__:
+                found.append(f"{module_name}:{name}")
+    return found

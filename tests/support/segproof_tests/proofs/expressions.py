@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an expression of a kernel or of a claim means, as a term of z3.
+
+Integers are z3's, without limit. An expression of a compiled kernel must be shown to stay within 64
+bits, to read in range and to divide by positive numbers only; an expression of a claim need not.
+"""
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import z3
+
+from segproof_harness.claims.claim import CLAIMS, WORDS, expressions_of
+
+LEAST, MOST = -(2**63), 2**63 - 1
+Term = Any
+"""A term of z3 (z3 has no types), a tuple of values, or an `Array`."""
+
+
+class RefusedError(Exception):
+    """The source or the claim has something that the translation does not know."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """A buffer or sequence: its items, how many there are, and the limits of an item."""
+
+    columns: tuple[Term, ...]
+    """One mapping from int to int for each number of an item."""
+    length: Term
+    limits: tuple[int, int] | None
+
+    def at(self, index: Term) -> Term:
+        """Return an item: a number, or a tuple of numbers."""
+        items = tuple(z3.Select(column, index) for column in self.columns)
+        return items[0] if len(items) == 1 else items
+
+    def stored(self, index: Term, value: Term) -> "Array":
+        """Return the array with another number at one place."""
+        return Array((z3.Store(self.columns[0], index, value),), self.length, self.limits)
+
+
+@dataclass
+class State:
+    """What is known at one place of one way through a kernel."""
+
+    names: dict[str, Term]
+    facts: list[Term]
+    guards: list[Term] = field(default_factory=list)
+    """What holds where the present part of an expression is evaluated at all."""
+
+    def fork(self, *facts: Term) -> "State":
+        """Return a copy that knows more."""
+        return State(dict(self.names), [*self.facts, *facts], list(self.guards))
+
+
+def truth(value: Term) -> Term:
+    """Return what an `if` makes of a value."""
+    if isinstance(value, Array):
+        return value.length > 0
+    return value if z3.is_bool(value) else value != 0
+
+
+def number(value: Term) -> Term:
+    """Return a value as an integer; Python's True is 1."""
+    return z3.If(value, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(value) else value
+
+
+def choose(holds: Term, one: Term, other: Term) -> Term:
+    """Return `one if holds else other`, also of tuples."""
+    if isinstance(one, tuple):
+        return tuple(choose(holds, a, b) for a, b in zip(one, other, strict=True))
+    if z3.is_bool(one) and z3.is_bool(other):
+        return z3.If(holds, one, other)
+    return z3.If(holds, number(one), number(other))
+
+
+def multiply(one: Term, other: Term) -> Term:
+    """Multiply; a choice is multiplied branch by branch, so that products stay linear."""
+    for a, b in ((one, other), (other, one)):
+        if z3.is_app_of(a, z3.Z3_OP_ITE):
+            return z3.If(a.arg(0), multiply(a.arg(1), b), multiply(a.arg(2), b))
+    return one * other
+
+
+def word_symbol(name: str, values: Sequence[Term]) -> Term:
+    """Return an application of the function that stands for a word."""
+    parts: list[Term] = []
+    for value in values:
+        parts += value.columns if isinstance(value, Array) else [number(value)]
+    return z3.Function(name, *[part.sort() for part in parts], z3.IntSort())(*parts)
+
+
+COMPARED: dict[type[ast.cmpop], Callable[[Term, Term], Term]] = {
+    ast.Lt: lambda one, other: one < other,
+    ast.LtE: lambda one, other: one <= other,
+    ast.Gt: lambda one, other: one > other,
+    ast.GtE: lambda one, other: one >= other,
+    ast.Eq: lambda one, other: one == other,
+    ast.NotEq: lambda one, other: one != other,
+}
+
+
+class Expressions:
+    """Translates expressions; the subclass says what is done with a condition and with a call."""
+
+    module: ModuleType
+    """Where names that are no variables are looked up."""
+    is_compiled: bool
+    """Whether what is translated is compiled, and so must stay within 64 bits."""
+    at_call: dict[str, Term]
+    """The arguments of the kernel, for `old`."""
+
+    def __init__(self) -> None:
+        self.fresh = itertools.count()
+
+    def check(self, state: State, goal: Term, what: str, node: ast.AST) -> None:
+        """Show that `goal` holds here."""
+        raise NotImplementedError
+
+    def called(self, name: str, values: list[Term], node: ast.Call, state: State) -> Term:
+        """Return what a call of another kernel gives."""
+        raise NotImplementedError
+
+    # --- claims
+
+    def lines(self, text: str, state: State) -> Iterator[tuple[str, Term]]:
+        """Yield each expression of a claim's text with its meaning."""
+        for line in expressions_of(text):
+            yield line, truth(self.claimed(line, state))
+
+    def claimed(self, text: str, state: State) -> Term:
+        """Return what an expression of a claim means; nothing is to be shown of it."""
+        return self.value(ast.parse(text, mode="eval").body, state, is_claim=True)
+
+    # --- expressions
+
+    def value(self, node: ast.AST, state: State, is_claim: bool = False) -> Term:
+        """Return what an expression means, and show that evaluating it is harmless."""
+        match node:
+            case ast.Constant(value=bool() as value):
+                return z3.BoolVal(value)
+            case ast.Constant(value=int() as value):
+                return z3.IntVal(value)
+            case ast.Name(id=name):
+                return self._named(name, node, state)
+            case ast.Tuple(elts=parts):
+                return tuple(self.value(part, state, is_claim) for part in parts)
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return z3.Not(truth(self.value(inner, state, is_claim)))
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                negated = -number(self.value(inner, state, is_claim))
+                return self._within_64_bits(negated, node, state, is_claim)
+            case ast.BoolOp(op=operator, values=parts):
+                return self._in_order(parts, isinstance(operator, ast.And), state, is_claim)
+            case ast.IfExp(test=test, body=one, orelse=other):
+                holds = truth(self.value(test, state, is_claim))
+                first = self._guarded(one, holds, state, is_claim)
+                return choose(holds, first, self._guarded(other, z3.Not(holds), state, is_claim))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                return self._compared([left, *others], operators, state, is_claim)
+            case ast.BinOp(left=left, op=operator, right=right):
+                one, other = (number(self.value(part, state, is_claim)) for part in (left, right))
+                return self._computed(operator, one, other, node, state, is_claim)
+            case ast.Subscript(value=base, slice=index):
+                item = self.value(index, state, is_claim)
+                return self._item(self.value(base, state, is_claim), item, node, state, is_claim)
+            case ast.Call(func=ast.Name(id=name)):
+                return self._call(name, node, state, is_claim)
+        raise RefusedError(ast.unparse(node))
+
+    def _named(self, name: str, node: ast.AST, state: State) -> Term:
+        if name in state.names:
+            return state.names[name]
+        found = getattr(self.module, name, None)
+        if not isinstance(found, int):
+            raise RefusedError(f"line {getattr(node, 'lineno', 0)}: {name} has no value here")
+        return z3.IntVal(found)
+
+    def _guarded(self, node: ast.AST, guard: Term, state: State, is_claim: bool) -> Term:
+        state.guards.append(guard)
+        value = self.value(node, state, is_claim)
+        state.guards.pop()
+        return value
+
+    def _in_order(self, parts: list[ast.expr], is_and: bool, state: State, is_claim: bool) -> Term:
+        """Each part is evaluated only if those before it leave the answer open."""
+        before, values = len(state.guards), []
+        for part in parts:
+            values.append(truth(self.value(part, state, is_claim)))
+            state.guards.append(values[-1] if is_and else z3.Not(values[-1]))
+        del state.guards[before:]
+        return z3.And(*values) if is_and else z3.Or(*values)
+
+    def _compared(
+        self, parts: list[ast.expr], operators: list[ast.cmpop], state: State, is_claim: bool
+    ) -> Term:
+        values = [number(self.value(part, state, is_claim)) for part in parts]
+        if not all(type(operator) in COMPARED for operator in operators):
+            raise RefusedError(str(operators))
+        pairs = zip(operators, itertools.pairwise(values), strict=True)
+        return z3.And(*[COMPARED[type(operator)](*pair) for operator, pair in pairs])
+
+    def _within_64_bits(self, value: Term, node: ast.AST, state: State, is_claim: bool) -> Term:
+        if not is_claim and self.is_compiled:
+            self.check(state, z3.And(value >= LEAST, value <= MOST), "within 64 bits", node)
+        return value
+
+    def _computed(
+        self, operator: ast.operator, one: Term, other: Term, node: ast.AST, state: State,
+        is_claim: bool,
+    ) -> Term:  # fmt: skip
+        constant = other.as_long() if z3.is_int_value(other) else None
+        match operator:
+            case ast.Add():
+                return self._within_64_bits(one + other, node, state, is_claim)
+            case ast.Sub():
+                return self._within_64_bits(one - other, node, state, is_claim)
+            case ast.Mult():
+                return self._within_64_bits(multiply(one, other), node, state, is_claim)
+            case ast.FloorDiv() | ast.Mod():
+                if not is_claim:  # z3 divides as Python does where the divisor is positive
+                    self.check(state, other > 0, "a positive divisor", node)
+                return one / other if isinstance(operator, ast.FloorDiv) else one % other
+            case ast.BitAnd() if constant is not None and constant & (constant + 1) == 0:
+                return one % (constant + 1)
+            case ast.RShift() if constant is not None:
+                return one / 2**constant
+        raise RefusedError(ast.unparse(node))
+
+    def _item(self, base: Term, index: Term, node: ast.AST, state: State, is_claim: bool) -> Term:
+        if isinstance(base, tuple):
+            if index.as_long() >= len(base):
+                raise RefusedError(ast.unparse(node))
+            return base[index.as_long()]
+        index = z3.simplify(index)
+        if z3.is_int_value(index) and index.as_long() < 0:
+            index = base.length + index
+        if not is_claim:
+            self.check(state, z3.And(index >= 0, index < base.length), "read in range", node)
+        item = base.at(index)
+        if base.limits:  # what lies outside the array is never seen, so it may be assumed as well
+            state.facts += [item >= base.limits[0], item <= base.limits[1]]
+        return item
+
+    # --- calls
+
+    def _call(self, name: str, node: ast.Call, state: State, is_claim: bool) -> Term:
+        if is_claim and name in ("forall", "each", "some", "pairs"):
+            return self._quantified(name, node, state)
+        if is_claim and name == "old":
+            earlier = State({**state.names, **self.at_call}, [])
+            return self.value(node.args[0], earlier, is_claim=True)
+        values = [self.value(argument, state, is_claim) for argument in node.args]
+        if name == "len":
+            return values[0].length
+        if name in ("min", "max"):
+            least = values[0]
+            for other in values[1:]:
+                least = choose(other < least if name == "min" else other > least, other, least)
+            return least
+        if name == "sum":
+            return word_symbol("sum_of", (values[0], values[0].length))
+        if not is_claim:
+            return self.called(name, values, node, state)
+        if name in ("implies", "iff"):
+            one, other = map(truth, values)
+            return z3.Implies(one, other) if name == "implies" else one == other
+        if name in WORDS and not WORDS[name].is_recursive:
+            return self.meaning(name, values, state)
+        if name not in WORDS and all(claim.word != name for claim in CLAIMS.values()):
+            raise RefusedError(f"{name} is no word of the claims")
+        return word_symbol(name, values)
+
+    def meaning(self, name: str, values: list[Term], state: State) -> Term:
+        """Return what a word stands for."""
+        word = WORDS[name]
+        inner = State(dict(zip(word.parameters, values, strict=True)), state.facts)
+        return self.value(ast.parse(word.meaning, mode="eval").body, inner, is_claim=True)
+
+    def _quantified(self, name: str, node: ast.Call, state: State) -> Term:
+        *bounds, each = node.args
+        assert isinstance(each, ast.Lambda)
+        names = [argument.arg for argument in each.args.args]
+        bound = [z3.Int(f"{one}!{next(self.fresh)}") for one in names]
+        # What is learned of items whose index is bound is no fact outside.
+        inner = State({**state.names, **dict(zip(names, bound, strict=True))}, [])
+        holds = truth(self.value(each.body, inner, is_claim=True))
+        if name == "forall":
+            return z3.ForAll(bound, holds)
+        low, high = (self.value(one, inner, is_claim=True) for one in bounds)
+        inside = z3.And(low <= bound[0], *[a < b for a, b in itertools.pairwise([*bound, high])])
+        if name == "some":
+            return z3.Exists(bound, z3.And(inside, holds))
+        return z3.ForAll(bound, z3.Implies(inside, holds))
