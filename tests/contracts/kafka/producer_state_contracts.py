@@ -176,7 +176,7 @@ def entry_decode(data: bytes) -> bool:
     post: _
     """
     expected = snapshot.read_entry(data)
-    found = implementation._entry_of(*struct.unpack(ENTRY, data))
+    found = implementation._entry_of(struct.unpack(ENTRY, data))
     return _fields(expected) == _fields(found)
 
 
