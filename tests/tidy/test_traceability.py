@@ -27,7 +27,7 @@ def write_test(root: Path, text: str) -> None:
 
 
 def test_a_mark_without_drawn_values_is_an_example(tmp_path: Path) -> None:
-    """Only `given`, or the name of a machine.s file, makes a check stateful."""
+    """Only `given`, or the name of a machine's file, makes a check stateful."""
     write_test(
         tmp_path,
         "TABLE = {'BATCH-2': 'BATCH-3'}\n"

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A claim: what a kernel may assume, what it promises, and why its loops keep that promise.
 
-Texts are Python expressions,
-    each on a line of its own unless parentheses are open; all of them hold
-together. They speak of the parameters by name, of `result`,
-    and of a parameter as it was at the call
-by `old(name)`. Beside Python's operators there are
+Texts are Python expressions, each on a line of its own unless parentheses are open; all of them
+hold together. They speak of the parameters by name, of `result`, and of a parameter as it was at
+the call by `old(name)`. Beside Python's operators there are
 
 - `implies(a, b)` and `iff(a, b)`;
-- `each(low, high, lambda n: ...)` for each number from low to high, exclusive,
-    and `some` for one;
+- `each(low, high, lambda n: ...)` for each number from low to high, exclusive, `some` for one;
 - `pairs(low, high, lambda i, j: ...)` for each two numbers i < j there;
 - the words that `define` adds, such as `rises(keys, entries)`.
 """

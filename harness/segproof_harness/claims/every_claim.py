@@ -2,13 +2,18 @@
 """Every claim, and the kernels of which none is proved, each with the reason."""
 
 from segproof_harness.claims import (  # noqa: F401
+    epochs,
     index_rules,
+    legacy_records,
+    log_rules,
     producer_rules,
     records,
     rocketmq_index,
     rocketmq_records,
+    segment_rules,
     segment_search,
     slot_search,
+    words,
 )
 from segproof_harness.claims.claim import CLAIMS
 

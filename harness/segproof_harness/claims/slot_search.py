@@ -4,7 +4,6 @@
 On rising keys a search gives what its definition says. On any bytes it gives what its probes saw.
 """
 
-import segproof_harness.claims.words  # noqa: F401
 from segproof_harness.claims.claim import Loop, claim, define
 
 LAYOUT = """

@@ -11,6 +11,7 @@ other is followed too. What is not understood is refused, never skipped.
 import ast
 import inspect
 import itertools
+import pkgutil
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any
 
 import z3
 
+from segproof import kernels as package
 from segproof.kernels.dispatch import Kernel
 from segproof_harness.claims.claim import CLAIMS, KERNELS, Loop, expressions_of
 from segproof_tests.proofs.expressions import (
@@ -298,7 +300,9 @@ class Prover(Expressions):
                 raise RefusedError(ast.unparse(target))
 
     def _may_change(self, name: str) -> None:
-        if len(self.path) == 1 and name not in self.claim.changes:
+        if len(self.path) > 1:
+            raise RefusedError(f"{self.path[-1]} writes to {name}, and has no claim")
+        if name not in self.claim.changes:
             raise RefusedError(f"{name} is written to, and the claim does not say so")
 
     # --- loops
@@ -423,6 +427,8 @@ class Prover(Expressions):
     def _any_like(self, name: str, before: Term, state: State) -> Term:
         fresh = f"{name}!{next(self.fresh)}"
         if isinstance(before, Array):
+            if len(before.columns) > 1:
+                raise RefusedError(f"{name}: only numbers can be written")
             return Array((self._cells(fresh),), before.length, before.limits)
         if z3.is_bool(before):
             return z3.Bool(fresh)
@@ -512,19 +518,15 @@ def _counted(target: ast.expr) -> str:
     return target.id if isinstance(target, ast.Name) else "item"
 
 
-MODULES = (
-    "slot_search", "index_rules", "segment_rules", "log_rules", "producer_rules", "epochs",
-    "records", "legacy_records", "segment_search", "rocketmq_index", "rocketmq_records",
-)  # fmt: skip
-
-
 def kernels() -> list[str]:
     """Return the names of all kernels."""
     found = []
-    for module_name in MODULES:
-        module = import_module(KERNELS + module_name)
+    for info in pkgutil.iter_modules(package.__path__):
+        if info.name == "dispatch":  # it compiles kernels, and has none
+            continue
+        module = import_module(KERNELS + info.name)
         for name, one in vars(module).items():
             function = getattr(one, "source", one)
             if inspect.isfunction(function) and function.__module__ == module.__name__:
-                found.append(f"{module_name}:{name}")
+                found.append(f"{info.name}:{name}")
     return found
