@@ -24,7 +24,7 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-HISTORIES, HISTORIES_MAX = 50, 250
+HISTORIES, HISTORIES_MAX = 30, 240
 """So many are run, and again so many, until every state is reached."""
 ENDLESS = Path(__file__).parents[2] / "oracle" / "endless" / "load_splits_for_ever.jsonl"
 MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
@@ -54,7 +54,7 @@ def test_clean_and_complete(structure_id: str) -> None:
 def test_real_files_are_the_same(structure_id: str) -> None:
     """On files of the operating system the implementation answers as on those in memory."""
     result = replay_seeds(
-        structure_id, "segproof", range(15), subjects=("model", "impl:real-files")
+        structure_id, "segproof", range(10), subjects=("model", "impl:real-files")
     )
     assert [] == [finding.message for finding in result.findings]
 

@@ -10,7 +10,7 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-STEPS = 40
+STEPS = 25
 JUDGED_CLASSES = {
     kind for name in STRUCTURE_IDS for kind in structure_named(name).model_class().mro()
 }
