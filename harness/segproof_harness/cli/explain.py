@@ -115,11 +115,10 @@ def known_laws() -> dict[str, dict[str, Any]]:
 
 def ensured(kernel: str) -> list[str]:
     """Return what is proved of a kernel's result, line by line."""
+    from segproof_harness.claims.claim import expressions_of
     from segproof_harness.claims.every_claim import CLAIMS
 
-    claim = CLAIMS[kernel]
-    lines = map(str.strip, f"{claim.ensures}\n{claim.proves}".splitlines())
-    return [line for line in lines if line]
+    return list(expressions_of(f"{CLAIMS[kernel].ensures}\n{CLAIMS[kernel].proves}"))
 
 
 def order_of_law(law_id: str) -> tuple[str, int]:

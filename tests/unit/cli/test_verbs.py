@@ -475,6 +475,16 @@ def test_explain_knows_every_law(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row["sentence"] for row in laws)
 
 
+def test_explain_names_what_is_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    """The kernels, and what their results obey."""
+    assert 0 == cli.run(["explain", "OFFIDX-17"])
+    said = capsys.readouterr().out
+    assert "proved for every length: kernel index_rules:kept_entries\n" in said
+    assert "            0 <= result <= entries\n" in said
+    (row,) = jsonl(capsys, "explain", "OFFIDX-17")
+    assert ["index_rules:kept_entries"] == row["proofs"]
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     """Every check says works or not run, and what is not run has a remedy."""
     checks = {row["name"]: row for row in jsonl(capsys, "doctor")}
