@@ -24,7 +24,6 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.histories.time_limit import time_limit
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy, finding_of
-from segproof_harness.laws.every_law import RETIRED
 from segproof_harness.laws.judged_directory import disagreements
 from segproof_harness.reports.jsonl import FIELDS
 
@@ -407,7 +406,7 @@ def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no log" in capsys.readouterr().err
 
 
-# --- replay, explain, doctor
+# --- replay, doctor
 
 
 def test_replay_is_clean(capsys: pytest.CaptureFixture[str]) -> None:
@@ -448,41 +447,6 @@ def test_replay_refuses_what_is_no_trace(
     trace.write_text(text, encoding="utf-8")
     assert 2 == cli.run(["replay", str(trace)])
     assert str(trace) in capsys.readouterr().err
-
-
-def test_explain_a_law_of_files(capsys: pytest.CaptureFixture[str]) -> None:
-    """A law that verify checks comes with sentence, remedy and a real finding."""
-    assert 0 == cli.run(["explain", "offidx-2"])
-    shown = capsys.readouterr().out
-    assert shown.startswith("OFFIDX-2 (offset-index)\n")
-    assert "what to do: " in shown
-    assert f"error OFFIDX-2 plain-0/{FIRST}.index: byte 16: " in shown
-
-
-def test_explain_a_retired_law(capsys: pytest.CaptureFixture[str]) -> None:
-    """A law that an operation of the model says comes with its sentence and that operation."""
-    assert 0 == cli.run(["explain", "ABSIDX-10"])
-    shown = capsys.readouterr().out
-    assert RETIRED["ABSIDX-10"].sentence in shown
-    assert "said by:    kafka/format/abstract_index.py: AbstractIndex.fail_resize" in shown
-    assert "checked by" not in shown
-
-
-def test_explain_knows_every_law(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every law that the model states or verify reports has a sentence."""
-    laws = jsonl(capsys, "explain")
-    assert len(laws) > 100
-    assert all(row["sentence"] for row in laws)
-
-
-def test_explain_names_what_is_proved(capsys: pytest.CaptureFixture[str]) -> None:
-    """The kernels, and what their results obey."""
-    assert 0 == cli.run(["explain", "OFFIDX-17"])
-    said = capsys.readouterr().out
-    assert "proved for every length: kernel index_rules:kept_entries\n" in said
-    assert "            0 <= result <= entries\n" in said
-    (row,) = jsonl(capsys, "explain", "OFFIDX-17")
-    assert ["index_rules:kept_entries"] == row["proofs"]
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
