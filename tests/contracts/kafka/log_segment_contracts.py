@@ -200,7 +200,7 @@ def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> b
     f"{SEARCHES}:find_in_batch",
     "SCAN-18 SEG-39",
     "two small records with any attributes, both timestamps of the batch from 0 to 127, deltas "
-    "of one byte (one for timestamp and offset), any target, any starting offset",
+    "from 0 to 63 (one for timestamp and offset), any target, any starting offset",
     Mutant("timestamp >= target", "timestamp > target"),
     Mutant("offset >= starting_offset", "offset > starting_offset"),
     Mutant("largest if is_log_append", "first_timestamp if is_log_append"),
@@ -211,6 +211,7 @@ def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
 
     pre: len(data) == 5
     pre: max(data[1:]) < 128
+    pre: data[3] % 2 == 0 and data[4] % 2 == 0
     post: _
     """
     header = bytes(22) + data[:1] + bytes(4) + _number(data[1]) + _number(data[2])

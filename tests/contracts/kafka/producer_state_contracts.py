@@ -164,7 +164,7 @@ def expiry(
 @contract(
     f"{SNAPSHOT}:_entry_of",
     "PROD-1 PROD-5",
-    "any 46 raw bytes",
+    "any 46 raw bytes with id, epoch and timestamp from 0 on",
     Mutant("first_offset >= 0", "first_offset > 0"),
     Mutant("last_offset >= 0", "last_offset > 0"),
     Mutant('">qhiqiqiq"', '">qhiqiiqq"', "*"),
@@ -172,7 +172,7 @@ def expiry(
 def entry_decode(data: bytes) -> bool:
     """Read an entry of a snapshot.
 
-    pre: len(data) == 46
+    pre: len(data) == 46 and data[0] < 128 and data[8] < 128 and data[26] < 128
     post: _
     """
     expected = snapshot.read_entry(data)
@@ -183,7 +183,7 @@ def entry_decode(data: bytes) -> bool:
 @contract(
     f"{SNAPSHOT}:_numbers_of",
     "PROD-1",
-    "every number that the fields hold",
+    "every number that the fields hold, with id, epoch and timestamp from 0 on",
     Mutant("entry.last_offset_delta", "entry.last_offset"),
     Mutant('">qhiqiqiq"', '"<qhiqiqiq"', "*"),
 )
@@ -199,12 +199,12 @@ def entry_encode(
 ) -> bool:
     """Write an entry of a snapshot, byte for byte; the model's wraps leave its numbers as they are.
 
-    pre: -(2**63) <= producer_id < 2**63
-    pre: -(2**15) <= producer_epoch < 2**15
+    pre: 0 <= producer_id < 2**63
+    pre: 0 <= producer_epoch < 2**15
     pre: -(2**31) <= last_seq < 2**31
     pre: -(2**63) <= last_offset < 2**63
     pre: -(2**31) <= offset_delta < 2**31
-    pre: -(2**63) <= last_timestamp < 2**63
+    pre: 0 <= last_timestamp < 2**63
     pre: -(2**31) <= coordinator_epoch < 2**31
     pre: -(2**63) <= first_offset < 2**63
     post: _

@@ -68,14 +68,14 @@ def varint_decode(data: bytes, end: int) -> bool:
 @contract(
     f"{RECORDS}:decode_varlong",
     "BATCH-7",
-    "any 11 raw bytes, ending after 0 to 11 of them",
+    "any 11 raw bytes, ending after 9 to 11 of them",
     Mutant("if index < 8:", "if index < 7:"),
 )
 def varlong_decode(data: bytes, end: int) -> bool:
     """Read a varlong of up to ten bytes, cut and over-long ones included.
 
     pre: len(data) == 11
-    pre: 0 <= end <= 11
+    pre: 9 <= end <= 11
     post: _
     """
     found = _decode_varlong(data, 0, end)
@@ -359,14 +359,14 @@ def _reads_header(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:decode_batch_header",
     "BATCH-1 BATCH-12",
-    "any 26 raw bytes of magic 0 or 1",
+    "any 26 raw bytes of magic 0 or 1 with a timestamp from 0 on",
     Mutant("magic == 1:", "magic == 0:"),
 )
 def legacy_header_decode(data: bytes) -> bool:
     """Read the header of a message of magic 0 or 1.
 
     pre: len(data) == 26
-    pre: data[16] <= 1
+    pre: data[16] <= 1 and data[18] < 128
     post: _
     """
     fields = [0] * kernels.HEADER_FIELDS
@@ -401,7 +401,7 @@ def short_varint_decode(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:plain_record",
     "BATCH-6 BATCH-16",
-    "a record of 8 bytes behind its length, any raw bytes",
+    "a record of 8 bytes behind its length, any raw bytes with deltas of one byte",
     Mutant("limit, timestamp_delta, offset_delta", "limit, offset_delta, timestamp_delta"),
     Mutant("at + 1 != limit", "at + 1 > limit"),
 )
@@ -409,7 +409,7 @@ def plain_record_walk(data: bytes) -> bool:
     """Read a plain record by the short way as the model does, or leave it.
 
     pre: len(data) == 9
-    pre: data[0] == 16
+    pre: data[0] == 16 and data[2] < 128 and data[3] < 128
     post: _
     """
     found = _plain_record(data, 0, 9)
@@ -425,16 +425,16 @@ def plain_record_walk(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:next_record",
     "BATCH-16 BATCH-18",
-    "any 6 raw bytes: every length that cannot be a record's",
-    Mutant("length > end - body", "length > end - body + 6"),
+    "any 5 raw bytes: every length that cannot be a record's",
+    Mutant("length > end - body", "length > end - body + 5"),
 )
 def record_length(data: bytes) -> bool:
     """Refuse a record whose length is cut, over-long, negative or more than what is left.
 
-    pre: len(data) == 6
+    pre: len(data) == 5
     post: _
     """
-    found = _next_record(data, 0, 6)[0]
+    found = _next_record(data, 0, 5)[0]
     expected = outcome_of(record.decode_record, data, 0, _BASE)
     if found == -kernels.RECORDS_OVERLONG_LENGTH:
         return expected == Raised(ErrorKind.INVALID_ARGUMENT)
@@ -444,7 +444,7 @@ def record_length(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:next_record",
     "BATCH-6 BATCH-16",
-    "a record of 6 bytes behind its length, any raw bytes",
+    "a record of 6 bytes behind its length, any raw bytes with deltas of one byte",
     Mutant(
         "limit, timestamp_delta, offset_delta, key",
         "limit, offset_delta, timestamp_delta, key",
@@ -454,7 +454,7 @@ def record_walk(data: bytes) -> bool:
     """Read or refuse a record as the model does, whatever its bytes.
 
     pre: len(data) == 7
-    pre: data[0] == 12
+    pre: data[0] == 12 and data[2] < 128 and data[3] < 128
     post: _
     """
     found = _next_record(data, 0, 7)
