@@ -14,7 +14,8 @@ Who should read this: everyone who wants to know what a kernel does on input of 
 Each claim below is proved for every length and every content: `tox -e proofs`, or one alone by
 `python -m pytest tests/proofs -k lower_slot`. What that is worth, and what is assumed, is told in
 [what "proved" means](../explanation/what-proved-means.md). Beside what is written here each proof
-shows that the kernel ends, reads and writes in range, and stays within 64 bits.
+shows that the kernel ends, that it reads and writes in range, and that it stays within 64 bits if
+it is compiled.
 
 *Requires* is what callers owe. *Ensures* is what the result obeys. `old(x)` is `x` at the call;
 `each(low, high, ...)` speaks of each number from `low` to `high`, exclusive, `some` of one, and

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from segproof_harness.claims.every_claim import CLAIMS
+
+pytest.importorskip("z3", reason="not run: z3 is not installed")
 from segproof_tests.proofs.conditions import Prover
 from segproof_tests.proofs.kernel_mutants import KernelMutant, mutants
 
-pytestmark = pytest.mark.needs("z3")
 MUTANTS_MAX = 12
-"""One of so many must be refuted: what is changed may be nothing that a claim speaks of."""
-STEPS_MAX = 1_000_000
+"""One of so many must be refuted: what is changed may be nothing that a claim mentions."""
 
 
 def drawn(name: str) -> list[KernelMutant]:
@@ -26,12 +26,10 @@ def drawn(name: str) -> list[KernelMutant]:
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_changed_kernel_is_refuted(name: str) -> None:
-    """The conditions of the kernel with one change are not all proved."""
+    """z3 knows values for which a condition of the kernel with one change fails."""
     changed = drawn(name)
     for mutant in changed:
-        prover = Prover({name: mutant.definition})
-        prover.condition_steps = STEPS_MAX
-        if prover.is_refuted(name):
+        if Prover({name: mutant.definition}).is_refuted(name):
             print(f"{name}: {mutant.change}")
             return
     # What only calls others has nothing to change.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What claims require is checked at calls from Python; real runs give what claims ensure."""
+"""What claims require is checked where Python calls a kernel."""
 
 import pytest
 

@@ -36,11 +36,13 @@ claim(
             unfolds="hash_of(units, next_unit)\nhash_of(units, next_unit + 1)",
         ),
     ),
+    formats={"units": "H"},
     laws="RMQHASH-1",
 )
 claim(
     "rocketmq_index:key_hash_of_units",
     ensures="0 <= result <= 2147483647",
+    formats={"units": "H"},
     laws="RMQHASH-2",
 )
 claim(

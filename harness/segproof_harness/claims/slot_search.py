@@ -35,12 +35,16 @@ claim(
 claim(
     "slot_search:int64_at",
     "0 <= position\nposition + 8 <= len(data)",
-    proves="result == i64(data, position)",
+    "result == i64(data, position)",
 )
 claim(
     "slot_search:key_at",
     "0 <= slot\n" + LAYOUT + "entry_size * slot + key_position + key_size <= len(data)",
     "implies(key_size == 4, is_i32(result))",
+    proves="""
+        implies(key_size == 4, result == i32(data, entry_size * slot + key_position))
+        implies(key_size == 8, result == i64(data, entry_size * slot + key_position))
+    """,
     word="key",
 )
 claim(

@@ -2,6 +2,7 @@
 """Every kernel, and how its arguments are drawn."""
 
 import importlib
+import inspect
 import pkgutil
 import struct
 from array import array
@@ -38,18 +39,23 @@ class Changed:
     numbers: tuple[int, ...]
 
 
-def found_kernels() -> dict[str, Kernel[..., Any]]:
-    """Return every kernel by module and name."""
+def every_kernel() -> dict[str, Any]:
+    """Return the kernels by module and name, also those that are plain functions."""
     found = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, value in vars(module).items():
-            if isinstance(value, Kernel) and value.source.__module__ == module.__name__:
+            function = getattr(value, "source", value)
+            is_own = inspect.isfunction(function) and function.__module__ == module.__name__
+            if is_own and info.name != "dispatch":  # it compiles kernels, and has none
                 found[f"{info.name}.{name}"] = value
     return found
 
 
-KERNELS = found_kernels()
+KERNELS: dict[str, Kernel[..., Any]] = {
+    name: value for name, value in every_kernel().items() if isinstance(value, Kernel)
+}
+"""Those that numba may compile."""
 
 
 def view(numbers: list[int]) -> memoryview:
@@ -491,14 +497,26 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 }
 
 
+def arrays_of(arguments: tuple[Any, ...]) -> list[Any]:
+    """Return arguments for a call, with a fresh memoryview for each that is written to."""
+    return [
+        memoryview(array("q", bytes(8 * one.length)))
+        if isinstance(one, Out)
+        else memoryview(array(one.typecode, one.numbers))
+        if isinstance(one, Changed)
+        else one
+        for one in arguments
+    ]
+
+
+def is_written(argument: Any) -> bool:
+    """Return whether a kernel writes into this drawn argument."""
+    return isinstance(argument, Out | Changed)
+
+
 def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, list[list[int]]]:
     """Return what the function answers, and what it wrote."""
-    written: list[array[int]] = []
-    given = []
-    for one in arguments:
-        if isinstance(one, Out):
-            written.append(array("q", bytes(8 * one.length)))
-        elif isinstance(one, Changed):
-            written.append(array(one.typecode, one.numbers))
-        given.append(memoryview(written[-1]) if isinstance(one, (Out, Changed)) else one)
-    return function(*given), [one.tolist() for one in written]
+    given = arrays_of(arguments)
+    result = function(*given)
+    pairs = zip(arguments, given, strict=True)
+    return result, [view.tolist() for one, view in pairs if is_written(one)]

@@ -4,25 +4,23 @@
 The source is read with `inspect`, so the text that is proved is the text that runs. It is followed
 way by way. A loop is cut at its invariant, as Floyd and Hoare did: the invariant holds before the
 loop, each pass keeps it, and a number that is never negative falls with each pass; behind the loop
-nothing but the invariant is known. A call of a kernel that has a claim is judged by the claim, any
-other is followed too. What is not understood is refused, never skipped.
+nothing but the invariant is known. A call of another kernel is judged by the claim of that kernel.
+Forms that the translation does not have are refused.
 """
 
 import ast
+import contextlib
 import inspect
 import itertools
-import pkgutil
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 import z3
 
-from segproof import kernels as package
 from segproof.kernels.dispatch import Kernel
 from segproof_harness.claims.claim import CLAIMS, KERNELS, Loop, expressions_of
 from segproof_tests.proofs.expressions import (
@@ -33,7 +31,6 @@ from segproof_tests.proofs.expressions import (
     RefusedError,
     State,
     Term,
-    choose,
     number,
     truth,
     word_symbol,
@@ -88,7 +85,6 @@ class Prover(Expressions):
         self.changed = changed or {}
         """Kernels whose source is another one, as a mutant's."""
         self.keeps_smt = keeps_smt
-        self.condition_steps = CONDITION_STEPS
         self.ends_at_failure = False
         self.failures: list[Failure] = []
         self.conditions: list[Condition] = []
@@ -99,18 +95,19 @@ class Prover(Expressions):
     # --- a kernel
 
     def is_refuted(self, name: str) -> bool:
-        """Return whether some condition of a kernel is not proved; the others are not decided."""
+        """Return whether the first condition that fails comes with values for which it does.
+
+        A condition that z3 gives up on refutes nothing, nor does source that is refused.
+        """
         self.ends_at_failure = True
-        try:
+        with contextlib.suppress(_FirstFailureError, RefusedError, z3.Z3Exception):
             self.prove(name)
-        except (_FirstFailureError, RefusedError, z3.Z3Exception):
-            return True
-        return False
+        return any("=" in one.counterexample for one in self.failures)
 
     def prove(self, name: str) -> None:
         """Make and decide the conditions of a kernel; `failures` then has what is not proved."""
         self.claim = CLAIMS[name]
-        self.path, self.reached = [name], set[int]()
+        self.reached = set[int]()
         definition, self.module, self.is_compiled = self.source(name)
         loops = [one for one in ast.walk(definition) if isinstance(one, ast.While | ast.For)]
         loops.sort(key=lambda loop: loop.lineno)
@@ -130,7 +127,7 @@ class Prover(Expressions):
         state = self._arguments(definition, case)
         self.at_call = dict(state.names)
         state.facts += [goal for _, goal in self.lines(self.claim.requires, state)]
-        if self._decide(state.facts, self.condition_steps) != z3.sat:
+        if self._decide(state.facts, CONDITION_STEPS) != z3.sat:
             self._fail("some input meets what is required", definition, "")
         for _, end, value in self._block(definition.body, state):
             plain = {name: at for name, at in self.at_call.items() if not isinstance(at, Array)}
@@ -212,7 +209,7 @@ class Prover(Expressions):
         if z3.is_true(z3.simplify(goal)):
             return
         began, _ = time.process_time(), self._steps()
-        answer = self._decide([*state.facts, z3.Not(goal)], self.condition_steps)
+        answer = self._decide([*state.facts, z3.Not(goal)], CONDITION_STEPS)
         smt = self.solver.to_smt2() if self.keeps_smt else ""
         seconds, steps = time.process_time() - began, self._steps()
         self.conditions.append(Condition(what, seconds, steps, smt))
@@ -240,8 +237,7 @@ class Prover(Expressions):
                 yield how, after, value
 
     def _statement(self, node: ast.stmt, state: State) -> Iterator[Way]:
-        if len(self.path) == 1:
-            self.reached.add(node.lineno)
+        self.reached.add(node.lineno)
         match node:
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 yield "next", state, None
@@ -300,8 +296,6 @@ class Prover(Expressions):
                 raise RefusedError(ast.unparse(target))
 
     def _may_change(self, name: str) -> None:
-        if len(self.path) > 1:
-            raise RefusedError(f"{self.path[-1]} writes to {name}, and has no claim")
         if name not in self.claim.changes:
             raise RefusedError(f"{name} is written to, and the claim does not say so")
 
@@ -448,13 +442,11 @@ class Prover(Expressions):
         return f"{found.__module__.removeprefix(KERNELS)}:{found.__qualname__}"
 
     def called(self, name: str, values: list[Term], node: ast.Call, state: State) -> Term:
-        """Return what a call of a kernel gives: by its claim, or by following it."""
+        """Return what a call of a kernel gives, by its claim."""
         full = self._kernel_named(name)
-        if not full or full in self.path:
-            raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}")
-        if full in CLAIMS:
-            return self._by_claim(full, values, node, state)
-        return self._followed(full, values, state)
+        if full not in CLAIMS:
+            raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}: no claim")
+        return self._by_claim(full, values, node, state)
 
     def _by_claim(self, full: str, values: list[Term], node: ast.Call, state: State) -> Term:
         claim, (definition, module, is_compiled) = CLAIMS[full], self.source(full)
@@ -492,41 +484,7 @@ class Prover(Expressions):
             state.facts += [z3.And(one >= LEAST, one <= MOST) for one in numbers]
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
-    def _followed(self, full: str, values: list[Term], state: State) -> Term:
-        """Return what a kernel without a claim gives, way by way."""
-        definition, module, _ = self.source(full)
-        outer, before = self.module, len(state.facts)
-        self.module = module
-        self.path.append(full)
-        names = [one.arg for one in definition.args.args]
-        start = State(dict(zip(names, values, strict=True)), list(state.facts), list(state.guards))
-        ways: list[tuple[Term, Any]] = [
-            (z3.And(*end.facts[before:]), value)
-            for _, end, value in self._block(definition.body, start)
-        ]
-        self.path.pop()
-        self.module = outer
-        state.facts.append(z3.Or(*[taken for taken, _ in ways]))
-        result = ways[-1][1]
-        for taken, value in reversed(ways[:-1]):
-            result = choose(taken, value, result)
-        return result
-
 
 def _counted(target: ast.expr) -> str:
     """Return by which name claims speak of what a `for` loop counts."""
     return target.id if isinstance(target, ast.Name) else "item"
-
-
-def kernels() -> list[str]:
-    """Return the names of all kernels."""
-    found = []
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name == "dispatch":  # it compiles kernels, and has none
-            continue
-        module = import_module(KERNELS + info.name)
-        for name, one in vars(module).items():
-            function = getattr(one, "source", one)
-            if inspect.isfunction(function) and function.__module__ == module.__name__:
-                found.append(f"{info.name}:{name}")
-    return found

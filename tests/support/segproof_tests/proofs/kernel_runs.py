@@ -24,7 +24,7 @@ class Run(Prover):
         definition, self.module, self.is_compiled = self.source(name)
         parameters = [one.arg for one in definition.args.args]
         self.claim = Claim(name, "", "")
-        self.path, self.loops, self.reached = [name], {}, set()
+        self.loops, self.reached = {}, set()
         given = dict(zip(parameters, map(_constant, arguments), strict=True))
         [(_, end, value)] = self._block(definition.body, State(given, []))
         views = [
