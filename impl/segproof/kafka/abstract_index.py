@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from segproof.closing import Closing
 from segproof.errors import CorruptIndexError, IndexOffsetOverflowError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
-from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range
+from segproof.integers import INT32_MAX, as_int64, in_range
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
 from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
@@ -157,7 +157,7 @@ class AbstractIndex(IndexMapping, Closing):
         if self._OFFSET_IS_KEY:
             key = min(max(to_int(target) - self.base_offset, -BEYOND_KEYS - 1), BEYOND_KEYS)
         else:
-            key = min(max(to_int(target), INT64_MIN), INT64_MAX)
+            key = as_int64(target)
         size, key_size, warm_entries = (
             self.ENTRY_SIZE,
             self._KEY_SIZE,

@@ -129,10 +129,8 @@ class LogSegment(SegmentFiles):
         return plan
 
     def _indexing(self) -> index_entries.Indexing:
-        interval, pair = (
-            self.config.index_interval_bytes,
-            self.read_max_timestamp_and_offset_so_far(),
-        )
+        pair = self.read_max_timestamp_and_offset_so_far()
+        interval = self.config.index_interval_bytes
         state = interval, self.bytes_since_last_index_entry, pair, self._is_first_offset_key
         return make_tuple(index_entries.Indexing, state)
 

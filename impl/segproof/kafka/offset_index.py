@@ -20,8 +20,7 @@ from segproof.errors import IndexFullError, InvalidArgumentError, InvalidOffsetE
 from segproof.integers import (
     INT32_MAX,
     INT32_MIN,
-    INT64_MAX,
-    INT64_MIN,
+    as_int64,
     in_range,
     int64_array,
     make_tuple,
@@ -146,8 +145,7 @@ class OffsetIndex(AbstractIndex):
         None without such an entry. The sum does not wrap, and the first entry is found as any other
         (OFFIDX-15, OFFIDX-16). Raises: IndexClosedError.
         """
-        end = to_int(fetch_offset.position) + to_int(fetch_size)
-        target = min(max(end, INT64_MIN), INT64_MAX)
+        target = as_int64(to_int(fetch_offset.position) + to_int(fetch_size))
 
         def read(published: Published) -> OffsetPosition | None:
             view, entries = published

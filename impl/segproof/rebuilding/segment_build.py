@@ -229,9 +229,8 @@ class _Build:
             if self._files.status(path) is None:
                 continue
             self._take_access(path)
-            with closing(
-                self._files.open(path)
-            ) as file:  # it may be for reading only now, as the log is
+            # It may be for reading only now, as the log is.
+            with closing(self._files.open(path)) as file:
                 file.sync()
 
     def _take_access(self, path: str) -> None:

@@ -271,10 +271,8 @@ class IndexFile(Closing):
             return False
         offset, timestamp = to_int(phy_offset), to_int(store_timestamp)
         if not (INT64_MIN <= offset <= INT64_MAX and INT64_MIN <= timestamp <= INT64_MAX):
-            offset, timestamp = (
-                in_range(offset, "phy_offset"),
-                in_range(timestamp, "store_timestamp"),
-            )
+            offset = in_range(offset, "phy_offset")
+            timestamp = in_range(timestamp, "store_timestamp")
         self._put(published, self.index_key_hash_method(key), offset, timestamp)
         return True
 

@@ -15,8 +15,7 @@ def answer(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Return what a call of either side answers, as plain values, or `Raised`."""
     try:
         found = outcome_of(call, *arguments, **named)
-    except (
-        Exception
-    ) as error:  # the implementation's; of another kind than the model knows it fails
+    except Exception as error:
+        # The implementation's. It fails here if the model has no such kind.
         return Raised(ErrorKind(kind_of(error)))
     return found if isinstance(found, Raised) else normalise(found)

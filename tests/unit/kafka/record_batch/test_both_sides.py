@@ -25,6 +25,7 @@ from segproof_model.language.integers import INT32_MAX, int32_bytes, wrap32, wra
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.kafka.format import record_batch as laws
 from segproof_model.laws.register import broken_state_laws
+from segproof_tests.drawn_records import records, timestamps
 from segproof_tests.sides import answer
 
 
@@ -58,28 +59,9 @@ GOLDEN = json.loads(
 TRANSACTIONAL, ABORT = (bytes.fromhex(GOLDEN[number]["data"]) for number in (4, 5))
 ONE = Record(5, 1, b"k", b"v")
 
-optional_bytes = st.none() | st.binary(max_size=40)
-timestamps = st.integers(0, 2**62) | st.integers(0, 2000) | st.just(-1)
-headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), optional_bytes), max_size=3).map(
-    tuple
-)
-
 
 BOTH = pytest.mark.parametrize("side", [MODEL, IMPLEMENTATION], ids=["model", "implementation"])
 """The functions of the model, and of the implementation."""
-
-
-@st.composite
-def records(draw: st.DrawFn, with_headers: bool = True) -> list[Record]:
-    """Draw records with rising offsets that leave gaps."""
-    offset = draw(st.integers(0, 2**40))
-    drawn: list[Record] = []
-    for gap in draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)):
-        offset += gap
-        named = draw(headers) if with_headers else ()
-        timestamp, key, value = draw(timestamps), draw(optional_bytes), draw(optional_bytes)
-        drawn.append(Record(offset, timestamp, key, value, named))
-    return drawn
 
 
 def told(batch: Any) -> list[Record]:

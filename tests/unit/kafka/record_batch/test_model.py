@@ -17,7 +17,6 @@ from segproof_model.kafka.format.compression import COMPRESSIONS, GZIP, NO_CODEC
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record import (
     Record,
-    RecordHeader,
 )
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.varint import encode_varint
@@ -28,6 +27,7 @@ from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format import record_batch as laws
 from segproof_model.laws.register import broken_state_laws
 from segproof_model.releases import NEWEST_KAFKA, RELEASES
+from segproof_tests.drawn_records import records
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
@@ -39,25 +39,6 @@ GOLDEN_BATCHES = json.loads(GOLDEN_FILE.read_text(encoding="ascii"))
 GOLDEN = [bytes.fromhex(golden["data"]) for golden in GOLDEN_BATCHES]
 PLAIN = GOLDEN[3]
 """Two records, `hello` and `there`."""
-
-optional_bytes = st.none() | st.binary(max_size=40)
-timestamps = st.integers(0, 2**62) | st.integers(0, 2000) | st.just(-1)
-headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), optional_bytes), max_size=3).map(
-    tuple
-)
-
-
-@st.composite
-def records(draw: st.DrawFn, with_headers: bool = True) -> list[Record]:
-    """Draw records with rising offsets that leave gaps."""
-    offset = draw(st.integers(0, 2**40))
-    drawn: list[Record] = []
-    for gap in draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)):
-        offset += gap
-        named = draw(headers) if with_headers else ()
-        timestamp, key, value = draw(timestamps), draw(optional_bytes), draw(optional_bytes)
-        drawn.append(Record(offset, timestamp, key, value, named))
-    return drawn
 
 
 def batches_of(data: bytes) -> list[RecordBatch]:
