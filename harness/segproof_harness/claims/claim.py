@@ -11,7 +11,8 @@ the call by `old(name)`. Beside Python's operators there are
 - the words that `define` adds, such as `rises(keys, entries)`.
 """
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 KERNELS = "segproof.kernels."
@@ -77,19 +78,65 @@ WORDS: dict[str, Word] = {}
 """The words that were defined, by name."""
 
 
+TAKEN = (
+    "each", "forall", "iff", "implies", "len", "max", "min", "old", "pairs", "result", "some",
+    "sum",
+)  # fmt: skip
+"""Names that claims have beside their words."""
+
+
 def claim(kernel: str, requires: str = "", ensures: str = "", **more: object) -> None:
-    """Enter a claim into `CLAIMS`."""
+    """Enter a claim into `CLAIMS`. Raises ValueError if its kernel has one, or its word exists."""
     if kernel in CLAIMS:
         raise ValueError(f"{kernel} has a claim already")
+    _refuse_taken(str(more.get("word", "")))
     laws = tuple(str(more.pop("laws", "")).split())
     CLAIMS[kernel] = Claim(kernel, requires, ensures, laws=laws, **more)  # type: ignore[arg-type]
 
 
 def define(head: str, meaning: str) -> None:
-    """Enter a word into `WORDS`; the head is its call: `rises(keys, entries)`."""
+    """Enter a word into `WORDS`; the head is its call: `rises(keys, entries)`.
+
+    A recursive word has the form `... if n <= 0 else ...`, and speaks of itself for n - 1 only; n
+    is its last parameter. So some function is what it says. Raises ValueError for other words.
+    """
     name, _, parameters = head.rstrip(")").partition("(")
     names = tuple(one.strip() for one in parameters.split(","))
-    WORDS[name] = Word(names, meaning, f"{name}(" in meaning)
+    nodes = list(ast.walk(ast.parse(meaning, mode="eval")))
+    _refuse_taken(name)
+    if any(name in _called(ast.walk(ast.parse(word.meaning))) for word in WORDS.values()):
+        raise ValueError(f"{name} is used before it is defined")
+    bound = {one.arg for node in nodes if isinstance(node, ast.Lambda) for one in node.args.args}
+    free = {node.id for node in nodes if isinstance(node, ast.Name)} - bound - set(names)
+    if bound & set(names) or free != _called(nodes):
+        raise ValueError(f"{name}: a name is no parameter, or means two things")
+    is_recursive = name in free
+    if is_recursive and not _ends(name, names[-1], meaning):
+        raise ValueError(f"{name} has not the form of a recursive word")
+    WORDS[name] = Word(names, meaning, is_recursive)
+
+
+def _refuse_taken(word: str) -> None:
+    if word in {*TAKEN, *WORDS, *(one.word for one in CLAIMS.values() if one.word)}:
+        raise ValueError(f"{word} means something already")
+
+
+def _called(nodes: Iterable[ast.AST]) -> set[str]:
+    return {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+
+
+def _ends(name: str, last: str, meaning: str) -> bool:
+    """Return whether a recursive word speaks of itself for smaller numbers only, down to 0."""
+    match ast.parse(meaning, mode="eval").body:
+        case ast.IfExp(test=test, body=at_zero, orelse=above):
+            calls = [one for one in ast.walk(above) if isinstance(one, ast.Call)]
+            own = [one for one in calls if ast.unparse(one.func) == name]
+            return (
+                ast.unparse(test) == f"{last} <= 0"
+                and name not in _called(ast.walk(at_zero))
+                and all(ast.unparse(one.args[-1]) == f"{last} - 1" for one in own)
+            )
+    return False
 
 
 def expressions_of(text: str) -> Iterator[str]:

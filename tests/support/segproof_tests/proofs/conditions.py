@@ -22,18 +22,25 @@ from types import ModuleType
 import z3
 
 from segproof.kernels.dispatch import Kernel
-from segproof_harness.claims.claim import CLAIMS, KERNELS, Loop, expressions_of
+from segproof_harness.claims.claim import CLAIMS, KERNELS, Claim, Loop, expressions_of
 from segproof_tests.proofs.expressions import (
-    LEAST,
-    MOST,
     Array,
     Expressions,
-    RefusedError,
     State,
     Term,
     number,
-    truth,
+    shape,
     word_symbol,
+)
+from segproof_tests.proofs.forms import (
+    FORMATS,
+    LEAST,
+    MOST,
+    RefusedError,
+    counted_by,
+    kind_of,
+    refuse_forms,
+    refuse_if,
 )
 
 CONDITION_STEPS = 20_000_000
@@ -43,7 +50,6 @@ BRANCH_STEPS = 500_000
 PASSES_MAX = 64
 """A loop without an invariant is followed pass by pass, up to so many."""
 LENGTH_MAX = 2**60
-FORMATS = {"B": (0, 255), "H": (0, 65535), "i": (-(2**31), 2**31 - 1), "q": (LEAST, MOST)}
 Way = tuple[str, State, Term]
 """How a statement ends (`next`, `break`, `continue` or `return`), what is known, the result."""
 
@@ -107,12 +113,21 @@ class Prover(Expressions):
     def prove(self, name: str) -> None:
         """Make and decide the conditions of a kernel; `failures` then has what is not proved."""
         self.claim = CLAIMS[name]
-        self.reached = set[int]()
         definition, self.module, self.is_compiled = self.source(name)
+        self.at: ast.stmt = definition
+        try:
+            self._prove(definition)
+        except RefusedError as error:
+            text = ast.unparse(self.at).partition("\n")[0]
+            raise RefusedError(f"{name}, line {self.at.lineno}: {text}: {error}") from None
+
+    def _prove(self, definition: ast.FunctionDef) -> None:
+        self.reached = set[int]()
+        refuse_forms(definition, self.module, self.is_compiled, self.claim)
         loops = [one for one in ast.walk(definition) if isinstance(one, ast.While | ast.For)]
         loops.sort(key=lambda loop: loop.lineno)
-        if self.claim.loops and len(self.claim.loops) != len(loops):
-            raise RefusedError(f"{len(loops)} loops, and {len(self.claim.loops)} in the claim")
+        claimed = len(self.claim.loops)
+        refuse_if(claimed not in (0, len(loops)), f"{len(loops)} loops, {claimed} in the claim")
         self.loops: dict[ast.stmt, Loop] = dict(zip(loops, self.claim.loops, strict=False))
         names = list(self.claim.cases)
         for values in itertools.product(*self.claim.cases.values()):
@@ -126,14 +141,25 @@ class Prover(Expressions):
     def _prove_case(self, definition: ast.FunctionDef, case: dict[str, int]) -> None:
         state = self._arguments(definition, case)
         self.at_call = dict(state.names)
-        state.facts += [goal for _, goal in self.lines(self.claim.requires, state)]
-        if self._decide(state.facts, CONDITION_STEPS) != z3.sat:
+        for _, goal in self.lines(self.claim.requires, state):
+            state.facts.append(goal)
+        if self._decide([*state.facts, *self._limits(state)], CONDITION_STEPS) != z3.sat:
             self._fail("some input meets what is required", definition, "")
         for _, end, value in self._block(definition.body, state):
-            plain = {name: at for name, at in self.at_call.items() if not isinstance(at, Array)}
-            after = State({**end.names, **plain, "result": value}, list(end.facts))
+            returns = ast.unparse(definition.returns or ast.Constant(None))
+            refuse_if(shape(value) != returns, f"{shape(value)} is returned, not {returns}")
+            arrays = {n: end.names[n] for n, one in self.at_call.items() if isinstance(one, Array)}
+            after = State({**self.at_call, **arrays, "result": value}, list(end.facts))
             for what, goal in self.lines(f"{self.claim.ensures}\n{self.claim.proves}", after):
                 self.check(after, goal, f"ensures {what}", definition)
+
+    def _limits(self, state: State) -> Iterator[Term]:
+        """Yield that all items are within their limits; elsewhere only those that are read are."""
+        place = z3.Int("place")
+        for array in state.names.values():
+            if isinstance(array, Array) and array.limits:
+                item, (least, most) = array.at(place), array.limits
+                yield z3.ForAll(place, z3.And(least <= item, item <= most))
 
     def _show_cases_are_all(self, definition: ast.FunctionDef) -> None:
         if self.claim.cases:
@@ -158,25 +184,28 @@ class Prover(Expressions):
         return definition, module, isinstance(found, Kernel)
 
     def _arguments(self, definition: ast.FunctionDef, case: dict[str, int]) -> State:
-        state = State({}, [])
-        for argument in definition.args.args:
-            name, kind = argument.arg, ast.unparse(argument.annotation or ast.Constant(None))
+        state = State(self._parameters(definition, self.claim), [])
+        for name, value in state.names.items():
             if name in case:
                 state.names[name] = z3.IntVal(case[name])
-            elif kind == "int":
-                state.names[name] = z3.Int(name)
-                if self.is_compiled:
-                    state.facts += [state.names[name] >= LEAST, state.names[name] <= MOST]
-            elif kind == "bool":
-                state.names[name] = z3.Bool(name)
-            else:
-                usual = "B" if "ytes" in kind else "q" if kind == "memoryview" else ""
-                width = 2 if "airs" in kind or "tuple" in kind else 1
-                columns = tuple(self._cells(f"{name}.{column}") for column in range(width))
-                limits = FORMATS.get(self.claim.formats.get(name, usual))
-                state.names[name] = array = Array(columns, z3.Int(f"len({name})"), limits)
-                state.facts += [array.length >= 0, array.length <= LENGTH_MAX]
+            elif isinstance(value, Array):
+                state.facts += [value.length >= 0, value.length <= LENGTH_MAX]
+            elif self.is_compiled and shape(value) == "int":
+                state.facts += [value >= LEAST, value <= MOST]
         return state
+
+    def _parameters(self, definition: ast.FunctionDef, claim: Claim) -> dict[str, Term]:
+        """Return parameters of which only the kind is known."""
+        found: dict[str, Term] = {}
+        for parameter in definition.args.args:
+            name, (width, letter) = parameter.arg, kind_of(parameter, claim)
+            if width:
+                columns = tuple(self._cells(f"{name}.{column}") for column in range(width))
+                found[name] = Array(columns, z3.Int(f"len({name})"), FORMATS[letter])
+            else:
+                is_bool = ast.unparse(parameter).endswith(": bool")
+                found[name] = z3.Bool(name) if is_bool else z3.Int(name)
+        return found
 
     def _cells(self, name: str) -> Term:
         return z3.Array(name, z3.IntSort(), z3.IntSort())
@@ -237,6 +266,7 @@ class Prover(Expressions):
                 yield how, after, value
 
     def _statement(self, node: ast.stmt, state: State) -> Iterator[Way]:
+        self.at = node
         self.reached.add(node.lineno)
         match node:
             case ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -266,12 +296,12 @@ class Prover(Expressions):
             case ast.For(orelse=[]):
                 yield from self._for(node, state)
             case _:
-                raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}")
+                raise RefusedError("a statement that is not known")
 
     def _branches(
         self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], state: State
     ) -> Iterator[Way]:
-        holds = z3.simplify(truth(self.value(test, state)))
+        holds = z3.simplify(self.holds(test, state))
         for branch, fact in ((body, holds), (orelse, z3.simplify(z3.Not(holds)))):
             way = state.fork(fact)
             if not z3.is_false(fact) and (z3.is_true(fact) or self._is_possible(way)):
@@ -280,13 +310,17 @@ class Prover(Expressions):
     def _assign(self, target: ast.expr, value: Term, state: State, node: ast.AST) -> None:
         match target:
             case ast.Name(id=name):
+                refuse_if(shape(value) not in ("int", "bool"), f"{shape(value)} in a variable")
                 state.names[name] = value
             case ast.Tuple(elts=targets):
+                refuse_if(not isinstance(value, tuple), "parts of what is no tuple")
+                refuse_if(len(targets) != len(value), f"{len(value)} parts")
                 for one, part in zip(targets, value, strict=True):
                     self._assign(one, part, state, node)
             case ast.Subscript(value=ast.Name(id=name), slice=index):
                 self._may_change(name)
-                array, at, value = state.names[name], self.value(index, state), number(value)
+                at, value = number(self.value(index, state)), number(value)
+                array = state.names[name]
                 self.check(state, z3.And(at >= 0, at < array.length), f"{name} in range", node)
                 if array.limits:
                     fits = z3.And(value >= array.limits[0], value <= array.limits[1])
@@ -296,28 +330,27 @@ class Prover(Expressions):
                 raise RefusedError(ast.unparse(target))
 
     def _may_change(self, name: str) -> None:
-        if name not in self.claim.changes:
-            raise RefusedError(f"{name} is written to, and the claim does not say so")
+        refuse_if(name not in self.claim.changes, f"the claim does not say that {name} changes")
 
     # --- loops
 
     def _for(self, node: ast.For, state: State) -> Iterator[Way]:
         """Follow a `for` loop as the `while` loop that does the same."""
-        name = _counted(node.target)
+        name = counted_by(node)
         match node.iter:
-            case ast.Call(func=ast.Name(id="range"), args=bounds):
-                *first, end = [self.value(bound, state) for bound in bounds]
-                if len(first) > 1:
-                    raise RefusedError(ast.unparse(node.iter))
+            case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]):
+                *first, end = [number(self.value(bound, state)) for bound in bounds]
+                refuse_if(len(first) > 1, "a range with steps")
                 state.names[f"end_{name}"] = end
                 state.names[f"next_{name}"] = first[0] if first else z3.IntVal(0)
                 taken = f"next_{name}"
             case ast.Name(id=array):
+                refuse_if(not isinstance(state.names.get(array), Array), f"{array} is no array")
                 state.names[f"end_{name}"] = state.names[array].length
                 state.names[f"next_{name}"] = z3.IntVal(0)
                 taken = f"{array}[next_{name}]"
             case _:
-                raise RefusedError(ast.unparse(node.iter))
+                raise RefusedError("a loop over what is no range and no array")
         text = f"{ast.unparse(node.target)} = {taken}\nnext_{name} = next_{name} + 1"
         head = ast.parse(text).body
         for inner in itertools.chain.from_iterable(map(ast.walk, head)):
@@ -339,12 +372,12 @@ class Prover(Expressions):
         for what, goal in self.lines(loop.invariant, state):
             self.check(state, goal, f"before the loop: {what}", node)
         first = state.names.get(f"next_{name}")
-        self._forget(body, state, set(loop.ghosts))
+        self._forget([test, *body], state, set(loop.ghosts))
         state.facts += [goal for _, goal in self.lines(loop.invariant, state)]
         if name:  # so a range counts
             at, end = state.names[f"next_{name}"], state.names[f"end_{name}"]
             state.facts += [first <= at, z3.Or(at <= end, at == first)]
-        holds = truth(self.value(test, state))
+        holds = self.holds(test, state)
         inside, outside = state.fork(holds), state.fork(z3.Not(holds))
         if self._is_possible(inside):
             yield from self._one_pass(node, loop, body, inside, name)
@@ -355,14 +388,15 @@ class Prover(Expressions):
         self, node: ast.stmt, loop: Loop, body: list[ast.stmt], state: State, name: str
     ) -> Iterator[Way]:
         decreases = loop.decreases or (f"end_{name} - next_{name}" if name else "")
-        if not decreases:
-            raise RefusedError(f"line {node.lineno}: the claim does not say why this loop ends")
+        refuse_if(not decreases, "the claim does not say why this loop ends")
         self._unfold(loop.unfolds, state)
-        before = self.claimed(decreases, state)
+        before, shapes = self.claimed(decreases, state), _shapes(state)
         for how, end, value in self._block(body, state):
             if how in ("next", "continue"):
                 for ghost, (_, behind) in loop.ghosts.items():
                     end.names[ghost] = self.claimed(behind, end)
+                is_same = all(_shapes(end)[one] == kind for one, kind in shapes.items())
+                refuse_if(not is_same, "a variable holds numbers and truths")
                 for what, goal in self.lines(loop.invariant, end):
                     self.check(end, goal, f"kept by each pass: {what}", node)
                 after = self.claimed(decreases, end)
@@ -383,29 +417,28 @@ class Prover(Expressions):
     def _passes(
         self, test: ast.expr, body: list[ast.stmt], state: State, left: int
     ) -> Iterator[Way]:
-        holds = z3.simplify(truth(self.value(test, state)))
+        holds = z3.simplify(self.holds(test, state))
         outside, inside = state.fork(z3.Not(holds)), state.fork(holds)
         if not z3.is_true(holds) and self._is_possible(outside):
             yield "next", outside, None
         if z3.is_false(holds) or not self._is_possible(inside):
             return
-        if left == 0:
-            raise RefusedError(f"a loop without an invariant takes more than {PASSES_MAX} passes")
+        refuse_if(left == 0, f"a loop without an invariant takes more than {PASSES_MAX} passes")
         for how, end, value in self._block(body, inside):
             if how in ("next", "continue"):
                 yield from self._passes(test, body, end, left - 1)
             else:
                 yield ("next" if how == "break" else how), end, value
 
-    def _forget(self, body: list[ast.stmt], state: State, names: set[str]) -> None:
-        """Forget what the passes of a loop may change, and the values of these names."""
+    def _forget(self, body: list[ast.AST], state: State, ghosts: set[str]) -> None:
+        """Forget what the passes of a loop may change, and the values of its ghosts."""
+        names = set[str]()
         for node in itertools.chain.from_iterable(map(ast.walk, body)):
             match node:
                 case ast.Name(id=name, ctx=ast.Store()):
                     names.add(name)
-                case ast.For(target=target):
-                    counted = _counted(target)
-                    names |= {f"next_{counted}", f"end_{counted}"}
+                case ast.For():
+                    names |= {f"next_{counted_by(node)}", f"end_{counted_by(node)}"}
                 case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
                     names.add(name)
                 case ast.Call(func=ast.Name(id=function), args=arguments):
@@ -416,20 +449,19 @@ class Prover(Expressions):
                         changes = CLAIMS[called].changes
                         names |= {ast.unparse(given) for one, given in pairs if one in changes}
         for name in names & set(state.names):
-            state.names[name] = self._any_like(name, state.names[name], state)
+            state.names[name] = value = self._any_like(name, state.names[name])
+            if self.is_compiled and shape(value) == "int":
+                # Each assignment was shown to stay within 64 bits.
+                state.facts += [value >= LEAST, value <= MOST]
+        for ghost in ghosts:
+            state.names[ghost] = self._any_like(ghost, state.names[ghost])
 
-    def _any_like(self, name: str, before: Term, state: State) -> Term:
+    def _any_like(self, name: str, before: Term) -> Term:
         fresh = f"{name}!{next(self.fresh)}"
         if isinstance(before, Array):
-            if len(before.columns) > 1:
-                raise RefusedError(f"{name}: only numbers can be written")
+            refuse_if(len(before.columns) > 1, f"{name}: only numbers can be written")
             return Array((self._cells(fresh),), before.length, before.limits)
-        if z3.is_bool(before):
-            return z3.Bool(fresh)
-        value = z3.Int(fresh)
-        if self.is_compiled:  # each assignment was shown to stay within them
-            state.facts += [value >= LEAST, value <= MOST]
-        return value
+        return z3.Bool(fresh) if z3.is_bool(before) else z3.Int(fresh)
 
     # --- calls
 
@@ -444,29 +476,33 @@ class Prover(Expressions):
     def called(self, name: str, values: list[Term], node: ast.Call, state: State) -> Term:
         """Return what a call of a kernel gives, by its claim."""
         full = self._kernel_named(name)
-        if full not in CLAIMS:
-            raise RefusedError(f"line {node.lineno}: {ast.unparse(node)}: no claim")
+        refuse_if(full not in CLAIMS, f"{name} has no claim")
         return self._by_claim(full, values, node, state)
 
     def _by_claim(self, full: str, values: list[Term], node: ast.Call, state: State) -> Term:
         claim, (definition, module, is_compiled) = CLAIMS[full], self.source(full)
         self.relied_on.add(full)
-        names = [one.arg for one in definition.args.args]
+        refuse_if(is_compiled != self.is_compiled, "compiled and other code call each other")
+        wanted = self._parameters(definition, claim)
+        names = list(wanted)
+        is_like = [*map(shape, values)] == [*map(shape, wanted.values())]
+        refuse_if(not is_like, "arguments of another kind or format")
         inner = State(dict(zip(names, values, strict=True)), state.facts, state.guards)
         outer = self.at_call, self.module
         self.at_call, self.module = dict(inner.names), module
         for what, goal in self.lines(claim.requires, inner):
             self.check(inner, goal, f"{definition.name} requires {what}", node)
         for name in claim.changes:
-            given = node.args[names.index(name)]
-            if not isinstance(given, ast.Name) or state.guards:
-                raise RefusedError(f"line {node.lineno}: {name}")
-            self._may_change(given.id)
-            changed = self._any_like(name, inner.names[name], state)
-            inner.names[name] = state.names[given.id] = changed
+            given = ast.unparse(node.args[names.index(name)])
+            is_alone = node is getattr(self.at, "value", None)
+            refuse_if(not is_alone, "a call that writes, inside of an expression")
+            refuse_if([*map(ast.unparse, node.args)].count(given) > 1, "an array given twice")
+            self._may_change(given)
+            inner.names[name] = state.names[given] = self._any_like(name, inner.names[name])
         result = inner.names["result"] = self._any_result(definition, is_compiled, state)
         known = [goal for _, goal in self.lines(claim.ensures, inner)]
         if claim.word:
+            refuse_if(claim.changes or shape(result) != "int", "a word for what is no number")
             known.append(result == word_symbol(claim.word, values))
         here = z3.And(*state.guards)
         state.facts += [z3.Implies(here, one) for one in known] if state.guards else known
@@ -474,17 +510,14 @@ class Prover(Expressions):
         return result
 
     def _any_result(self, definition: ast.FunctionDef, is_compiled: bool, state: State) -> Term:
-        returns = ast.unparse(definition.returns or ast.Constant(None))
-        if returns == "bool":
-            return z3.Bool(f"{definition.name}!{next(self.fresh)}")
-        numbers = [
-            z3.Int(f"{definition.name}!{next(self.fresh)}") for _ in range(returns.count("int"))
-        ]
+        returns, name = ast.unparse(definition.returns or ast.Constant(None)), definition.name
+        if returns in ("bool", "None"):
+            return z3.Bool(f"{name}!{next(self.fresh)}") if returns == "bool" else None
+        numbers = [z3.Int(f"{name}!{next(self.fresh)}") for _ in range(returns.count("int"))]
         if is_compiled:
             state.facts += [z3.And(one >= LEAST, one <= MOST) for one in numbers]
-        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+        return numbers[0] if returns == "int" else tuple(numbers)
 
 
-def _counted(target: ast.expr) -> str:
-    """Return by which name claims speak of what a `for` loop counts."""
-    return target.id if isinstance(target, ast.Name) else "item"
+def _shapes(state: State) -> dict[str, str]:
+    return {name: shape(value) for name, value in state.names.items()}

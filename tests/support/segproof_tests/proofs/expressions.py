@@ -15,14 +15,10 @@ from typing import Any
 import z3
 
 from segproof_harness.claims.claim import CLAIMS, WORDS, expressions_of
+from segproof_tests.proofs.forms import LEAST, MOST, RefusedError, refuse_if
 
-LEAST, MOST = -(2**63), 2**63 - 1
 Term = Any
 """A term of z3 (z3 has no types), a tuple of values, or an `Array`."""
-
-
-class RefusedError(Exception):
-    """The source or the claim has something that the translation does not know."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +54,32 @@ class State:
         return State(dict(self.names), [*self.facts, *facts], list(self.guards))
 
 
+def shape(value: Term) -> str:
+    """Return of which kind a value is, in the words of an annotation."""
+    if isinstance(value, tuple):
+        return f"tuple[{', '.join(map(shape, value))}]"
+    if isinstance(value, Array):
+        return f"array of {len(value.columns)} in {value.limits}"
+    return "None" if value is None else "bool" if z3.is_bool(value) else "int"
+
+
 def truth(value: Term) -> Term:
     """Return what an `if` makes of a value."""
     if isinstance(value, Array):
         return value.length > 0
-    return value if z3.is_bool(value) else value != 0
+    return value if z3.is_bool(value) else number(value) != 0
 
 
 def number(value: Term) -> Term:
     """Return a value as an integer; Python's True is 1."""
+    refuse_if(shape(value) not in ("int", "bool"), f"{shape(value)} is no number")
     return z3.If(value, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(value) else value
 
 
 def choose(holds: Term, one: Term, other: Term) -> Term:
     """Return `one if holds else other`, also of tuples."""
     if isinstance(one, tuple):
+        refuse_if(shape(one) != shape(other), "a choice between two shapes")
         return tuple(choose(holds, a, b) for a, b in zip(one, other, strict=True))
     if z3.is_bool(one) and z3.is_bool(other):
         return z3.If(holds, one, other)
@@ -91,8 +98,14 @@ def word_symbol(name: str, values: Sequence[Term]) -> Term:
     """Return an application of the function that stands for a word."""
     parts: list[Term] = []
     for value in values:
-        parts += value.columns if isinstance(value, Array) else [number(value)]
+        is_array = isinstance(value, Array)
+        parts += [*value.columns, value.length] if is_array else [number(value)]
     return z3.Function(name, *[part.sort() for part in parts], z3.IntSort())(*parts)
+
+
+def _is_mask(value: int) -> bool:
+    """Return whether a number has ones only behind its leading zeros."""
+    return value >= 0 and value & (value + 1) == 0
 
 
 COMPARED: dict[type[ast.cmpop], Callable[[Term, Term], Term]] = {
@@ -131,7 +144,8 @@ class Expressions:
     def lines(self, text: str, state: State) -> Iterator[tuple[str, Term]]:
         """Yield each expression of a claim's text with its meaning."""
         for line in expressions_of(text):
-            yield line, truth(self.claimed(line, state))
+            node = ast.parse(line, mode="eval").body
+            yield line, self.holds(node, state, is_claim=True)
 
     def claimed(self, text: str, state: State) -> Term:
         """Return what an expression of a claim means; nothing is to be shown of it."""
@@ -145,20 +159,20 @@ class Expressions:
             case ast.Constant(value=bool() as value):
                 return z3.BoolVal(value)
             case ast.Constant(value=int() as value):
-                return z3.IntVal(value)
+                return self._constant(value, is_claim)
             case ast.Name(id=name):
-                return self._named(name, node, state)
+                return self._named(name, state, is_claim)
             case ast.Tuple(elts=parts):
                 return tuple(self.value(part, state, is_claim) for part in parts)
-            case ast.UnaryOp(op=ast.Not(), operand=inner):
-                return z3.Not(truth(self.value(inner, state, is_claim)))
+            case ast.UnaryOp(op=ast.Not()):
+                return self.holds(node, state, is_claim)
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 negated = -number(self.value(inner, state, is_claim))
                 return self._within_64_bits(negated, node, state, is_claim)
-            case ast.BoolOp(op=operator, values=parts):
-                return self._in_order(parts, isinstance(operator, ast.And), state, is_claim)
+            case ast.BoolOp():
+                return self._in_order(node, state, is_claim, self._bool)
             case ast.IfExp(test=test, body=one, orelse=other):
-                holds = truth(self.value(test, state, is_claim))
+                holds = self.holds(test, state, is_claim)
                 first = self._guarded(one, holds, state, is_claim)
                 return choose(holds, first, self._guarded(other, z3.Not(holds), state, is_claim))
             case ast.Compare(left=left, ops=operators, comparators=others):
@@ -173,13 +187,35 @@ class Expressions:
                 return self._call(name, node, state, is_claim)
         raise RefusedError(ast.unparse(node))
 
-    def _named(self, name: str, node: ast.AST, state: State) -> Term:
+    def holds(self, node: ast.AST, state: State, is_claim: bool = False) -> Term:
+        """Return what an `if` makes of an expression."""
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return z3.Not(self.holds(inner, state, is_claim))
+            case ast.BoolOp():
+                return self._in_order(node, state, is_claim, self.holds)
+        value = self.value(node, state, is_claim)
+        is_array = isinstance(value, Array)
+        refuse_if(is_array and (is_claim or self.is_compiled), "an array as a truth")
+        return truth(value)
+
+    def _bool(self, node: ast.AST, state: State, is_claim: bool) -> Term:
+        value = self.value(node, state, is_claim)
+        refuse_if(shape(value) != "bool", "`and` or `or` of what is no bool, as a value")
+        return value
+
+    def _constant(self, value: int, is_claim: bool) -> Term:
+        is_far = self.is_compiled and not is_claim and not LEAST <= value <= MOST
+        refuse_if(is_far, f"{value} has more than 64 bits")
+        return z3.IntVal(value)
+
+    def _named(self, name: str, state: State, is_claim: bool) -> Term:
         if name in state.names:
             return state.names[name]
         found = getattr(self.module, name, None)
-        if not isinstance(found, int):
-            raise RefusedError(f"line {getattr(node, 'lineno', 0)}: {name} has no value here")
-        return z3.IntVal(found)
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise RefusedError(f"{name} has no value here")
+        return self._constant(found, is_claim)
 
     def _guarded(self, node: ast.AST, guard: Term, state: State, is_claim: bool) -> Term:
         state.guards.append(guard)
@@ -187,11 +223,13 @@ class Expressions:
         state.guards.pop()
         return value
 
-    def _in_order(self, parts: list[ast.expr], is_and: bool, state: State, is_claim: bool) -> Term:
+    def _in_order(
+        self, node: ast.BoolOp, state: State, is_claim: bool, meaning: Callable[..., Term]
+    ) -> Term:
         """Each part is evaluated only if those before it leave the answer open."""
-        before, values = len(state.guards), []
-        for part in parts:
-            values.append(truth(self.value(part, state, is_claim)))
+        before, values, is_and = len(state.guards), [], isinstance(node.op, ast.And)
+        for part in node.values:
+            values.append(meaning(part, state, is_claim))
             state.guards.append(values[-1] if is_and else z3.Not(values[-1]))
         del state.guards[before:]
         return z3.And(*values) if is_and else z3.Or(*values)
@@ -200,8 +238,7 @@ class Expressions:
         self, parts: list[ast.expr], operators: list[ast.cmpop], state: State, is_claim: bool
     ) -> Term:
         values = [number(self.value(part, state, is_claim)) for part in parts]
-        if not all(type(operator) in COMPARED for operator in operators):
-            raise RefusedError(str(operators))
+        refuse_if({*map(type, operators)} - set(COMPARED), "an operator that is not known")
         pairs = zip(operators, itertools.pairwise(values), strict=True)
         return z3.And(*[COMPARED[type(operator)](*pair) for operator, pair in pairs])
 
@@ -223,21 +260,22 @@ class Expressions:
             case ast.Mult():
                 return self._within_64_bits(multiply(one, other), node, state, is_claim)
             case ast.FloorDiv() | ast.Mod():
-                if not is_claim:  # z3 divides as Python does where the divisor is positive
-                    self.check(state, other > 0, "a positive divisor", node)
+                # z3 divides as Python does where the divisor is positive.
+                self.check(state, other > 0, "a positive divisor", node)
                 return one / other if isinstance(operator, ast.FloorDiv) else one % other
-            case ast.BitAnd() if constant is not None and constant & (constant + 1) == 0:
+            case ast.BitAnd() if constant is not None and _is_mask(constant):
                 return one % (constant + 1)
-            case ast.RShift() if constant is not None:
+            case ast.RShift() if constant is not None and 0 <= constant < 64:
                 return one / 2**constant
         raise RefusedError(ast.unparse(node))
 
     def _item(self, base: Term, index: Term, node: ast.AST, state: State, is_claim: bool) -> Term:
+        index = z3.simplify(number(index))
         if isinstance(base, tuple):
-            if index.as_long() >= len(base):
-                raise RefusedError(ast.unparse(node))
+            is_known = z3.is_int_value(index) and 0 <= index.as_long() < len(base)
+            refuse_if(not is_known, "an item of a tuple")
             return base[index.as_long()]
-        index = z3.simplify(index)
+        refuse_if(not isinstance(base, Array), "an item of what is no array")
         if z3.is_int_value(index) and index.as_long() < 0:
             index = base.length + index
         if not is_claim:
@@ -250,26 +288,30 @@ class Expressions:
     # --- calls
 
     def _call(self, name: str, node: ast.Call, state: State, is_claim: bool) -> Term:
+        refuse_if(node.keywords, "a keyword")
         if is_claim and name in ("forall", "each", "some", "pairs"):
             return self._quantified(name, node, state)
         if is_claim and name == "old":
-            earlier = State({**state.names, **self.at_call}, [])
-            return self.value(node.args[0], earlier, is_claim=True)
+            [argument] = map(ast.unparse, node.args)
+            refuse_if(argument not in self.at_call, f"{argument} is no parameter")
+            return self.at_call[argument]
+        if is_claim and name in ("implies", "iff"):
+            one, other = (self.holds(argument, state, is_claim) for argument in node.args)
+            return z3.Implies(one, other) if name == "implies" else one == other
         values = [self.value(argument, state, is_claim) for argument in node.args]
-        if name == "len":
-            return values[0].length
+        if name in ("len", "sum"):
+            [array] = values
+            refuse_if(not isinstance(array, Array), f"{name} of what is no array")
+            refuse_if(name == "sum" and self.is_compiled, "a compiled sum")
+            return array.length if name == "len" else word_symbol("sum_of", (array, array.length))
         if name in ("min", "max"):
-            least = values[0]
-            for other in values[1:]:
+            refuse_if(len(values) < 2, f"{name} of one value")
+            least, *others = map(number, values)
+            for other in others:
                 least = choose(other < least if name == "min" else other > least, other, least)
             return least
-        if name == "sum":
-            return word_symbol("sum_of", (values[0], values[0].length))
         if not is_claim:
             return self.called(name, values, node, state)
-        if name in ("implies", "iff"):
-            one, other = map(truth, values)
-            return z3.Implies(one, other) if name == "implies" else one == other
         if name in WORDS and not WORDS[name].is_recursive:
             return self.meaning(name, values, state)
         if name not in WORDS and all(claim.word != name for claim in CLAIMS.values()):
@@ -286,13 +328,15 @@ class Expressions:
         *bounds, each = node.args
         assert isinstance(each, ast.Lambda)
         names = [argument.arg for argument in each.args.args]
+        refuse_if(len(names) != 1 + (name == "pairs"), f"{len(names)} names in `{name}`")
+        refuse_if(set(names) & set(state.names), "a bound name is taken")
         bound = [z3.Int(f"{one}!{next(self.fresh)}") for one in names]
         # What is learned of items whose index is bound is no fact outside.
         inner = State({**state.names, **dict(zip(names, bound, strict=True))}, [])
-        holds = truth(self.value(each.body, inner, is_claim=True))
+        holds = self.holds(each.body, inner, is_claim=True)
         if name == "forall":
             return z3.ForAll(bound, holds)
-        low, high = (self.value(one, inner, is_claim=True) for one in bounds)
+        low, high = (number(self.value(one, state, is_claim=True)) for one in bounds)
         inside = z3.And(low <= bound[0], *[a < b for a, b in itertools.pairwise([*bound, high])])
         if name == "some":
             return z3.Exists(bound, z3.And(inside, holds))

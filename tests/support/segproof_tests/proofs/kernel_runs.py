@@ -8,8 +8,9 @@ from typing import Any
 import z3
 
 from segproof_harness.claims.claim import Claim
-from segproof_tests.proofs.conditions import FORMATS, Prover, Way
-from segproof_tests.proofs.expressions import Array, State, Term, truth
+from segproof_tests.proofs.conditions import Prover, Way
+from segproof_tests.proofs.expressions import Array, State, Term
+from segproof_tests.proofs.forms import FORMATS
 
 Argument = int | bytes | memoryview | Sequence[Any]
 
@@ -64,7 +65,7 @@ class Run(Prover):
         self, test: ast.expr, body: list[ast.stmt], state: State, left: int
     ) -> Iterator[Way]:
         """Make passes, however many."""
-        while z3.is_true(z3.simplify(truth(self.value(test, state)))):
+        while z3.is_true(z3.simplify(self.holds(test, state))):
             [(how, state, value)] = self._block(body, State(dict(state.names), []))
             if how not in ("next", "continue"):
                 yield ("next" if how == "break" else how), state, value
