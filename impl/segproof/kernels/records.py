@@ -247,7 +247,7 @@ def walk_batches(
             return count, position, SCAN_BAD_SIZE
         if position > end - 12 - size:
             return count, position, SCAN_END
-        magic = buffer[position + 16]
+        magic = buffer[position + 16] + 0
         if magic > 2:
             return count, position, SCAN_BAD_MAGIC
         header = 61 if magic == 2 else 26

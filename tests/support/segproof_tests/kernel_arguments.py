@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,12 +88,13 @@ def raw_up_to(draw: st.DrawFn) -> tuple[Any, ...]:
 def search(draw: st.DrawFn, *, with_entry: str = "key") -> tuple[Any, ...]:
     """Draw the arguments of a search of one target."""
     entry_size, key_position, key_size, _ = draw(ENTRY)
-    data = draw(st.binary(max_size=200))
-    entries = draw(st.integers(0, len(data) // entry_size))
+    least = 1 if with_entry == "halve" else 0
+    data = draw(st.binary(min_size=least * entry_size, max_size=200))
+    entries = draw(st.integers(least, len(data) // entry_size))
     target = draw(INT32 if key_size == 4 else INT64)
     warm_entries = draw(st.integers(0, 6))
     if with_entry == "halve":
-        low = draw(st.integers(0, max(entries - 1, 0)))
+        low = draw(st.integers(0, entries - 1))
         return data, entry_size, key_position, key_size, target, low, entries - 1
     return data, entry_size, key_position, key_size, entries, target, warm_entries
 
@@ -495,6 +496,37 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "slot_search.lower_slots_of_rising": native(lanes=False),
     "slot_search.native_entries_at": native_entries(),
 }
+
+SMALL = st.sampled_from([8, 12]) | st.integers(-3, 5)
+NUMBER = SMALL | INT64 | st.integers(-(2**65), 2**65)
+PAIRS = st.lists(st.tuples(SMALL, SMALL), max_size=5)
+BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
+    "int": NUMBER,
+    "bool": st.booleans(),
+    "Sequence[int]": st.lists(NUMBER, max_size=6) | st.lists(SMALL, max_size=6).map(sorted),
+    "Sequence[tuple[int, int]]": PAIRS,
+    "Iterable[tuple[int, int]]": PAIRS,
+}
+
+
+def of_plain(
+    function: Callable[..., Any], cases: Mapping[str, tuple[int, ...]]
+) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Draw arguments of a function that is not compiled, by their kinds or from these cases."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = {one.name: inspect.formatannotation(one.annotation) for one in parameters}
+    return st.tuples(
+        *[
+            st.sampled_from(cases[name])
+            if name in cases
+            else BY_ANNOTATION[kind.replace("collections.abc.", "")]
+            for name, kind in kinds.items()
+        ]
+    )
+
+
+PLAIN = {name: value for name, value in every_kernel().items() if name not in KERNELS}
+"""The functions that are not compiled."""
 
 
 def arrays_of(arguments: tuple[Any, ...]) -> list[Any]:

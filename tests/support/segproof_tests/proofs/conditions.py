@@ -22,26 +22,20 @@ from types import ModuleType
 import z3
 
 from segproof.kernels.dispatch import Kernel
-from segproof_harness.claims.claim import CLAIMS, KERNELS, Claim, Loop, expressions_of
+from segproof_harness.claims.claim import CLAIMS, KERNELS, Claim, Loop
 from segproof_tests.proofs.expressions import (
     Array,
     Expressions,
     State,
     Term,
+    fits,
     number,
+    parameters,
     shape,
+    unknown,
     word_symbol,
 )
-from segproof_tests.proofs.forms import (
-    FORMATS,
-    LEAST,
-    MOST,
-    RefusedError,
-    counted_by,
-    kind_of,
-    refuse_forms,
-    refuse_if,
-)
+from segproof_tests.proofs.forms import INT64, RefusedError, counted_by, refuse_forms, refuse_if
 
 CONDITION_STEPS = 20_000_000
 """After so many steps of z3, which count alike on each machine, a condition is not proved."""
@@ -71,7 +65,6 @@ class Condition:
 
     what: str
     seconds: float
-    steps: int
     smt: str
     """In the language of SMT-LIB, where it is kept for a second solver."""
 
@@ -94,7 +87,6 @@ class Prover(Expressions):
         self.ends_at_failure = False
         self.failures: list[Failure] = []
         self.conditions: list[Condition] = []
-        self.steps = 0
         self.relied_on: set[str] = set()
         """The kernels of whose calls the claim was used."""
 
@@ -122,21 +114,16 @@ class Prover(Expressions):
             raise RefusedError(f"{name}, line {self.at.lineno}: {text}: {error}") from None
 
     def _prove(self, definition: ast.FunctionDef) -> None:
-        self.reached = set[int]()
+        self.reached = {definition.lineno}
         refuse_forms(definition, self.module, self.is_compiled, self.claim)
-        loops = [one for one in ast.walk(definition) if isinstance(one, ast.While | ast.For)]
-        loops.sort(key=lambda loop: loop.lineno)
-        claimed = len(self.claim.loops)
-        refuse_if(claimed not in (0, len(loops)), f"{len(loops)} loops, {claimed} in the claim")
-        self.loops: dict[ast.stmt, Loop] = dict(zip(loops, self.claim.loops, strict=False))
+        self.loops = self.loops_of(definition, self.claim)
         names = list(self.claim.cases)
         for values in itertools.product(*self.claim.cases.values()):
             self._prove_case(definition, dict(zip(names, values, strict=True)))
         self._show_cases_are_all(definition)
-        for node in definition.body[1 if ast.get_docstring(definition) else 0 :]:
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.stmt) and inner.lineno not in self.reached:
-                    self._fail("this line is never reached", inner, "")
+        for node in ast.walk(definition):
+            if isinstance(node, ast.stmt) and node.lineno not in self.reached:
+                self._fail("this line is never reached", node, "")
 
     def _prove_case(self, definition: ast.FunctionDef, case: dict[str, int]) -> None:
         state = self._arguments(definition, case)
@@ -157,9 +144,8 @@ class Prover(Expressions):
         """Yield that all items are within their limits; elsewhere only those that are read are."""
         place = z3.Int("place")
         for array in state.names.values():
-            if isinstance(array, Array) and array.limits:
-                item, (least, most) = array.at(place), array.limits
-                yield z3.ForAll(place, z3.And(least <= item, item <= most))
+            if isinstance(array, Array):
+                yield z3.ForAll(place, fits(array.at(place), array.limits))
 
     def _show_cases_are_all(self, definition: ast.FunctionDef) -> None:
         if self.claim.cases:
@@ -170,6 +156,14 @@ class Prover(Expressions):
                 for name, values in self.claim.cases.items()
             ]
             self.check(state.fork(*facts), z3.And(*known), "no other case", definition)
+
+    def loops_of(self, definition: ast.FunctionDef, claim: Claim) -> dict[ast.AST, Loop]:
+        """Return what is claimed of each loop."""
+        loops = [one for one in ast.walk(definition) if isinstance(one, ast.While | ast.For)]
+        loops.sort(key=lambda loop: loop.lineno)
+        claimed = len(claim.loops)
+        refuse_if(claimed not in (0, len(loops)), f"{len(loops)} loops, {claimed} in the claim")
+        return dict(zip(loops, claim.loops, strict=False))
 
     def source(self, name: str) -> tuple[ast.FunctionDef, ModuleType, bool]:
         """Return a kernel's definition, its module, and whether it is compiled."""
@@ -184,31 +178,15 @@ class Prover(Expressions):
         return definition, module, isinstance(found, Kernel)
 
     def _arguments(self, definition: ast.FunctionDef, case: dict[str, int]) -> State:
-        state = State(self._parameters(definition, self.claim), [])
+        state = State(parameters(definition, self.claim), [])
         for name, value in state.names.items():
             if name in case:
                 state.names[name] = z3.IntVal(case[name])
             elif isinstance(value, Array):
-                state.facts += [value.length >= 0, value.length <= LENGTH_MAX]
+                state.facts.append(fits(value.length, (0, LENGTH_MAX)))
             elif self.is_compiled and shape(value) == "int":
-                state.facts += [value >= LEAST, value <= MOST]
+                state.facts.append(fits(value, INT64))
         return state
-
-    def _parameters(self, definition: ast.FunctionDef, claim: Claim) -> dict[str, Term]:
-        """Return parameters of which only the kind is known."""
-        found: dict[str, Term] = {}
-        for parameter in definition.args.args:
-            name, (width, letter) = parameter.arg, kind_of(parameter, claim)
-            if width:
-                columns = tuple(self._cells(f"{name}.{column}") for column in range(width))
-                found[name] = Array(columns, z3.Int(f"len({name})"), FORMATS[letter])
-            else:
-                is_bool = ast.unparse(parameter).endswith(": bool")
-                found[name] = z3.Bool(name) if is_bool else z3.Int(name)
-        return found
-
-    def _cells(self, name: str) -> Term:
-        return z3.Array(name, z3.IntSort(), z3.IntSort())
 
     # --- conditions
 
@@ -217,11 +195,6 @@ class Prover(Expressions):
         self.solver.set("rlimit", steps_max)
         self.solver.add(*facts)
         return self.solver.check()
-
-    def _steps(self) -> int:
-        """Return how many steps z3 took since this was asked before."""
-        before, self.steps = self.steps, self.solver.statistics().get_key_value("rlimit count")
-        return int(self.steps - before)
 
     def _is_possible(self, state: State) -> bool:
         return bool(self._decide(state.facts, BRANCH_STEPS) != z3.unsat)
@@ -237,11 +210,10 @@ class Prover(Expressions):
             goal = z3.Implies(z3.And(*state.guards), goal)
         if z3.is_true(z3.simplify(goal)):
             return
-        began, _ = time.process_time(), self._steps()
+        began = time.process_time()
         answer = self._decide([*state.facts, z3.Not(goal)], CONDITION_STEPS)
         smt = self.solver.to_smt2() if self.keeps_smt else ""
-        seconds, steps = time.process_time() - began, self._steps()
-        self.conditions.append(Condition(what, seconds, steps, smt))
+        self.conditions.append(Condition(what, time.process_time() - began, smt))
         if answer != z3.unsat:
             shown = str(answer)
             if answer == z3.sat:
@@ -278,9 +250,7 @@ class Prover(Expressions):
                 self._assign(target, self.value(assigned, state), state, node)
                 yield "next", state, None
             case ast.AugAssign(target=target, op=operator, value=change):
-                before = ast.parse(ast.unparse(target), mode="eval").body
-                both = ast.copy_location(ast.BinOp(before, operator, change), node)
-                both = ast.fix_missing_locations(both)
+                both = ast.copy_location(ast.BinOp(target, operator, change), node)
                 self._assign(target, self.value(both, state), state, node)
                 yield "next", state, None
             case ast.Return(value=result):
@@ -290,7 +260,8 @@ class Prover(Expressions):
             case ast.Continue():
                 yield "continue", state, None
             case ast.If(test=test, body=body, orelse=orelse):
-                yield from self._branches(test, body, orelse, state)
+                for is_true, way in self._outcomes(test, state):
+                    yield from self._block(body if is_true else orelse, way)
             case ast.While(orelse=[]):
                 yield from self._loop(node, node.test, node.body, state)
             case ast.For(orelse=[]):
@@ -298,14 +269,13 @@ class Prover(Expressions):
             case _:
                 raise RefusedError("a statement that is not known")
 
-    def _branches(
-        self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], state: State
-    ) -> Iterator[Way]:
+    def _outcomes(self, test: ast.expr, state: State) -> Iterator[tuple[bool, State]]:
+        """Yield each outcome of a test that is possible, and what is known then."""
         holds = z3.simplify(self.holds(test, state))
-        for branch, fact in ((body, holds), (orelse, z3.simplify(z3.Not(holds)))):
+        for outcome, fact in ((True, holds), (False, z3.simplify(z3.Not(holds)))):
             way = state.fork(fact)
             if not z3.is_false(fact) and (z3.is_true(fact) or self._is_possible(way)):
-                yield from self._block(branch, way)
+                yield outcome, way
 
     def _assign(self, target: ast.expr, value: Term, state: State, node: ast.AST) -> None:
         match target:
@@ -322,9 +292,7 @@ class Prover(Expressions):
                 at, value = number(self.value(index, state)), number(value)
                 array = state.names[name]
                 self.check(state, z3.And(at >= 0, at < array.length), f"{name} in range", node)
-                if array.limits:
-                    fits = z3.And(value >= array.limits[0], value <= array.limits[1])
-                    self.check(state, fits, f"{name} can hold it", node)
+                self.check(state, fits(value, array.limits), f"{name} can hold it", node)
                 state.names[name] = array.stored(at, value)
             case _:
                 raise RefusedError(ast.unparse(target))
@@ -338,23 +306,19 @@ class Prover(Expressions):
         """Follow a `for` loop as the `while` loop that does the same."""
         name = counted_by(node)
         match node.iter:
-            case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]):
-                *first, end = [number(self.value(bound, state)) for bound in bounds]
+            case ast.Call(func=ast.Name(id="range"), args=[*first, end], keywords=[]):
                 refuse_if(len(first) > 1, "a range with steps")
-                state.names[f"end_{name}"] = end
-                state.names[f"next_{name}"] = first[0] if first else z3.IntVal(0)
-                taken = f"next_{name}"
+                bounds, taken = [*first, end], f"next_{name}"
             case ast.Name(id=array):
-                refuse_if(not isinstance(state.names.get(array), Array), f"{array} is no array")
-                state.names[f"end_{name}"] = state.names[array].length
-                state.names[f"next_{name}"] = z3.IntVal(0)
+                bounds = [ast.parse(f"len({array})", mode="eval").body]
                 taken = f"{array}[next_{name}]"
             case _:
                 raise RefusedError("a loop over what is no range and no array")
-        text = f"{ast.unparse(node.target)} = {taken}\nnext_{name} = next_{name} + 1"
-        head = ast.parse(text).body
-        for inner in itertools.chain.from_iterable(map(ast.walk, head)):
-            ast.copy_location(inner, node)
+        *start, stop = [number(self.value(one, state)) for one in bounds]
+        state.names[f"next_{name}"] = start[0] if start else z3.IntVal(0)
+        state.names[f"end_{name}"] = stop
+        line = f"{ast.unparse(node.target)} = {taken}; next_{name} = next_{name} + 1"
+        head = ast.parse("\n" * (node.lineno - 1) + line).body
         test = ast.parse(f"next_{name} < end_{name}", mode="eval").body
         yield from self._loop(node, test, [*head, *node.body], state, name)
 
@@ -368,7 +332,7 @@ class Prover(Expressions):
             return
         for ghost, (before, _) in loop.ghosts.items():
             state.names[ghost] = self.claimed(before, state)
-        self._unfold(loop.unfolds, state)
+        self.unfold(loop.unfolds, state)
         for what, goal in self.lines(loop.invariant, state):
             self.check(state, goal, f"before the loop: {what}", node)
         first = state.names.get(f"next_{name}")
@@ -377,25 +341,24 @@ class Prover(Expressions):
         if name:  # so a range counts
             at, end = state.names[f"next_{name}"], state.names[f"end_{name}"]
             state.facts += [first <= at, z3.Or(at <= end, at == first)]
-        holds = self.holds(test, state)
-        inside, outside = state.fork(holds), state.fork(z3.Not(holds))
-        if self._is_possible(inside):
-            yield from self._one_pass(node, loop, body, inside, name)
-        if self._is_possible(outside):
-            yield "next", outside, None
+        for is_inside, way in self._outcomes(test, state):
+            if is_inside:
+                yield from self._one_pass(node, loop, body, way, name)
+            else:
+                yield "next", way, None
 
     def _one_pass(
         self, node: ast.stmt, loop: Loop, body: list[ast.stmt], state: State, name: str
     ) -> Iterator[Way]:
         decreases = loop.decreases or (f"end_{name} - next_{name}" if name else "")
         refuse_if(not decreases, "the claim does not say why this loop ends")
-        self._unfold(loop.unfolds, state)
-        before, shapes = self.claimed(decreases, state), _shapes(state)
+        self.unfold(loop.unfolds, state)
+        before, shapes = self.claimed(decreases, state), state.shapes()
         for how, end, value in self._block(body, state):
             if how in ("next", "continue"):
                 for ghost, (_, behind) in loop.ghosts.items():
                     end.names[ghost] = self.claimed(behind, end)
-                is_same = all(_shapes(end)[one] == kind for one, kind in shapes.items())
+                is_same = shapes.items() <= end.shapes().items()
                 refuse_if(not is_same, "a variable holds numbers and truths")
                 for what, goal in self.lines(loop.invariant, end):
                     self.check(end, goal, f"kept by each pass: {what}", node)
@@ -404,36 +367,22 @@ class Prover(Expressions):
             else:
                 yield ("next" if how == "break" else how), end, value
 
-    def _unfold(self, text: str, state: State) -> None:
-        """Learn that recursive words are what their definition says, for these arguments."""
-        for line in expressions_of(text):
-            node = ast.parse(line, mode="eval").body
-            assert isinstance(node, ast.Call)
-            assert isinstance(node.func, ast.Name)
-            values = [self.value(one, state, is_claim=True) for one in node.args]
-            meaning = self.meaning(node.func.id, values, state)
-            state.facts.append(word_symbol(node.func.id, values) == meaning)
-
     def _passes(
         self, test: ast.expr, body: list[ast.stmt], state: State, left: int
     ) -> Iterator[Way]:
-        holds = z3.simplify(self.holds(test, state))
-        outside, inside = state.fork(z3.Not(holds)), state.fork(holds)
-        if not z3.is_true(holds) and self._is_possible(outside):
-            yield "next", outside, None
-        if z3.is_false(holds) or not self._is_possible(inside):
-            return
-        refuse_if(left == 0, f"a loop without an invariant takes more than {PASSES_MAX} passes")
-        for how, end, value in self._block(body, inside):
-            if how in ("next", "continue"):
-                yield from self._passes(test, body, end, left - 1)
-            else:
-                yield ("next" if how == "break" else how), end, value
+        for is_inside, way in self._outcomes(test, state):
+            refuse_if(is_inside and left == 0, "a loop without an invariant takes many passes")
+            for how, end, value in self._block(body, way) if is_inside else [("break", way, None)]:
+                if how in ("next", "continue"):
+                    yield from self._passes(test, body, end, left - 1)
+                else:
+                    yield ("next" if how == "break" else how), end, value
 
     def _forget(self, body: list[ast.AST], state: State, ghosts: set[str]) -> None:
         """Forget what the passes of a loop may change, and the values of its ghosts."""
         names = set[str]()
         for node in itertools.chain.from_iterable(map(ast.walk, body)):
+            ghosts |= set(self.loops[node].ghosts) if node in self.loops else set()
             match node:
                 case ast.Name(id=name, ctx=ast.Store()):
                     names.add(name)
@@ -444,24 +393,21 @@ class Prover(Expressions):
                 case ast.Call(func=ast.Name(id=function), args=arguments):
                     called = self._kernel_named(function)
                     if called in CLAIMS:
-                        parameters = [one.arg for one in self.source(called)[0].args.args]
-                        pairs = zip(parameters, arguments, strict=True)
+                        pairs = zip(self.source(called)[0].args.args, arguments, strict=True)
                         changes = CLAIMS[called].changes
-                        names |= {ast.unparse(given) for one, given in pairs if one in changes}
-        for name in names & set(state.names):
+                        names |= {ast.unparse(given) for one, given in pairs if one.arg in changes}
+        for name in (names | ghosts) & set(state.names):
             state.names[name] = value = self._any_like(name, state.names[name])
-            if self.is_compiled and shape(value) == "int":
-                # Each assignment was shown to stay within 64 bits.
-                state.facts += [value >= LEAST, value <= MOST]
-        for ghost in ghosts:
-            state.names[ghost] = self._any_like(ghost, state.names[ghost])
+            # Each assignment was shown to stay within 64 bits; that of a ghost was not.
+            if self.is_compiled and shape(value) == "int" and name not in ghosts:
+                state.facts.append(fits(value, INT64))
 
     def _any_like(self, name: str, before: Term) -> Term:
         fresh = f"{name}!{next(self.fresh)}"
         if isinstance(before, Array):
             refuse_if(len(before.columns) > 1, f"{name}: only numbers can be written")
-            return Array((self._cells(fresh),), before.length, before.limits)
-        return z3.Bool(fresh) if z3.is_bool(before) else z3.Int(fresh)
+            return Array((Array.cells(fresh),), before.length, before.limits)
+        return unknown(shape(before), fresh)
 
     # --- calls
 
@@ -477,16 +423,13 @@ class Prover(Expressions):
         """Return what a call of a kernel gives, by its claim."""
         full = self._kernel_named(name)
         refuse_if(full not in CLAIMS, f"{name} has no claim")
-        return self._by_claim(full, values, node, state)
-
-    def _by_claim(self, full: str, values: list[Term], node: ast.Call, state: State) -> Term:
         claim, (definition, module, is_compiled) = CLAIMS[full], self.source(full)
         self.relied_on.add(full)
         refuse_if(is_compiled != self.is_compiled, "compiled and other code call each other")
-        wanted = self._parameters(definition, claim)
-        names = list(wanted)
+        wanted = parameters(definition, claim)
         is_like = [*map(shape, values)] == [*map(shape, wanted.values())]
         refuse_if(not is_like, "arguments of another kind or format")
+        names = list(wanted)
         inner = State(dict(zip(names, values, strict=True)), state.facts, state.guards)
         outer = self.at_call, self.module
         self.at_call, self.module = dict(inner.names), module
@@ -499,7 +442,7 @@ class Prover(Expressions):
             refuse_if([*map(ast.unparse, node.args)].count(given) > 1, "an array given twice")
             self._may_change(given)
             inner.names[name] = state.names[given] = self._any_like(name, inner.names[name])
-        result = inner.names["result"] = self._any_result(definition, is_compiled, state)
+        result = inner.names["result"] = self._any_result(definition, state)
         known = [goal for _, goal in self.lines(claim.ensures, inner)]
         if claim.word:
             refuse_if(claim.changes or shape(result) != "int", "a word for what is no number")
@@ -509,15 +452,11 @@ class Prover(Expressions):
         self.at_call, self.module = outer
         return result
 
-    def _any_result(self, definition: ast.FunctionDef, is_compiled: bool, state: State) -> Term:
-        returns, name = ast.unparse(definition.returns or ast.Constant(None)), definition.name
-        if returns in ("bool", "None"):
-            return z3.Bool(f"{name}!{next(self.fresh)}") if returns == "bool" else None
-        numbers = [z3.Int(f"{name}!{next(self.fresh)}") for _ in range(returns.count("int"))]
-        if is_compiled:
-            state.facts += [z3.And(one >= LEAST, one <= MOST) for one in numbers]
-        return numbers[0] if returns == "int" else tuple(numbers)
-
-
-def _shapes(state: State) -> dict[str, str]:
-    return {name: shape(value) for name, value in state.names.items()}
+    def _any_result(self, definition: ast.FunctionDef, state: State) -> Term:
+        returns = ast.unparse(definition.returns or ast.Constant(None))
+        result = unknown(returns, f"{definition.name}!{next(self.fresh)}")
+        refuse_if(shape(result) != returns, f"a result of the kind {returns}")
+        for one in result if isinstance(result, tuple) else [result]:
+            if self.is_compiled and shape(one) == "int":
+                state.facts.append(fits(one, INT64))
+        return result

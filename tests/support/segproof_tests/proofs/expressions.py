@@ -14,8 +14,8 @@ from typing import Any
 
 import z3
 
-from segproof_harness.claims.claim import CLAIMS, WORDS, expressions_of
-from segproof_tests.proofs.forms import LEAST, MOST, RefusedError, refuse_if
+from segproof_harness.claims.claim import CLAIMS, WORDS, Claim, expressions_of
+from segproof_tests.proofs.forms import FORMATS, INT64, RefusedError, kind_of, refuse_if
 
 Term = Any
 """A term of z3 (z3 has no types), a tuple of values, or an `Array`."""
@@ -29,6 +29,11 @@ class Array:
     """One mapping from int to int for each number of an item."""
     length: Term
     limits: tuple[int, int] | None
+
+    @staticmethod
+    def cells(name: str) -> Term:
+        """Return a mapping from int to int of which nothing is known."""
+        return z3.Array(name, z3.IntSort(), z3.IntSort())
 
     def at(self, index: Term) -> Term:
         """Return an item: a number, or a tuple of numbers."""
@@ -48,10 +53,49 @@ class State:
     facts: list[Term]
     guards: list[Term] = field(default_factory=list)
     """What holds where the present part of an expression is evaluated at all."""
+    is_claim: bool = False
+    """Whether what is evaluated is a claim, of which little is to be shown."""
 
     def fork(self, *facts: Term) -> "State":
         """Return a copy that knows more."""
         return State(dict(self.names), [*self.facts, *facts], list(self.guards))
+
+    def shapes(self) -> dict[str, str]:
+        """Return the kind of each variable."""
+        return {name: shape(value) for name, value in self.names.items()}
+
+    def of_claim(self) -> "State":
+        """Return this state, not a copy, to evaluate claims in."""
+        return State(self.names, self.facts, self.guards, is_claim=True)
+
+
+def fits(value: Term, limits: tuple[int, int] | None) -> Term:
+    """Return that a number lies within limits, both inclusive."""
+    return z3.And(limits[0] <= value, value <= limits[1]) if limits else z3.BoolVal(True)
+
+
+def unknown(kind: str, name: str) -> Term:
+    """Return a value of which only the kind is known, in the words of an annotation."""
+    match kind:
+        case "None":
+            return None
+        case "int":
+            return z3.Int(name)
+        case "bool":
+            return z3.Bool(name)
+    return tuple(z3.Int(f"{name}.{place}") for place in range(kind.count("int")))
+
+
+def parameters(definition: ast.FunctionDef, claim: Claim) -> dict[str, Term]:
+    """Return the parameters of a kernel, of which only the kind is known."""
+    found: dict[str, Term] = {}
+    for parameter in definition.args.args:
+        name, (width, letter) = parameter.arg, kind_of(parameter, claim)
+        columns = tuple(Array.cells(f"{name}.{column}") for column in range(width))
+        array = Array(columns, z3.Int(f"len({name})"), FORMATS[letter])
+        kind = ast.unparse(parameter.annotation or parameter)
+        found[name] = array if width else unknown(kind, name)
+    return found
 
 
 def shape(value: Term) -> str:
@@ -59,7 +103,7 @@ def shape(value: Term) -> str:
     if isinstance(value, tuple):
         return f"tuple[{', '.join(map(shape, value))}]"
     if isinstance(value, Array):
-        return f"array of {len(value.columns)} in {value.limits}"
+        return f"array of {len(value.columns)} within {value.limits}"
     return "None" if value is None else "bool" if z3.is_bool(value) else "int"
 
 
@@ -145,131 +189,124 @@ class Expressions:
         """Yield each expression of a claim's text with its meaning."""
         for line in expressions_of(text):
             node = ast.parse(line, mode="eval").body
-            yield line, self.holds(node, state, is_claim=True)
+            yield line, self.holds(node, state.of_claim())
 
     def claimed(self, text: str, state: State) -> Term:
         """Return what an expression of a claim means; nothing is to be shown of it."""
-        return self.value(ast.parse(text, mode="eval").body, state, is_claim=True)
+        return self.value(ast.parse(text, mode="eval").body, state.of_claim())
 
     # --- expressions
 
-    def value(self, node: ast.AST, state: State, is_claim: bool = False) -> Term:
+    def value(self, node: ast.AST, state: State) -> Term:
         """Return what an expression means, and show that evaluating it is harmless."""
         match node:
             case ast.Constant(value=bool() as value):
                 return z3.BoolVal(value)
             case ast.Constant(value=int() as value):
-                return self._constant(value, is_claim)
+                return self._constant(value, state)
             case ast.Name(id=name):
-                return self._named(name, state, is_claim)
+                return self._named(name, state)
             case ast.Tuple(elts=parts):
-                return tuple(self.value(part, state, is_claim) for part in parts)
+                return tuple(self.value(part, state) for part in parts)
             case ast.UnaryOp(op=ast.Not()):
-                return self.holds(node, state, is_claim)
+                return self.holds(node, state)
             case ast.UnaryOp(op=ast.USub(), operand=inner):
-                negated = -number(self.value(inner, state, is_claim))
-                return self._within_64_bits(negated, node, state, is_claim)
+                negated = -number(self.value(inner, state))
+                return self._within_64_bits(negated, node, state)
             case ast.BoolOp():
-                return self._in_order(node, state, is_claim, self._bool)
+                return self._in_order(node, state, self._bool)
             case ast.IfExp(test=test, body=one, orelse=other):
-                holds = self.holds(test, state, is_claim)
-                first = self._guarded(one, holds, state, is_claim)
-                return choose(holds, first, self._guarded(other, z3.Not(holds), state, is_claim))
+                holds = self.holds(test, state)
+                first = self._guarded(one, holds, state)
+                return choose(holds, first, self._guarded(other, z3.Not(holds), state))
             case ast.Compare(left=left, ops=operators, comparators=others):
-                return self._compared([left, *others], operators, state, is_claim)
-            case ast.BinOp(left=left, op=operator, right=right):
-                one, other = (number(self.value(part, state, is_claim)) for part in (left, right))
-                return self._computed(operator, one, other, node, state, is_claim)
+                return self._compared([left, *others], operators, state)
+            case ast.BinOp():
+                return self._computed(node, state)
             case ast.Subscript(value=base, slice=index):
-                item = self.value(index, state, is_claim)
-                return self._item(self.value(base, state, is_claim), item, node, state, is_claim)
+                item = self.value(index, state)
+                return self._item(self.value(base, state), item, node, state)
             case ast.Call(func=ast.Name(id=name)):
-                return self._call(name, node, state, is_claim)
+                return self._call(name, node, state)
         raise RefusedError(ast.unparse(node))
 
-    def holds(self, node: ast.AST, state: State, is_claim: bool = False) -> Term:
+    def holds(self, node: ast.AST, state: State) -> Term:
         """Return what an `if` makes of an expression."""
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
-                return z3.Not(self.holds(inner, state, is_claim))
+                return z3.Not(self.holds(inner, state))
             case ast.BoolOp():
-                return self._in_order(node, state, is_claim, self.holds)
-        value = self.value(node, state, is_claim)
+                return self._in_order(node, state, self.holds)
+        value = self.value(node, state)
         is_array = isinstance(value, Array)
-        refuse_if(is_array and (is_claim or self.is_compiled), "an array as a truth")
+        refuse_if(is_array and (state.is_claim or self.is_compiled), "an array as a truth")
         return truth(value)
 
-    def _bool(self, node: ast.AST, state: State, is_claim: bool) -> Term:
-        value = self.value(node, state, is_claim)
+    def _bool(self, node: ast.AST, state: State) -> Term:
+        value = self.value(node, state)
         refuse_if(shape(value) != "bool", "`and` or `or` of what is no bool, as a value")
         return value
 
-    def _constant(self, value: int, is_claim: bool) -> Term:
-        is_far = self.is_compiled and not is_claim and not LEAST <= value <= MOST
-        refuse_if(is_far, f"{value} has more than 64 bits")
+    def _constant(self, value: int, state: State) -> Term:
+        is_far = value not in range(INT64[0], INT64[1] + 1)
+        refuse_if(is_far and self.is_compiled and not state.is_claim, "more than 64 bits")
         return z3.IntVal(value)
 
-    def _named(self, name: str, state: State, is_claim: bool) -> Term:
+    def _named(self, name: str, state: State) -> Term:
         if name in state.names:
             return state.names[name]
         found = getattr(self.module, name, None)
         if not isinstance(found, int) or isinstance(found, bool):
             raise RefusedError(f"{name} has no value here")
-        return self._constant(found, is_claim)
+        return self._constant(found, state)
 
-    def _guarded(self, node: ast.AST, guard: Term, state: State, is_claim: bool) -> Term:
+    def _guarded(self, node: ast.AST, guard: Term, state: State) -> Term:
         state.guards.append(guard)
-        value = self.value(node, state, is_claim)
+        value = self.value(node, state)
         state.guards.pop()
         return value
 
-    def _in_order(
-        self, node: ast.BoolOp, state: State, is_claim: bool, meaning: Callable[..., Term]
-    ) -> Term:
+    def _in_order(self, node: ast.BoolOp, state: State, meaning: Callable[..., Term]) -> Term:
         """Each part is evaluated only if those before it leave the answer open."""
         before, values, is_and = len(state.guards), [], isinstance(node.op, ast.And)
         for part in node.values:
-            values.append(meaning(part, state, is_claim))
+            values.append(meaning(part, state))
             state.guards.append(values[-1] if is_and else z3.Not(values[-1]))
         del state.guards[before:]
         return z3.And(*values) if is_and else z3.Or(*values)
 
-    def _compared(
-        self, parts: list[ast.expr], operators: list[ast.cmpop], state: State, is_claim: bool
-    ) -> Term:
-        values = [number(self.value(part, state, is_claim)) for part in parts]
+    def _compared(self, parts: list[ast.expr], operators: list[ast.cmpop], state: State) -> Term:
+        values = [number(self.value(part, state)) for part in parts]
         refuse_if({*map(type, operators)} - set(COMPARED), "an operator that is not known")
         pairs = zip(operators, itertools.pairwise(values), strict=True)
         return z3.And(*[COMPARED[type(operator)](*pair) for operator, pair in pairs])
 
-    def _within_64_bits(self, value: Term, node: ast.AST, state: State, is_claim: bool) -> Term:
-        if not is_claim and self.is_compiled:
-            self.check(state, z3.And(value >= LEAST, value <= MOST), "within 64 bits", node)
+    def _within_64_bits(self, value: Term, node: ast.AST, state: State) -> Term:
+        if not state.is_claim and self.is_compiled:
+            self.check(state, fits(value, INT64), "within 64 bits", node)
         return value
 
-    def _computed(
-        self, operator: ast.operator, one: Term, other: Term, node: ast.AST, state: State,
-        is_claim: bool,
-    ) -> Term:  # fmt: skip
+    def _computed(self, node: ast.BinOp, state: State) -> Term:
+        one, other = (number(self.value(part, state)) for part in (node.left, node.right))
         constant = other.as_long() if z3.is_int_value(other) else None
-        match operator:
+        match node.op:
             case ast.Add():
-                return self._within_64_bits(one + other, node, state, is_claim)
+                return self._within_64_bits(one + other, node, state)
             case ast.Sub():
-                return self._within_64_bits(one - other, node, state, is_claim)
+                return self._within_64_bits(one - other, node, state)
             case ast.Mult():
-                return self._within_64_bits(multiply(one, other), node, state, is_claim)
+                return self._within_64_bits(multiply(one, other), node, state)
             case ast.FloorDiv() | ast.Mod():
                 # z3 divides as Python does where the divisor is positive.
                 self.check(state, other > 0, "a positive divisor", node)
-                return one / other if isinstance(operator, ast.FloorDiv) else one % other
+                return one / other if isinstance(node.op, ast.FloorDiv) else one % other
             case ast.BitAnd() if constant is not None and _is_mask(constant):
                 return one % (constant + 1)
             case ast.RShift() if constant is not None and 0 <= constant < 64:
                 return one / 2**constant
         raise RefusedError(ast.unparse(node))
 
-    def _item(self, base: Term, index: Term, node: ast.AST, state: State, is_claim: bool) -> Term:
+    def _item(self, base: Term, index: Term, node: ast.AST, state: State) -> Term:
         index = z3.simplify(number(index))
         if isinstance(base, tuple):
             is_known = z3.is_int_value(index) and 0 <= index.as_long() < len(base)
@@ -278,51 +315,64 @@ class Expressions:
         refuse_if(not isinstance(base, Array), "an item of what is no array")
         if z3.is_int_value(index) and index.as_long() < 0:
             index = base.length + index
-        if not is_claim:
+        if not state.is_claim:
             self.check(state, z3.And(index >= 0, index < base.length), "read in range", node)
         item = base.at(index)
-        if base.limits:  # what lies outside the array is never seen, so it may be assumed as well
-            state.facts += [item >= base.limits[0], item <= base.limits[1]]
+        # What lies outside the array is never seen, so its limits may be assumed as well.
+        state.facts.append(fits(item, base.limits))
         return item
 
     # --- calls
 
-    def _call(self, name: str, node: ast.Call, state: State, is_claim: bool) -> Term:
+    def _call(self, name: str, node: ast.Call, state: State) -> Term:
         refuse_if(node.keywords, "a keyword")
-        if is_claim and name in ("forall", "each", "some", "pairs"):
+        if state.is_claim and name in ("forall", "each", "some", "pairs"):
             return self._quantified(name, node, state)
-        if is_claim and name == "old":
+        if state.is_claim and name == "old":
             [argument] = map(ast.unparse, node.args)
             refuse_if(argument not in self.at_call, f"{argument} is no parameter")
             return self.at_call[argument]
-        if is_claim and name in ("implies", "iff"):
-            one, other = (self.holds(argument, state, is_claim) for argument in node.args)
+        if state.is_claim and name in ("implies", "iff"):
+            one, other = (self.holds(argument, state) for argument in node.args)
             return z3.Implies(one, other) if name == "implies" else one == other
-        values = [self.value(argument, state, is_claim) for argument in node.args]
+        values = [self.value(argument, state) for argument in node.args]
         if name in ("len", "sum"):
             [array] = values
             refuse_if(not isinstance(array, Array), f"{name} of what is no array")
             refuse_if(name == "sum" and self.is_compiled, "a compiled sum")
-            return array.length if name == "len" else word_symbol("sum_of", (array, array.length))
+            return array.length if name == "len" else self.word("sum_of", [array, array.length])
         if name in ("min", "max"):
             refuse_if(len(values) < 2, f"{name} of one value")
             least, *others = map(number, values)
             for other in others:
                 least = choose(other < least if name == "min" else other > least, other, least)
             return least
-        if not is_claim:
+        if not state.is_claim:
             return self.called(name, values, node, state)
         if name in WORDS and not WORDS[name].is_recursive:
             return self.meaning(name, values, state)
-        if name not in WORDS and all(claim.word != name for claim in CLAIMS.values()):
-            raise RefusedError(f"{name} is no word of the claims")
+        return self.word(name, values)
+
+    def word(self, name: str, values: list[Term]) -> Term:
+        """Return what a word that is not replaced by its meaning gives."""
+        is_known = name in WORDS or any(claim.word == name for claim in CLAIMS.values())
+        refuse_if(not is_known, f"{name} is no word of the claims")
         return word_symbol(name, values)
 
     def meaning(self, name: str, values: list[Term], state: State) -> Term:
         """Return what a word stands for."""
         word = WORDS[name]
         inner = State(dict(zip(word.parameters, values, strict=True)), state.facts)
-        return self.value(ast.parse(word.meaning, mode="eval").body, inner, is_claim=True)
+        return self.claimed(word.meaning, inner)
+
+    def unfold(self, text: str, state: State) -> None:
+        """Learn that recursive words are what their definition says, for these arguments."""
+        for line in expressions_of(text):
+            node = ast.parse(line, mode="eval").body
+            assert isinstance(node, ast.Call)
+            name, values = ast.unparse(node.func), [self.value(one, state) for one in node.args]
+            meaning = self.meaning(name, values, state)
+            state.facts.append(word_symbol(name, values) == meaning)
 
     def _quantified(self, name: str, node: ast.Call, state: State) -> Term:
         *bounds, each = node.args
@@ -332,11 +382,11 @@ class Expressions:
         refuse_if(set(names) & set(state.names), "a bound name is taken")
         bound = [z3.Int(f"{one}!{next(self.fresh)}") for one in names]
         # What is learned of items whose index is bound is no fact outside.
-        inner = State({**state.names, **dict(zip(names, bound, strict=True))}, [])
-        holds = self.holds(each.body, inner, is_claim=True)
+        inner = State({**state.names, **dict(zip(names, bound, strict=True))}, [], is_claim=True)
+        holds = self.holds(each.body, inner)
         if name == "forall":
             return z3.ForAll(bound, holds)
-        low, high = (number(self.value(one, state, is_claim=True)) for one in bounds)
+        low, high = (number(self.value(one, state)) for one in bounds)
         inside = z3.And(low <= bound[0], *[a < b for a, b in itertools.pairwise([*bound, high])])
         if name == "some":
             return z3.Exists(bound, z3.And(inside, holds))

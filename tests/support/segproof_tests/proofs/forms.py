@@ -10,9 +10,9 @@ from types import ModuleType
 
 from segproof_harness.claims.claim import Claim
 
-LEAST, MOST = -(2**63), 2**63 - 1
+INT64 = (-(2**63), 2**63 - 1)
 FORMATS: Mapping[str, tuple[int, int] | None] = {
-    "B": (0, 255), "H": (0, 65535), "i": (-(2**31), 2**31 - 1), "q": (LEAST, MOST), "int": None,
+    "B": (0, 255), "H": (0, 65535), "i": (-(2**31), 2**31 - 1), "q": INT64, "int": None,
 }  # fmt: skip
 """The limits of an item, by letter of the module `struct`; Python's integers have none."""
 RAW = ("B", "H")
@@ -94,9 +94,8 @@ def _refuse_names(
             refuse_if(names.count(names[0]) > 1, "loops inside each other count by one name")
             counted |= {f"next_{names[0]}", f"end_{names[0]}"}
     refuse_if(variables & counted, "a variable has the name of what a loop counts")
-    ghosts = [ghost for loop in claim.loops for ghost in loop.ghosts]
-    refuse_if(len(ghosts) > len(set(ghosts)), "two loops have one ghost")
-    refuse_if(set(ghosts) & (variables | counted | constants), "a ghost has a taken name")
+    ghosts = {ghost for loop in claim.loops for ghost in loop.ghosts}
+    refuse_if(ghosts & (variables | counted | constants), "a ghost has a taken name")
 
 
 def _assigned(nodes: list[ast.AST]) -> Iterator[str]:
@@ -106,36 +105,30 @@ def _assigned(nodes: list[ast.AST]) -> Iterator[str]:
 
 
 def _refuse_raw(nodes: list[ast.AST], arrays: set[str]) -> None:
-    """Refuse what numba may compute as uint64; `item + 0` is signed, and may be used anywhere."""
-    names: set[str] = set()
+    """Refuse what numba may compute as uint64; `item + 0` is signed, and may stand anywhere."""
+    items = set()
+    for node in nodes:
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=ast.Name(id=array)) if array in arrays:
+                items.add(name)
 
     def is_raw(node: ast.AST) -> bool:
         match node:
             case ast.Subscript(value=ast.Name(id=name)):
                 return name in arrays
             case ast.Name(id=name):
-                return name in names
-            case ast.IfExp(body=one, orelse=other):
-                return is_raw(one) or is_raw(other)
+                return name in items
         return False
 
-    before = -1
-    while before < len(names):
-        before = len(names)
-        for node in nodes:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if is_raw(value):
-                    names.add(name)
-                case ast.For(target=ast.Name(id=name), iter=ast.Name(id=array)) if array in arrays:
-                    names.add(name)
     for node in nodes:
         found = [is_raw(one) for one in ast.iter_child_nodes(node)]
         match node:
-            case ast.BinOp(op=operator) | ast.AugAssign(op=operator):
-                left, right = found[0], found[-1]
-                is_sum = isinstance(operator, ast.Add | ast.Sub | ast.Mult)
+            case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if any(found):
                 is_quotient = isinstance(operator, ast.FloorDiv | ast.Mod)
-                is_signed = (is_sum and not (left and right)) or (is_quotient and not right)
-                refuse_if((left or right) and not is_signed, "an operator on unsigned items")
-            case ast.UnaryOp(op=ast.USub()) | ast.Call() | ast.Return() | ast.Tuple(ctx=ast.Load()):
+                is_sum = isinstance(operator, ast.Add | ast.Sub | ast.Mult)
+                is_signed = not found[-1] if is_quotient else is_sum and found.count(True) == 1
+                refuse_if(not is_signed, "an operator on unsigned items")
+            case ast.Compare() | ast.Assign(targets=[ast.Subscript()]) | ast.For():
+                pass
+            case _:
                 refuse_if(any(found), "an unsigned item that is no operand")

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proof requires of callers, checked where Python calls a kernel.
+"""The claims of kernels, evaluated by CPython where Python calls one.
 
-Calls between kernels need no such check: each is a condition of the caller's proof. Long ranges are
-checked at their ends and at places drawn by chance; all else is checked at every call.
+What a proof requires of callers is seen to hold there; and what it promises of the result is seen
+to mean in CPython what it means to the prover. Calls between kernels need no such check: each is a
+condition of the caller's proof. Of long ranges a required line is evaluated at their ends and at
+places drawn by chance, and a promised line not at all.
 """
 
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import pairwise
 from random import Random
@@ -19,22 +22,46 @@ from segproof_harness.claims.claim import KERNELS, WORDS, Word, expressions_of
 from segproof_harness.claims.every_claim import CLAIMS
 
 PLACES_MAX = 200
-"""Of a longer range so many places are looked at."""
+"""Of a longer range so many places are looked at, or none."""
+COPIED_MAX = 2**16
+"""Lines that speak of `old` numbers are not evaluated where a larger buffer is changed."""
 CHECKED: dict[str, int] = {}
 """How many calls of each kernel were checked in this process."""
+Line = tuple[str, Callable[[dict[str, Any]], Any]]
+"""An expression of a claim, and a function of the names that computes it."""
 
 
 class PreconditionError(AssertionError):
     """A kernel was called with what its proof does not cover."""
 
 
+class PromiseError(AssertionError):
+    """A kernel gave something else than what is claimed of it."""
+
+
+class _TooLongError(Exception):
+    """A range is too long to look at all of it."""
+
+
 def watch() -> None:
     """Check the calls of all kernels that this process interprets from now on."""
     dispatch.WATCH = checked
+    for name in CLAIMS:
+        module, _, function = name.partition(":")
+        plain = getattr(import_module(KERNELS + module), function)
+        if not isinstance(plain, dispatch.Kernel):
+            _replace(plain, checked(plain))
+
+
+def _replace(function: Callable[..., Any], twin: Callable[..., Any]) -> None:
+    """Put another function in its place in each module that has it by now."""
+    for module in [one for name, one in sys.modules.items() if name.startswith("segproof.")]:
+        for name in [name for name, value in vars(module).items() if value is function]:
+            setattr(module, name, twin)
 
 
 def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that first checks what its claim requires."""
+    """Return a kernel that checks what its claim requires, and what it promises."""
     name = f"{kernel.__module__.removeprefix(KERNELS)}:{kernel.__qualname__}"
     if name not in CLAIMS:
         return kernel
@@ -42,14 +69,32 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(kernel)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
+        bound = signature.bind(*args, **kwargs).arguments
+        given = {one: _kept(value) for one, value in bound.items()}
         for line, holds in requirements(name):
             if not holds(given):
                 raise PreconditionError(f"{name} requires {line}: {shown(given)}")
+        before = {f"old_{one}": _copied(value) for one, value in given.items()}
+        result = kernel(**given)
+        for line, holds in promises(name):
+            if not holds({**given, **before, "result": result}):
+                raise PromiseError(f"{name} promises {line}: {shown(given)}, result={result}")
         CHECKED[name] = CHECKED.get(name, 0) + 1
-        return kernel(*args, **kwargs)
+        return result
 
     return call
+
+
+def _kept(value: Any) -> Any:
+    """Return an argument that can be read more than once."""
+    return value if isinstance(value, int | memoryview | Sequence) else list(value)
+
+
+def _copied(value: Any) -> Any:
+    """Return an argument as it is now; nothing for a large buffer."""
+    if not isinstance(value, memoryview) or value.readonly:
+        return value
+    return value.tolist() if value.nbytes <= COPIED_MAX else None
 
 
 def shown(arguments: dict[str, Any]) -> str:
@@ -62,24 +107,53 @@ def shown(arguments: dict[str, Any]) -> str:
 
 
 @functools.cache
-def requirements(name: str) -> tuple[tuple[str, Callable[[dict[str, Any]], Any]], ...]:
-    """Return each line that a claim requires, with a function of the arguments that computes it."""
-    module = import_module(KERNELS + name.partition(":")[0])
-    names = {**vars(module), **_words()}
-
-    def computed(line: str) -> Callable[[dict[str, Any]], Any]:
-        code = _python(line)
-        return lambda given: eval(code, {**names, **given})
-
-    return tuple((line, computed(line)) for line in expressions_of(CLAIMS[name].requires))
+def requirements(name: str) -> tuple[Line, ...]:
+    """Return each line that a claim requires."""
+    return tuple(_lines(name, CLAIMS[name].requires, _words(is_exact=False)))
 
 
 @functools.cache
-def _words() -> dict[str, Any]:
+def promises(name: str) -> tuple[Line, ...]:
+    """Return each line that a claim promises."""
+    claim = CLAIMS[name]
+    return tuple(_lines(name, f"{claim.ensures}\n{claim.proves}", _words(is_exact=True)))
+
+
+def _lines(name: str, text: str, words: dict[str, Any]) -> Iterable[Line]:
+    names = {**vars(import_module(KERNELS + name.partition(":")[0])), **words}
+    changes = CLAIMS[name].changes
+
+    def computed(line: str) -> Callable[[dict[str, Any]], Any]:
+        code = _python(line)
+
+        def holds(given: dict[str, Any]) -> Any:
+            if any(f"old({one})" in line and given[f"old_{one}"] is None for one in changes):
+                return True
+            try:
+                return eval(code, {**names, **given})
+            except _TooLongError:
+                return True
+
+        return holds
+
+    return [(line, computed(line)) for line in expressions_of(text)]
+
+
+@functools.cache
+def _words(*, is_exact: bool) -> dict[str, Any]:
     """Return what the claims can say, as Python's functions."""
-    names: dict[str, Any] = {"each": _each, "some": _some, "pairs": _pairs}
+    places = functools.partial(_places, is_exact)
+    names: dict[str, Any] = {
+        "each": lambda low, high, holds: all(map(holds, places(low, high))),
+        "some": lambda low, high, holds: any(map(holds, range(low, high))),
+        # Neighbours are enough of an order; of another relation they are a part.
+        "pairs": lambda low, high, holds: all(
+            holds(one, other) for one, other in pairwise(sorted({*places(low, high)}))
+        ),
+        "forall": _forall,
+    }
     for name, word in WORDS.items():
-        names[name] = _word(name, word, names)
+        names[name] = _word(name, word, names, is_exact)
     for name, claim in CLAIMS.items():
         if claim.word:
             module, _, function = name.partition(":")
@@ -88,13 +162,15 @@ def _words() -> dict[str, Any]:
     return names
 
 
-def _word(name: str, word: Word, names: dict[str, Any]) -> Callable[..., Any]:
+def _word(name: str, word: Word, names: dict[str, Any], is_exact: bool) -> Callable[..., Any]:
     code = _python(word.meaning)
 
     def value(*args: Any) -> Any:
         own: dict[str, Any] = {}
         if word.is_recursive:  # from the bottom up: a definition may be thousands of calls deep
             *others, last = args
+            if is_exact and last > PLACES_MAX:
+                raise _TooLongError
             for number in range(min(last, 0), last):
                 own[name] = _constant(_eval(code, names, word, (*others, number), own))
         return _eval(code, names, word, args, own)
@@ -113,10 +189,12 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 
 class _Lazy(ast.NodeTransformer):
-    """Evaluates what an implication implies only where it counts, as the proof does."""
+    """Evaluates what an implication implies only where it counts, and `old(name)` as a name."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "old":
+            return ast.Name(f"old_{ast.unparse(node.args[0])}", ast.Load())
         if isinstance(node.func, ast.Name) and node.func.id == "implies":
             one, other = node.args
             return ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), one), other])
@@ -131,23 +209,24 @@ def _python(line: str) -> Any:
     return compile(ast.fix_missing_locations(tree), line, "eval")
 
 
-def _places(low: int, high: int) -> Iterable[int]:
+def _places(is_exact: bool, low: int, high: int) -> Iterable[int]:
     if high - low <= PLACES_MAX:
         return range(low, high)
+    if is_exact:
+        raise _TooLongError
     random = Random(high - low)
     drawn = (random.randrange(low, high) for _ in range(PLACES_MAX - 4))
     return (low, low + 1, *drawn, high - 2, high - 1)
 
 
-def _each(low: int, high: int, holds: Callable[[int], Any]) -> bool:
-    return all(holds(place) for place in _places(low, high))
-
-
-def _some(low: int, high: int, holds: Callable[[int], Any]) -> bool:
-    return any(holds(place) for place in range(low, high))
-
-
-def _pairs(low: int, high: int, holds: Callable[[int, int], Any]) -> bool:
-    """Look at neighbours; of what is no order, this is a part."""
-    places = sorted(set(_places(low, high)))
-    return all(holds(one, other) for one, other in pairwise(places))
+def _forall(holds: Callable[[int], Any]) -> bool:
+    """Look at the first places that the arrays have, and at some of the others."""
+    place = 0
+    try:
+        while place < 2**62:
+            if not holds(place):
+                return False
+            place += 1 + place // PLACES_MAX * place
+    except IndexError:
+        pass
+    return True
