@@ -26,6 +26,10 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "segproof"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["segproof.css"]
+# A block is code only if it says of which language.
+highlight_language = "text"
 
 # `name` in a docstring is code.
 default_role = "code"

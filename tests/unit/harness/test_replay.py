@@ -24,7 +24,7 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-HISTORIES, HISTORIES_MAX = 30, 240
+HISTORIES, HISTORIES_MAX = 10, 240
 """So many are run, and again so many, until every state is reached."""
 ENDLESS = Path(__file__).parents[2] / "oracle" / "endless" / "load_splits_for_ever.jsonl"
 MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
