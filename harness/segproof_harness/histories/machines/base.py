@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Set
 from typing import Any, ClassVar
 
-from hypothesis import note, settings
+from hypothesis import note, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -33,8 +33,8 @@ CLOSED_STEPS_MAX = 3
 OPEN_STEPS_MIN = 4
 """So many steps before something may be closed for good."""
 
-RUNS_MAX = 5
-"""So often is a machine run, each time with twice as many examples, to reach all states."""
+RUNS_MAX = 30
+"""So often is a machine run, each time with other examples, to reach all states."""
 
 RULES_MAX = 6
 """Rules of one operation."""
@@ -118,7 +118,9 @@ def run_until_reached(machine: type[StructureMachine], states: Set[str], *, shar
     """
     examples = max(1, settings().max_examples // share)
     for run in range(RUNS_MAX):
-        run_state_machine_as_test(machine, settings=settings(max_examples=examples << run))
+        if settings().derandomize:  # else each run has the same examples
+            seed(run)(machine)
+        run_state_machine_as_test(machine, settings=settings(max_examples=examples))
         missing = states - {name for name, count in machine.reached.items() if count}
         if not missing:
             return
