@@ -162,6 +162,12 @@ def toy(rows: memoryview, others: memoryview) -> None:
     rows[0] = 1""",
         Claim("", "len(others) > 0", "others[0] == old(others)[0]", changes=("rows",)),
     ),
+    "a number in place of an array": (
+        """
+def toy(rows: memoryview) -> None:
+    rows = 5""",
+        Claim("", "", "rows == 5"),
+    ),
     "an index that writes": (
         WRITES
         + """
@@ -431,6 +437,7 @@ def test_a_false_claim_is_not_proved(prover: Any, toy: str) -> None:
         ("each(x)", "x", "means something already"),
         ("key(d)", "d", "means something already"),
         ("far(x)", "x + LIMIT", "a name is no parameter"),
+        ("was(rows)", "old(rows)[0]", "a name is no parameter"),
         ("low(n)", "each(0, 3, lambda n: n > 1)", "means two things"),
         ("grows(n)", "grows(n - 1) + 1", "the form of a recursive word"),
         ("grows(n)", "0 if n <= 0 else grows(n) + 1", "the form of a recursive word"),

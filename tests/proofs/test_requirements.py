@@ -20,6 +20,15 @@ def test_a_call_outside_of_the_claim_is_told() -> None:
         search(bytes(8), 8, 0, 4, 2, 5, 3)
 
 
+@pytest.mark.parametrize(
+    ("data", "target"), [(memoryview(bytes(16)).cast("q"), 5), (bytes(16), 2**63)]
+)
+def test_arguments_of_another_kind_are_told(data: memoryview | bytes, target: int) -> None:
+    """A proof assumes bytes where it says so, and numbers of 64 bits in compiled code."""
+    with pytest.raises(PreconditionError, match=r"slot_search:lower_slot: .* is of another kind"):
+        checked(slot_search.lower_slot.source)(data, 8, 0, 4, 2, target, 3)
+
+
 def test_a_wrong_result_is_told() -> None:
     """The error names the kernel, what it promises, the arguments and the result."""
     search = checked(functools.wraps(slot_search.lower_slot.source)(lambda *args, **names: 0))

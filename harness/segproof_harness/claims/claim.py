@@ -108,7 +108,7 @@ def define(head: str, meaning: str) -> None:
         raise ValueError(f"{name} is used before it is defined")
     bound = {one.arg for node in nodes if isinstance(node, ast.Lambda) for one in node.args.args}
     free = {node.id for node in nodes if isinstance(node, ast.Name)} - bound - set(names)
-    if bound & set(names) or free != _called(nodes):
+    if bound & set(names) or free != _called(nodes) or "old" in free:
         raise ValueError(f"{name}: a name is no parameter, or means two things")
     is_recursive = name in free
     if is_recursive and not _ends(name, names[-1], meaning):

@@ -81,8 +81,8 @@ class Prover(Expressions):
     ) -> None:
         super().__init__()
         self.solver = z3.Solver()
-        self.changed = changed or {}
-        """Kernels whose source is another one, as a mutant's."""
+        self.definitions: dict[str, ast.stmt] = {**(changed or {})}
+        """The sources of kernels, first those that are another one, as a mutant's."""
         self.keeps_smt = keeps_smt
         self.ends_at_failure = False
         self.failures: list[Failure] = []
@@ -137,8 +137,7 @@ class Prover(Expressions):
             refuse_if(shape(value) != returns, f"{shape(value)} is returned, not {returns}")
             arrays = {n: end.names[n] for n, one in self.at_call.items() if isinstance(one, Array)}
             after = State({**self.at_call, **arrays, "result": value}, list(end.facts))
-            for what, goal in self.lines(f"{self.claim.ensures}\n{self.claim.proves}", after):
-                self.check(after, goal, f"ensures {what}", definition)
+            self.show(f"{self.claim.ensures}\n{self.claim.proves}", after, "ensures", definition)
 
     def _limits(self, state: State) -> Iterator[Term]:
         """Yield that all items are within their limits; elsewhere only those that are read are."""
@@ -170,10 +169,10 @@ class Prover(Expressions):
         module_name, _, function = name.partition(":")
         module = import_module(KERNELS + module_name)
         found = getattr(module, function)
-        if name in self.changed:
-            return self.changed[name], module, isinstance(found, Kernel)
-        text = textwrap.dedent(inspect.getsource(getattr(found, "source", found)))
-        definition = ast.parse(text).body[0]
+        if name not in self.definitions:
+            text = textwrap.dedent(inspect.getsource(getattr(found, "source", found)))
+            [self.definitions[name]] = ast.parse(text).body
+        definition = self.definitions[name]
         assert isinstance(definition, ast.FunctionDef)
         return definition, module, isinstance(found, Kernel)
 
@@ -280,7 +279,8 @@ class Prover(Expressions):
     def _assign(self, target: ast.expr, value: Term, state: State, node: ast.AST) -> None:
         match target:
             case ast.Name(id=name):
-                refuse_if(shape(value) not in ("int", "bool"), f"{shape(value)} in a variable")
+                is_plain = {"int", "bool"} >= {shape(value), state.shapes().get(name, "int")}
+                refuse_if(not is_plain, "a variable holds what is no number and no truth")
                 state.names[name] = value
             case ast.Tuple(elts=targets):
                 refuse_if(not isinstance(value, tuple), "parts of what is no tuple")
@@ -333,8 +333,7 @@ class Prover(Expressions):
         for ghost, (before, _) in loop.ghosts.items():
             state.names[ghost] = self.claimed(before, state)
         self.unfold(loop.unfolds, state)
-        for what, goal in self.lines(loop.invariant, state):
-            self.check(state, goal, f"before the loop: {what}", node)
+        self.show(loop.invariant, state, "before the loop:", node)
         first = state.names.get(f"next_{name}")
         self._forget([test, *body], state, set(loop.ghosts))
         state.facts += [goal for _, goal in self.lines(loop.invariant, state)]
@@ -360,8 +359,7 @@ class Prover(Expressions):
                     end.names[ghost] = self.claimed(behind, end)
                 is_same = shapes.items() <= end.shapes().items()
                 refuse_if(not is_same, "a variable holds numbers and truths")
-                for what, goal in self.lines(loop.invariant, end):
-                    self.check(end, goal, f"kept by each pass: {what}", node)
+                self.show(loop.invariant, end, "kept by each pass:", node)
                 after = self.claimed(decreases, end)
                 self.check(end, z3.And(before >= 0, after < before), "the loop ends", node)
             else:
@@ -433,8 +431,7 @@ class Prover(Expressions):
         inner = State(dict(zip(names, values, strict=True)), state.facts, state.guards)
         outer = self.at_call, self.module
         self.at_call, self.module = dict(inner.names), module
-        for what, goal in self.lines(claim.requires, inner):
-            self.check(inner, goal, f"{definition.name} requires {what}", node)
+        self.show(claim.requires, inner, f"{definition.name} requires", node)
         for name in claim.changes:
             given = ast.unparse(node.args[names.index(name)])
             is_alone = node is getattr(self.at, "value", None)

@@ -191,6 +191,11 @@ class Expressions:
             node = ast.parse(line, mode="eval").body
             yield line, self.holds(node, state.of_claim())
 
+    def show(self, text: str, state: State, why: str, node: ast.AST) -> None:
+        """Show that each expression of a claim's text holds here."""
+        for what, goal in self.lines(text, state):
+            self.check(state, goal, f"{why} {what}", node)
+
     def claimed(self, text: str, state: State) -> Term:
         """Return what an expression of a claim means; nothing is to be shown of it."""
         return self.value(ast.parse(text, mode="eval").body, state.of_claim())

@@ -48,8 +48,7 @@ class Run(Prover):
         [(_, end, value)] = self._block(definition.body, State(dict(given), []))
         written = {one: end.names[one] for one, old in given.items() if isinstance(old, Array)}
         after = State({**given, **written, "result": value}, [])
-        for what, goal in self.lines(f"{claim.ensures}\n{claim.proves}", after):
-            self.check(after, goal, what, definition)
+        self.show(f"{claim.ensures}\n{claim.proves}", after, "ensures", definition)
         views = [
             [_number(end.names[parameter].at(z3.IntVal(place))) for place in range(len(argument))]
             for parameter, argument, is_shown in zip(given, arguments, shown, strict=True)
@@ -126,8 +125,7 @@ class Run(Prover):
         loop = self.loops.get(node, Loop())
         for ghost, (before, _) in loop.ghosts.items():
             state.names[ghost] = self.claimed(before, state)
-        for what, goal in self.lines(loop.invariant, state):
-            self.check(state, goal, what, node)
+        self.show(loop.invariant, state, "before the loop:", node)
         while self._is_true(test, state):
             left = self.claimed(loop.decreases or "1", state)
             [(how, state, value)] = self._block(body, State(dict(state.names), []))
@@ -136,8 +134,7 @@ class Run(Prover):
                 return
             for ghost, (_, behind) in loop.ghosts.items():
                 state.names[ghost] = self.claimed(behind, state)
-            for what, goal in self.lines(loop.invariant, state):
-                self.check(state, goal, what, node)
+            self.show(loop.invariant, state, "kept by each pass:", node)
             less = self.claimed(loop.decreases or "0", state)
             self.check(state, z3.And(left >= 0, less < left), "the loop ends", node)
         yield "next", state, None

@@ -20,6 +20,7 @@ from typing import Any
 from segproof.kernels import dispatch
 from segproof_harness.claims.claim import KERNELS, WORDS, Word, expressions_of
 from segproof_harness.claims.every_claim import CLAIMS
+from segproof_tests.proofs.forms import FORMATS, INT64
 
 PLACES_MAX = 200
 """Of a longer range so many places are looked at, or none."""
@@ -67,7 +68,7 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
     name = f"{kernel.__module__.removeprefix(KERNELS)}:{kernel.__qualname__}"
     if name not in CLAIMS:
         return kernel
-    signature = inspect.signature(kernel)
+    signature, fits = inspect.signature(kernel), _kinds(name, kernel)
 
     @functools.wraps(kernel)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -79,6 +80,9 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 given[one] = first = list(islice(rest, ITERATED_MAX + 1))
                 if len(first) > ITERATED_MAX:
                     return kernel(**{**bound, one: chain(first, rest)})
+        for one, value in given.items():
+            if not fits[one](value):
+                raise PreconditionError(f"{name}: {one} is of another kind: {shown(given)}")
         for line, holds in requirements(name):
             if not holds(given):
                 raise PreconditionError(f"{name} requires {line}: {shown(given)}")
@@ -91,6 +95,31 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def _kinds(name: str, kernel: Callable[..., Any]) -> dict[str, Callable[[Any], bool]]:
+    """Return for each parameter whether an argument is of the kind that the proof assumes."""
+    module, _, function = name.partition(":")
+    is_compiled = isinstance(getattr(import_module(KERNELS + module), function), dispatch.Kernel)
+    formats, changes = CLAIMS[name].formats, CLAIMS[name].changes
+
+    def kind(parameter: inspect.Parameter) -> Callable[[Any], bool]:
+        usual = "q" if parameter.annotation is memoryview else "B"
+        wanted = formats.get(parameter.name, usual)
+        limits = FORMATS[wanted] or INT64
+
+        def fits(value: Any) -> bool:
+            if isinstance(value, memoryview):
+                letter = value.format.replace("l", "q")  # both have 64 bits here
+                if letter == wanted or parameter.name in changes:
+                    return letter == wanted
+                least, most = FORMATS.get(letter) or (limits[0] - 1, 0)
+                return limits[0] <= least and most <= limits[1]
+            return not (is_compiled and type(value) is int) or INT64[0] <= value <= INT64[1]
+
+        return fits
+
+    return {one.name: kind(one) for one in inspect.signature(kernel).parameters.values()}
 
 
 def _copied(value: Any) -> Any:
