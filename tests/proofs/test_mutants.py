@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proofs can fail: of each kernel a change of one operator or number is refuted."""
+"""Proofs can fail: of each kernel changes of one operator or number are refuted.
+
+docs/results/proofs.md has what became of every change; here a few of each kernel are tried.
+"""
 
 from itertools import islice
 from random import Random
@@ -10,14 +13,14 @@ from segproof_harness.claims.every_claim import CLAIMS
 
 pytest.importorskip("z3", reason="not run: z3 is not installed")
 from segproof_tests.proofs.conditions import Prover
-from segproof_tests.proofs.kernel_mutants import KernelMutant, mutants
+from segproof_tests.proofs.kernel_mutants import KernelMutant, is_refuted, mutants
 
-MUTANTS_MAX = 12
-"""One of so many must be refuted: what is changed may be nothing that a claim mentions."""
+MUTANTS_MAX, REFUTED = 12, 2
+"""So many changes of each kernel are drawn at most, until so many are refuted."""
 
 
 def drawn(name: str) -> list[KernelMutant]:
-    """Return the mutants of a kernel in an order that chance decides, the same in each run."""
+    """Return a few mutants of a kernel, by chance, the same in each run."""
     definition, _, _ = Prover().source(name)
     found = list(mutants(definition))
     Random(name).shuffle(found)
@@ -25,12 +28,9 @@ def drawn(name: str) -> list[KernelMutant]:
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_a_changed_kernel_is_refuted(name: str) -> None:
-    """z3 knows values for which a condition of the kernel with one change fails."""
+def test_changed_kernels_are_refuted(name: str) -> None:
+    """z3 knows values for which a condition of the changed kernel fails."""
     changed = drawn(name)
-    for mutant in changed:
-        if Prover({name: mutant.definition}).is_refuted(name):
-            print(f"{name}: {mutant.change}")
-            return
+    seen = (mutant.change for mutant in changed if is_refuted(name, mutant))
     # What only calls others has nothing to change.
-    assert [] == [mutant.change for mutant in changed]
+    assert min(REFUTED, len(changed)) == len(list(islice(seen, REFUTED)))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of `segproof.kernels.records`."""
 
-from segproof_harness.claims.claim import Loop, claim
+from segproof_harness.claims.claim import Loop, claim, define
 from segproof_harness.claims.words import FAR, buffer_part
 
 RECORD_PART = buffer_part("position")
@@ -10,8 +10,7 @@ BLOCK = buffer_part("start")
 claim(
     "records:decode_int16",
     "0 <= position\nposition + 2 <= len(buffer)",
-    "-32768 <= result <= 32767",
-    proves="result == i16(buffer, position)",
+    "-32768 <= result <= 32767\nresult == i16(buffer, position)",
 )
 claim(
     "records:decode_int32",
@@ -108,18 +107,33 @@ claim(
         implies(buffer[position + 16] == 2, fields[4] == u32(buffer, position + 17)
             and fields[10] == i32(buffer, position + 12) and fields[11] == i32(buffer,
             position + 57))
+        implies(buffer[position + 16] == 2, fields[3] == i16(buffer, position + 21)
+            and fields[8] == i16(buffer, position + 51))
+        implies(buffer[position + 16] != 2, fields[3] == (buffer[position + 17] + 128) % 256 - 128)
+        implies(buffer[position + 16] != 2, fields[7] == -1 and fields[8] == -1
+            and fields[9] == -1 and fields[10] == -1)
         implies(buffer[position + 16] != 2, fields[1] == fields[0] and fields[4] == u32(buffer,
             position + 12) and fields[12] == 0)
         implies(buffer[position + 16] != 2,
             fields[11] == (1 if buffer[position + 17] % 8 == 0 else -1))
         implies(buffer[position + 16] == 1, fields[5] == decoded_int64(buffer, position + 18)
             and fields[6] == fields[5])
-        implies(buffer[position + 16] == 0, fields[5] == -1 and fields[6] == -1)
+        implies(buffer[position + 16] != 1 and buffer[position + 16] != 2,
+            fields[5] == -1 and fields[6] == -1)
+        same_but(fields, old(fields), 0, 14)
     """,
     changes=("fields",),
     laws="BATCH-1 BATCH-4 BATCH-12",
 )
+define("header_size(d, p)", "61 if d[p + 16] == 2 else 26")
 WALKED = """
+    {0} == 0 or rows[0] == start
+    {1} == (start if {0} == 0 else rows[2 * {0} - 2] + rows[2 * {0} - 1])
+    each(1, {0}, lambda n: rows[2 * n] == rows[2 * n - 2] + rows[2 * n - 1])
+    each(0, {0}, lambda n: rows[2 * n + 1] == i32(buffer, rows[2 * n] + 8) + 12)
+    each(0, {0}, lambda n: buffer[rows[2 * n] + 16] <= 2)
+    each(0, {0}, lambda n: rows[2 * n] + header_size(buffer, rows[2 * n]) <= min(end, filled))
+    same_but(rows, old(rows), 0, 2 * {0})
     each(0, {0}, lambda n: start <= rows[2 * n] and rows[2 * n + 1] >= 26
         and rows[2 * n] + rows[2 * n + 1] <= end)
     implies(whole == 1, each(0, {0}, lambda n: rows[2 * n] + rows[2 * n + 1] <= filled))
@@ -133,11 +147,24 @@ claim(
         0 <= capacity <= {FAR}
         2 * capacity <= len(rows)
     """,
-    "0 <= result[0] <= capacity\nstart <= result[1]\nSCAN_END <= result[2] <= SCAN_FULL"
-    + WALKED("result[0]"),
+    """
+        0 <= result[0] <= capacity
+        start <= result[1]
+        SCAN_END <= result[2] <= SCAN_FULL
+        implies(result[2] == SCAN_END, result[1] >= end - 17
+            or result[1] + i32(buffer, result[1] + 8) + 12 > end)
+        implies(result[2] == SCAN_BAD_SIZE, i32(buffer, result[1] + 8) < 14)
+        implies(result[2] == SCAN_BAD_MAGIC, buffer[result[1] + 16] > 2)
+        implies(result[2] == SCAN_SHORT_HEADER, result[1] + header_size(buffer, result[1]) > end)
+        implies(result[2] == SCAN_MORE, result[1] + header_size(buffer, result[1]) > filled
+            or (whole == 1 and result[1] + i32(buffer, result[1] + 8) + 12 > filled))
+        implies(result[2] == SCAN_FULL, result[0] == capacity)
+    """
+    + WALKED("result[0]", "result[1]"),
     loops=(
         Loop(
-            "start <= position <= max(start, end)\n0 <= count <= capacity" + WALKED("count"),
+            "start <= position <= max(start, end)\n0 <= count <= capacity"
+            + WALKED("count", "position"),
             "end - position",
         ),
     ),
@@ -152,6 +179,8 @@ claim(
         implies(result[0] > 0, position < result[1] and 0 <= result[2]
             and result[1] + result[2] < result[3])
         implies(result[0] > 0, result[4] >= -1 and result[3] + max(result[4], 0) == result[0])
+        implies(result[0] < 0, result[1] == 0 and result[2] == 0 and result[3] == 0
+            and result[4] == 0)
     """,
 )
 claim(
@@ -166,19 +195,42 @@ claim(
             and result[5] + max(result[6], 0) <= end)
         implies(result[0] > 0, 0 <= result[8] and position < result[7]
             and result[7] + result[8] <= end)
+        implies(result[0] < 0, result[1] == 0 and result[2] == 0 and result[3] == 0
+            and result[4] == 0 and result[5] == 0 and result[6] == 0 and result[7] == 0
+            and result[8] == 0)
+        implies(result[0] > 0, position < result[3] < result[5] < result[7] <= result[0])
+        implies(result[0] > 0, result[3] + max(result[4], 0) < result[5]
+            and result[5] + max(result[6], 0) < result[7])
     """,
     loops=(Loop("first_header <= after <= limit"),),
     laws="BATCH-16",
 )
+RECORD_ROWS = """
+    each(0, {0}, lambda n: is_i32(rows[8 * n + 1]))
+    each(0, {0}, lambda n: is_slice(start, rows[8 * n + 2], rows[8 * n + 3], end))
+    each(0, {0}, lambda n: is_slice(start, rows[8 * n + 4], rows[8 * n + 5], end))
+    each(0, {0}, lambda n: start < rows[8 * n + 6] and 0 <= rows[8 * n + 7]
+        and rows[8 * n + 6] + rows[8 * n + 7] <= end)
+    same_but(rows, old(rows), 0, 8 * {0})
+""".format
 claim(
     "records:walk_records",
     BLOCK + f"count < 0 or (0 <= capacity <= {FAR // 8} and 8 * capacity <= len(rows))",
     """
         0 <= result[0] <= max(capacity, 0)
         RECORDS_GOOD <= result[1] <= RECORDS_SKIPPED
-        start <= result[2]
-    """,
-    loops=(Loop("start <= position <= max(start, end)"),),
+        implies(result[1] == RECORDS_GOOD, result[0] == min(count, max(capacity, 0))
+            or capacity < 0)
+        implies(result[1] == RECORDS_GOOD and 0 < count <= capacity, result[2] == end)
+        start <= result[2] <= max(start, end)
+    """
+    + RECORD_ROWS("result[0]"),
+    loops=(
+        Loop(
+            "start <= position <= max(start, end)\n"
+            "implies(0 < count == next_row, position == end)\n" + RECORD_ROWS("next_row")
+        ),
+    ),
     changes=("rows",),
     laws="BATCH-16 BATCH-17",
 )
@@ -194,7 +246,11 @@ claim(
 claim(
     "records:plain_record",
     RECORD_PART,
-    "result[0] == 0 or position < result[0] <= end\nis_i32(result[2])",
+    """
+        result[0] == 0 or position + 7 < result[0] <= end
+        implies(result[0] == 0, result[1] == 0 and result[2] == 0)
+        is_i32(result[2])
+    """,
     laws="BATCH-16",
 )
 claim(
@@ -225,6 +281,15 @@ claim(
     changes=("rows",),
     laws="BATCH-16 BATCH-17 BATCH-18",
 )
+SUMMARIES = """
+    each(0, {0}, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)
+    each(0, {0}, lambda n: 0 <= rows[6 * n + 4] <= 1)
+    each(0, {0}, lambda n: rows[6 * n] == RECORDS_SKIPPED or (batches[2 * n + 1] >= 61
+        and buffer[batches[2 * n] + 16] == 2 and buffer[batches[2 * n] + 22] % 8 == 0))
+    each(0, {0}, lambda n: rows[6 * n] != RECORDS_GOOD or i32(buffer, batches[2 * n] + 57) <= 0
+        or rows[6 * n + 1] == batches[2 * n] + batches[2 * n + 1])
+    same_but(rows, old(rows), 0, 6 * {0})
+""".format
 claim(
     "records:summarise_batches",
     f"""
@@ -235,13 +300,12 @@ claim(
         each(0, count, lambda n: 0 <= batches[2 * n] and 26 <= batches[2 * n + 1]
             and batches[2 * n] + batches[2 * n + 1] <= len(buffer))
     """,
-    "each(0, count, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)",
+    SUMMARIES("count"),
     loops=(
-        Loop("each(0, next_index, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)"),
+        Loop(SUMMARIES("next_index")),
         Loop(
-            """
-            each(0, index, lambda n: RECORDS_GOOD <= rows[6 * n] <= RECORDS_SKIPPED)
-            """
+            SUMMARIES("index").replace("6 * index)", "6 * index + 6)")
+            + "each(0, next_column, lambda n: rows[6 * index + n] == 0)"
         ),
     ),
     changes=("rows",),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of `segproof.kernels.rocketmq_index`: hashes, what a put writes, and that a walk ends."""
 
-from segproof_harness.claims.claim import Loop, claim
+from segproof_harness.claims.claim import Loop, claim, define, expressions_of
 from segproof_harness.claims.words import FAR
 
 HASH = "0 <= hashed <= 4294967295\n"
@@ -15,15 +15,14 @@ claim(
     "0 <= result <= 4294967295\nresult == (hashed * 31 + unit) % 4294967296",
     laws="RMQHASH-1",
 )
+# Java's Math.abs of an int, and 0 for the least one; h is the int without its sign, 0..2^32-1.
+define("absolute(h)", "h if h < 2147483648 else 0 if h == 2147483648 else 4294967296 - h")
 claim(
     "rocketmq_index:absolute_hash",
     HASH,
     """
         0 <= result <= 2147483647
-        implies(hashed == 2147483648, result == 0)
-        implies(hashed != 2147483648,
-            result == max((hashed + 2147483648) % 4294967296 - 2147483648,
-            2147483648 - (hashed + 2147483648) % 4294967296))
+        result == absolute(hashed)
     """,
     laws="RMQHASH-2",
 )
@@ -41,9 +40,25 @@ claim(
 )
 claim(
     "rocketmq_index:key_hash_of_units",
-    ensures="0 <= result <= 2147483647",
+    ensures="0 <= result <= 2147483647\nresult == absolute(hash_of(units, len(units)))",
     formats={"units": "H"},
     laws="RMQHASH-2",
+)
+# UTF-8: the bytes behind the first one, and the code point of a character of 2, 3 or 4 bytes.
+define("is_tail(d, p)", "128 <= d[p] < 192")
+define(
+    "has_tail(d, p, size, end)",
+    "p + size <= end and is_tail(d, p + 1) and (size < 3 or is_tail(d, p + 2))"
+    " and (size < 4 or is_tail(d, p + 3))",
+)
+define("code_of_2(d, p)", "(d[p] - 192) * 64 + d[p + 1] - 128")
+define("code_of_3(d, p)", "((d[p] - 224) * 64 + d[p + 1] - 128) * 64 + d[p + 2] - 128")
+define(
+    "code_of_4(d, p)",
+    "(((d[p] - 240) * 64 + d[p + 1] - 128) * 64 + d[p + 2] - 128) * 64 + d[p + 3] - 128",
+)
+define(
+    "is_code_of_3(code, is_text)", "code >= 2048 and (is_text == 1 or not 55296 <= code < 57344)"
 )
 claim(
     "rocketmq_index:utf8_character",
@@ -52,6 +67,15 @@ claim(
         result == -1 or (1 <= result % 8 <= 4 and position + result % 8 <= end
             and 0 <= result // 8 <= 1114111)
         implies(data[position] < 128, result == data[position] * 8 + 1)
+        implies(128 <= data[position] < 194 or data[position] > 244, result == -1)
+        implies(194 <= data[position] < 224, result == (
+            code_of_2(data, position) * 8 + 2 if has_tail(data, position, 2, end) else -1))
+        implies(224 <= data[position] < 240, result == (
+            code_of_3(data, position) * 8 + 3 if has_tail(data, position, 3, end)
+            and is_code_of_3(code_of_3(data, position), is_text) else -1))
+        implies(240 <= data[position] < 245, result == (
+            code_of_4(data, position) * 8 + 4 if has_tail(data, position, 4, end)
+            and 65536 <= code_of_4(data, position) <= 1114111 else -1))
     """,
 )
 claim(
@@ -102,7 +126,9 @@ claim(
 claim(
     "rocketmq_index:slot_position",
     "0 <= key_hash\n1 <= hash_slot_num <= 2147483647",
-    "40 <= result <= 36 + 4 * hash_slot_num\nresult == 40 + key_hash % hash_slot_num * 4",
+    "40 <= result <= 36 + 4 * hash_slot_num",
+    proves="result == 40 + key_hash % hash_slot_num * 4",
+    word="slot_of",
     laws="RMQHASH-3",
 )
 claim(
@@ -113,6 +139,7 @@ claim(
         implies(begin_timestamp > 0,
             result == min(max(wrapped(store_timestamp - begin_timestamp), 0) // 1000, 2147483647))
     """,
+    word="seconds_since",
     laws="RMQIDX-21",
 )
 claim(
@@ -133,24 +160,69 @@ claim(
     "rocketmq_index:write_int32",
     "0 <= position\nposition + 4 <= len(data)\nis_i32(value)",
     """
-        i32(data, position) == value
+        holds_int32(data, position, value)
+        implies(value >= 0, data[position] < 128)
         same_but(data, old(data), position, position + 4)
     """,
+    proves="i32(data, position) == value",
     changes=("data",),
     formats={"data": "B"},
 )
-BYTES = "\n".join(f"data[position + {n}] == value // {256 ** (7 - n)} % 256" for n in range(8))
 claim(
     "rocketmq_index:write_int64",
     "0 <= position\nposition + 8 <= len(data)",
-    BYTES
-    + """
+    """
+        holds_int64(data, position, value)
         same_but(data, old(data), position, position + 8)
     """,
     changes=("data",),
     formats={"data": "B"},
 )
-PUT = "header[5] == old(header)[5] + {}\nis_i32(header[4])\n".format
+NEWEST = "40 + 4 * hash_slot_num + 20 * (header[5] - 1)"
+
+
+def put(number: str, leads_to: str = "") -> str:
+    """Return what holds once so many entries were put: what the newest of them says, and the file.
+
+    That of an entry before it held when that one was the newest; nothing in it was changed since.
+    """
+    newest = f"""
+        holds_int32(data, {NEWEST}, hashes[{number} - 1])
+        holds_int64(data, {NEWEST} + 4, phy_offsets[{number} - 1])
+        data[{NEWEST} + 12] < 128
+        holds_int32(data, slot_of(hashes[{number} - 1], hash_slot_num), header[5] - 1)
+        header[1] == store_timestamps[{number} - 1] and holds_int64(data, 8, header[1])
+        header[3] == phy_offsets[{number} - 1] and holds_int64(data, 24, header[3])
+        holds_int32(data, 36, header[5])
+        old(header)[5] > 1 or (holds_int64(data, 0, header[0]) and header[0]
+            == store_timestamps[min({number} - 1, 1 - old(header)[5])])
+        old(header)[5] > 1 or (holds_int64(data, 16, header[2]) and header[2]
+            == phy_offsets[min({number} - 1, 1 - old(header)[5])])
+    """
+    if leads_to:
+        newest += f"""
+            0 <= {leads_to} < max(header[5] - 1, 1)
+            {leads_to} != 0 or holds_int32(data, 32, header[4])
+        """
+    return f"""
+        header[5] == old(header)[5] + {number}
+        is_i32(header[4])
+        header[0] == old(header)[0] or ({number} > 0 and old(header)[5] <= 1)
+        header[2] == old(header)[2] or ({number} > 0 and old(header)[5] <= 1)
+        forall(lambda n: implies(40 + 4 * hash_slot_num <= n < 40 + 4 * hash_slot_num
+            + 20 * old(header)[5] or {NEWEST} + 20 <= n, data[n] == old(data)[n]))
+    """ + "\n".join(f"implies({number} > 0, {one})" for one in expressions_of(newest))
+
+
+def putting(used: str, leads_to: str) -> str:
+    """Return what each pass keeps: so many slots were used first, and what the newest leads to."""
+    return f"""
+        0 <= {used} <= number
+        header[4] == old(header)[4] + {used} or header[4] == old(header)[4] + {used} - 4294967296
+        implies(number > 0, holds_int32(data, {NEWEST} + 16, {leads_to}))
+    """ + put("number", leads_to)
+
+
 claim(
     "rocketmq_index:put_entries",
     """
@@ -165,20 +237,23 @@ claim(
         len(store_timestamps) == len(hashes)
         each(0, len(hashes), lambda n: 0 <= hashes[n] <= 2147483647)
     """,
-    """
-        0 <= result <= len(hashes)
-        header[5] == old(header)[5] + result
-        result == len(hashes) or header[5] >= index_num
-    """,
+    "0 <= result <= len(hashes)\nresult == len(hashes) or header[5] >= index_num\n" + put("result"),
     loops=(
         Loop(
-            "0 <= number <= len(hashes)\nnumber == 0 or header[5] <= index_num\n" + PUT("number"),
+            "0 <= number <= len(hashes)\nnumber == 0 or header[5] <= index_num\n"
+            + putting("all_used", "all_lead_to"),
             "len(hashes) - number",
+            ghosts={"all_used": ("0", "used"), "all_lead_to": ("0", "leads_to")},
         ),
         Loop("0 <= looked_at <= 255 * (next_ahead - number)"),
         Loop(
-            "0 <= number <= block\nheader[5] + block - number <= index_num\n" + PUT("number"),
+            "0 <= number <= block\nheader[5] + block - number <= index_num\n"
+            + putting("used", "leads_to"),
             "block - number",
+            ghosts={
+                "used": ("all_used", "used + (1 if previous == 0 else 0)"),
+                "leads_to": ("all_lead_to", "previous"),
+            },
         ),
     ),
     changes=("data", "header"),
@@ -214,6 +289,11 @@ claim(
     changes=("walk",),
     laws="RMQIDX-31 RMQIDX-35 RMQIDX-36",
 )
+SLOT_VALUES = """
+    each(0, {0}, lambda n: is_i32(cursors[n]))
+    each(0, {0}, lambda n: cursors[n] == i32(data, slot_of(hashes[first + n], hash_slot_num)))
+    same_but(cursors, old(cursors), 0, {0})
+""".format
 claim(
     "rocketmq_index:newest_entries",
     FILE
@@ -222,8 +302,8 @@ claim(
         last - first <= len(cursors)
         each(0, len(hashes), lambda n: 0 <= hashes[n] <= 2147483647)
     """,
-    "each(0, last - first, lambda n: is_i32(cursors[n]))",
-    loops=(Loop("each(0, next_lane, lambda n: is_i32(cursors[n]))"),),
+    SLOT_VALUES("last - first"),
+    loops=(Loop(SLOT_VALUES("next_lane")),),
     changes=("cursors",),
 )
 claim(

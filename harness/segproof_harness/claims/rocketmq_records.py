@@ -17,6 +17,22 @@ claim(
     """,
     loops=(Loop("each(0, next_number, lambda n: buffer[start + n] == names[first + n])"),),
 )
+
+
+def found(column: int) -> str:
+    """Return what holds of one of the three values: it is as before, or lies behind its name."""
+    at, size = f"rows[row + {column}]", f"rows[row + {column + 1}]"
+    return f"""
+        old(rows)[row + {column}] == {at} or (start < {at} - 1 and 1 <= {size}
+            and {at} + {size} <= end and buffer[{at} - 1] == 1)
+        old(rows)[row + {column}] == {at} or {at} + {size} == end or buffer[{at} + {size}] == 2
+        old(rows)[row + {column}] == {at} or each({at}, {at} + {size}, lambda n: buffer[n] != 2)
+        old(rows)[row + {column}] != {at} or {size} == old(rows)[row + {column + 1}]
+            or {at} + {size} <= end
+    """.replace("\n            ", " ")
+
+
+PROPERTIES = "same_but(rows, old(rows), row + 10, row + 16)\n" + "".join(map(found, (10, 12, 14)))
 claim(
     "rocketmq_records:find_properties",
     f"""
@@ -28,22 +44,35 @@ claim(
     """,
     """
         0 <= result <= max(end - start, 0) + 1
-        same_but(rows, old(rows), row + 10, row + 16)
-    """,
+    """
+    + PROPERTIES,
     loops=(
         Loop(
             """
             start <= part <= max(start, end + 1)
             0 <= count <= part - start
-            same_but(rows, old(rows), row + 10, row + 16)
-            """,
+            """
+            + PROPERTIES,
             "end - part",
         ),
-        Loop("part <= stop <= end\nseparator == -1 or part <= separator < stop", "end - stop"),
+        Loop(
+            """
+            part <= stop <= end
+            each(part, stop, lambda n: buffer[n] != 2)
+            separator == -1 or (part <= separator < stop and buffer[separator] == 1)
+            each(part, stop if separator == -1 else separator, lambda n: buffer[n] != 1)
+            """,
+            "end - stop",
+        ),
     ),
     changes=("rows",),
     laws="RMQLOG-4",
 )
+# A host has 20 bytes with the address of IPv6, else 8.
+define("host_size(flag)", "20 if flag % 2 == 1 else 8")
+define("i8(d, p)", "(d[p] + 128) % 256 - 128")
+STORED_AT = "position + 48 + host_size(rows[row + 4] // 16)"
+TOPIC_SIZE = "(1 if buffer[position + 7] == 167 else 2)"
 claim(
     "rocketmq_records:read_message",
     f"""
@@ -54,8 +83,23 @@ claim(
         0 <= row
         row + 16 <= len(rows)
     """,
-    "result == -1 or (91 <= result and position + result <= end)",
-    loops=(Loop(),),
+    f"""
+        result == -1 or (91 <= result == i32(buffer, position) and position + result <= end)
+        same_but(rows, old(rows), row, row + 16)
+        result == -1 or (rows[row] == position and rows[row + 1] == result)
+        result == -1 or rows[row + 2] == decoded_int64(buffer, position + 28)
+        result == -1 or rows[row + 4] == i32(buffer, position + 36)
+        result == -1 or rows[row + 7] == i32(buffer, position + 8)
+        result == -1 or rows[row + 3] == decoded_int64(buffer, {STORED_AT})
+        result == -1 or rows[row + 5] == {STORED_AT} + 24 + host_size(rows[row + 4] // 32)
+        result == -1 or rows[row + 6] == max(i32(buffer, rows[row + 5] - 4), 0)
+        result == -1 or rows[row + 8] == rows[row + 5] + rows[row + 6] + {TOPIC_SIZE}
+        result == -1 or rows[row + 9] == (i8(buffer, rows[row + 8] - 1) if {TOPIC_SIZE} == 1
+            else i16(buffer, rows[row + 8] - 2))
+        result == -1 or 0 <= rows[row + 9]
+        result == -1 or rows[row + 8] + rows[row + 9] + 2 + max(i16(buffer, rows[row + 8]
+            + rows[row + 9]), 0) == position + result
+    """,
     changes=("rows",),
     laws="RMQLOG-1 RMQLOG-3",
 )
@@ -96,7 +140,7 @@ claim(
 claim(
     "rocketmq_records:key_hash",
     f"0 <= start <= {FAR}\nend <= len(buffer)\ntopic_hash <= 4294967295",
-    "-1 <= result <= 2147483647",
+    "-1 <= result <= 2147483647\nimplies(topic_hash < 0, result == -1)",
     laws="RMQHASH-2",
 )
 define(

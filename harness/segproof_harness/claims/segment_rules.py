@@ -34,8 +34,13 @@ claim(
     laws="SEG-16",
 )
 CHOSEN = """
-    each(0, {0}, lambda n: 0 <= rows[n] < {1})
     pairs(0, {0}, lambda m, n: rows[m] < rows[n])
+    each(0, {0}, lambda n: 0 <= rows[n] < {1})
+    {0} == 0 or old(bytes_since) + sum_of(sizes, rows[0]) > interval
+    pairs(0, {0}, lambda m, n: m + 1 < n or sum_of(sizes, rows[n]) - sum_of(sizes, rows[m])
+        > interval)
+    {2} == sum_of(sizes, {1}) + (old(bytes_since) if {0} == 0 else -sum_of(sizes, rows[{0} - 1]))
+    same_but(rows, old(rows), 0, {0})
 """.format
 claim(
     "segment_rules:indexed_batches",
@@ -46,11 +51,12 @@ claim(
         count <= len(rows)
         each(0, count, lambda n: 0 <= sizes[n] <= 2147483647)
     """,
-    "0 <= result[0] <= count\n0 <= result[1]\n" + CHOSEN("result[0]", "count"),
+    "0 <= result[0] <= count\n0 <= result[1]\n" + CHOSEN("result[0]", "count", "result[1]"),
     loops=(
         Loop(
             "0 <= entries <= next_number\n0 <= bytes_since <= 2147483647 * (next_number + 1)\n"
-            + CHOSEN("entries", "next_number")
+            + CHOSEN("entries", "next_number", "bytes_since"),
+            unfolds="sum_of(sizes, next_number)\nsum_of(sizes, next_number + 1)",
         ),
     ),
     changes=("rows",),

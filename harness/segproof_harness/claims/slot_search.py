@@ -85,25 +85,34 @@ claim(
     "slot_search:upper_slot",
     SEARCHED,
     f"""
-        -1 <= result
-        result < entries or entries == 0
+        -1 <= result < entries
+        implies(result == -1, entries == 0 or key({SLOTS}, entries - 1) < target)
+        implies(result >= 0, key({SLOTS}, result) >= target)
+        implies(result > 0, key({SLOTS}, result - 1) < target or key({SLOTS}, result) == target)
         implies({RISING} and result >= 0, each(0, entries, lambda s: iff(s < result, key({SLOTS},
             s) < target)))
         implies({RISING} and result == -1, each(0, entries, lambda s: key({SLOTS}, s) < target))
     """,
     laws="ABSIDX-24 ABSIDX-25 ABSIDX-26 OFFIDX-16",
 )
+ANY_SLOTS = f"""
+    each(0, {{0}}, lambda n: -1 <= slots[n] < entries)
+    each(0, {{0}}, lambda n: slots[n] == -1 or key({SLOTS}, slots[n]) <= targets[n])
+    each(0, {{0}}, lambda n: slots[n] >= 0 or entries == 0 or key({SLOTS}, 0) > targets[n])
+"""
 claim(
     "slot_search:lower_slots_of_any",
     SEARCHED + "len(slots) == len(targets)",
-    "each(0, len(targets), lambda n: -1 <= slots[n] < max(entries, 1))",
-    loops=(Loop("each(0, next_number, lambda n: -1 <= slots[n] < max(entries, 1))"),),
+    ANY_SLOTS.format("len(targets)"),
+    loops=(Loop(ANY_SLOTS.format("next_number")),),
     changes=("slots",),
 )
 FOUND_SLOTS = f"""
     each(0, {{0}}, lambda n: implies(slots[n] < 0, keys[n] == missing_key
         and values[n] == missing_value))
     each(0, {{0}}, lambda n: implies(slots[n] >= 0, keys[n] == key({SLOTS}, slots[n])))
+    each(0, {{0}}, lambda n: implies(slots[n] >= 0, values[n] == i32(data, entry_size * slots[n]
+        + value_position)))
 """
 claim(
     "slot_search:entries_at",
@@ -210,15 +219,17 @@ claim(
 
 
 def merged(number: str, low: str) -> str:
-    """Return what holds of one of the three merges: its targets so far have their slots."""
+    """Return where one of the three merges stands: its next target and the slot so far."""
     at = f"at_{number}"
     return f"""
         {low} <= {number} <= end_{number}
+        {number} + 1 >= end_{number} or targets[{number}] <= targets[{number} + 1]
         -1 <= {at} < max(entries, 0)
         {at} == -1 or {number} >= end_{number} or keys[{at}] <= targets[{number}]
-    """ + LOWER(low, number)
+    """
 
 
+MERGES = (("a", "0"), ("b", "third"), ("c", "2 * third"))
 claim(
     "slot_search:lower_slots_of_rising",
     """
@@ -230,7 +241,8 @@ claim(
     LOWER(0, "len(targets)"),
     loops=(
         Loop(
-            "\n".join(map(merged, "abc", ("0", "third", "2 * third"))),
+            "".join(merged(*one) for one in MERGES)
+            + "\n".join(LOWER(low, number) for number, low in MERGES),
             "(end_a - a + end_b - b + end_c - c) + (last - at_a + last - at_b + last - at_c)",
         ),
     ),

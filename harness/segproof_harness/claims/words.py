@@ -12,6 +12,20 @@ define("i16(d, p)", "(u16(d, p) + 32768) % 65536 - 32768")
 define("i32(d, p)", "(u32(d, p) + 2147483648) % 4294967296 - 2147483648")
 define("wrapped(x)", "(x + 9223372036854775808) % 18446744073709551616 - 9223372036854775808")
 define("i64(d, p)", "wrapped(u32(d, p) * 4294967296 + u32(d, p + 4))")
+# The four or eight bytes from p on are x.
+define(
+    "holds_int32(d, p, x)",
+    " and ".join(f"d[p + {n}] == x // {256 ** (3 - n)} % 256" for n in range(4)),
+)
+define(
+    "holds_int64(d, p, x)",
+    " and ".join(f"d[p + {n}] == x // {256 ** (7 - n)} % 256" for n in range(8)),
+)
+# A null (length -1) or a slice behind start and up to end.
+define(
+    "is_slice(start, position, length, end)",
+    "start < position and -1 <= length and position + max(length, 0) <= end",
+)
 define("is_i32(x)", "-2147483648 <= x <= 2147483647")
 define("is_i64(x)", "-9223372036854775808 <= x <= 9223372036854775807")
 

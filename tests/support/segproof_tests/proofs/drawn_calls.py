@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a kernel on drawn arguments, to see whether a change of its source changes anything."""
+
+import ast
+import functools
+import inspect
+import signal
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from random import Random
+from types import FrameType
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from segproof.kernels import dispatch
+from segproof_harness.claims.claim import KERNELS
+from segproof_harness.claims.every_claim import CLAIMS
+from segproof_tests.kernel_arguments import ARGUMENTS, run
+from segproof_tests.proofs.preconditions import requirements
+
+CALLS = 400
+"""So many calls of each kernel are drawn, the same in each run."""
+SECONDS_MAX = 2
+"""A changed kernel that takes longer for one call, of microseconds, is seen to differ."""
+NUMBERS = (-1, 0, 1, 2, 3, 4, 2**31 - 2, 2**31 - 1, 2**31, 32767, 2**63 - 1, 2**63, -(2**63))
+Arguments = tuple[Any, ...]
+
+
+class _TooLongError(Exception):
+    """A call did not end in time."""
+
+
+def changes_something(name: str, definition: ast.FunctionDef) -> bool:
+    """Return whether a changed kernel gives or writes something else on one of the drawn calls."""
+    changed = _function(name, definition)
+    return any(_answer(changed, one) != expected for one, expected in _calls(name))
+
+
+@functools.lru_cache(maxsize=4)
+def _calls(name: str) -> list[tuple[Arguments, Any]]:
+    """Return drawn arguments, and what the kernel gives and writes."""
+    module, _, function = name.partition(":")
+    kernel = getattr(import_module(KERNELS + module), function)
+    kernel = getattr(kernel, "interpreted", kernel)
+    key = name.replace(":", ".")
+    drawn = _by_strategy(key) if key in ARGUMENTS else list(_by_annotation(name, kernel))
+    return [(one, _answer(kernel, one)) for one in drawn]
+
+
+def _answer(function: Callable[..., Any], arguments: Arguments) -> Any:
+    def too_long(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGVTALRM, too_long)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)
+    try:
+        return run(function, arguments)
+    except Exception as error:
+        return type(error)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _function(name: str, definition: ast.FunctionDef) -> Callable[..., Any]:
+    """Return a changed kernel as a function, which calls the interpreted kernels."""
+    module, _, function = name.partition(":")
+    plain = ast.FunctionDef(**{**dict(ast.iter_fields(definition)), "decorator_list": []})
+    names = dict(vars(import_module(KERNELS + module)))
+    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(plain, definition)], []))
+    exec(compile(tree, name, "exec"), names)
+    changed: Callable[..., Any] = dispatch.linked(names[function], lambda one: one, {})
+    return changed
+
+
+def _by_strategy(key: str) -> list[Arguments]:
+    drawn: list[Arguments] = []
+
+    @settings(
+        max_examples=CALLS,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(ARGUMENTS[key])
+    def keep(arguments: Arguments) -> None:
+        drawn.append(arguments)
+
+    keep()
+    return drawn
+
+
+def _by_annotation(name: str, kernel: Callable[..., Any]) -> Iterator[Arguments]:
+    """Draw the arguments of a plain function by the kinds of its parameters."""
+    random, parameters = Random(name), inspect.signature(kernel).parameters.values()
+    cases = CLAIMS[name].cases
+    for _ in range(10 * CALLS):
+        given = {
+            one.name: random.choice(cases[one.name])
+            if one.name in cases
+            else _of_kind(inspect.formatannotation(one.annotation), random)
+            for one in parameters
+        }
+        if all(holds(given) for _, holds in requirements(name)):
+            yield tuple(given.values())
+
+
+def _of_kind(kind: str, random: Random) -> Any:
+    def number() -> int:
+        return random.choice((random.choice(NUMBERS), random.randrange(6)))
+
+    if kind == "bool":
+        return random.random() < 0.5
+    if kind == "int":
+        return number()
+    count = random.randrange(5)
+    if "tuple" in kind:
+        return sorted((number(), number()) for _ in range(count))
+    return sorted(number() for _ in range(count))
