@@ -122,12 +122,10 @@ def number(value: Term) -> Term:
 
 def choose(holds: Term, one: Term, other: Term) -> Term:
     """Return `one if holds else other`, also of tuples."""
+    refuse_if(shape(one) != shape(other) or isinstance(one, Array), "a choice of two kinds")
     if isinstance(one, tuple):
-        refuse_if(shape(one) != shape(other), "a choice between two shapes")
         return tuple(choose(holds, a, b) for a, b in zip(one, other, strict=True))
-    if z3.is_bool(one) and z3.is_bool(other):
-        return z3.If(holds, one, other)
-    return z3.If(holds, number(one), number(other))
+    return z3.If(holds, one, other)
 
 
 def multiply(one: Term, other: Term) -> Term:
@@ -347,8 +345,9 @@ class Expressions:
             refuse_if(name == "sum" and self.is_compiled, "a compiled sum")
             return array.length if name == "len" else self.word("sum_of", [array, array.length])
         if name in ("min", "max"):
-            refuse_if(len(values) < 2, f"{name} of one value")
-            least, *others = map(number, values)
+            is_known = len(values) > 1 and {*map(shape, values)} == {"int"}
+            refuse_if(not is_known, f"{name} of one value, or of what is no number")
+            least, *others = values
             for other in others:
                 least = choose(other < least if name == "min" else other > least, other, least)
             return least

@@ -16,7 +16,7 @@ from segproof_harness.claims.claim import WORDS, Loop
 from segproof_harness.claims.every_claim import CLAIMS
 from segproof_tests.proofs.conditions import Prover, Way
 from segproof_tests.proofs.expressions import Array, State, Term, number
-from segproof_tests.proofs.forms import FORMATS, kind_of
+from segproof_tests.proofs.forms import FORMATS, kind_of, refuse_forms
 
 Argument = int | bytes | memoryview | Sequence[Any]
 
@@ -37,6 +37,7 @@ class Run(Prover):
         """
         definition, self.module, self.is_compiled = self.source(name)
         self.at, self.reached, claim = definition, set(), CLAIMS[name]
+        refuse_forms(definition, self.module, self.is_compiled, claim)
         self.loops = self.loops_of(definition, claim)
         given = {
             parameter.arg: _constant(argument, kind_of(parameter, claim)[0])
