@@ -147,14 +147,12 @@ class Prover(Expressions):
                 yield z3.ForAll(place, fits(array.at(place), array.limits))
 
     def _show_cases_are_all(self, definition: ast.FunctionDef) -> None:
-        if self.claim.cases:
-            state = self._arguments(definition, {})
-            facts = [goal for _, goal in self.lines(self.claim.requires, state)]
-            known = [
-                z3.Or(*[state.names[name] == value for value in values])
-                for name, values in self.claim.cases.items()
-            ]
-            self.check(state.fork(*facts), z3.And(*known), "no other case", definition)
+        state = self._arguments(definition, {})
+        for _, goal in self.lines(self.claim.requires if self.claim.cases else "", state):
+            state.facts.append(goal)
+        for name, values in self.claim.cases.items():
+            known = z3.Or(*[state.names[name] == value for value in values])
+            self.check(state, known, "no other case", definition)
 
     def loops_of(self, definition: ast.FunctionDef, claim: Claim) -> dict[ast.AST, Loop]:
         """Return what is claimed of each loop."""

@@ -5,7 +5,7 @@ What is refused here would be translated without a word, and wrongly.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 
 from segproof_harness.claims.claim import Claim
@@ -80,7 +80,8 @@ def _refuse_names(
     nodes: list[ast.AST], parameters: set[str], module: ModuleType, claim: Claim
 ) -> None:
     """Refuse names that mean two things."""
-    variables = parameters | set(_assigned(nodes))
+    names = [one for one in nodes if isinstance(one, ast.Name)]
+    variables = parameters | {one.id for one in names if isinstance(one.ctx, ast.Store)}
     constants = {name for name, value in vars(module).items() if isinstance(value, int)}
     refuse_if(variables & constants, "a variable has the name of a constant")
     called = {ast.unparse(one.func) for one in nodes if isinstance(one, ast.Call)}
@@ -90,18 +91,12 @@ def _refuse_names(
     counted: set[str] = set()
     for loop in nodes:
         if isinstance(loop, ast.For):
-            names = [counted_by(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
-            refuse_if(names.count(names[0]) > 1, "loops inside each other count by one name")
-            counted |= {f"next_{names[0]}", f"end_{names[0]}"}
+            own, *inner = [counted_by(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
+            refuse_if(own in inner, "loops inside each other count by one name")
+            counted |= {f"next_{own}", f"end_{own}"}
     refuse_if(variables & counted, "a variable has the name of what a loop counts")
     ghosts = {ghost for loop in claim.loops for ghost in loop.ghosts}
     refuse_if(ghosts & (variables | counted | constants), "a ghost has a taken name")
-
-
-def _assigned(nodes: list[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
 
 
 def _refuse_raw(nodes: list[ast.AST], arrays: set[str]) -> None:
