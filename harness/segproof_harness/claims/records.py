@@ -31,6 +31,7 @@ VARINT = """
     implies(result[1] == OVERLONG, position + {0} <= end and go_on(buffer, position, {0}))
     implies(result[1] == TRUNCATED, end - position < {0} and go_on(buffer, position,
         end - position))
+    implies(result[1] < 0, result[0] == 0)
     implies(result[1] > 0, result[0] == zigzag({1}(buffer, position, result[1] - position) % {2}))
 """.format
 FOUND = """
@@ -153,6 +154,7 @@ claim(
         SCAN_END <= result[2] <= SCAN_FULL
         implies(result[2] == SCAN_END, result[1] >= end - 17
             or result[1] + i32(buffer, result[1] + 8) + 12 > end)
+        implies(result[2] != SCAN_END, result[1] + 17 < end)
         implies(result[2] == SCAN_BAD_SIZE, i32(buffer, result[1] + 8) < 14)
         implies(result[2] == SCAN_BAD_MAGIC, buffer[result[1] + 16] > 2)
         implies(result[2] == SCAN_SHORT_HEADER, result[1] + header_size(buffer, result[1]) > end)
@@ -175,7 +177,7 @@ claim(
     "records:next_header",
     RECORD_PART,
     """
-        -10 <= result[0] < 0 or position < result[0] <= end
+        -6 <= result[0] < 0 or position < result[0] <= end
         implies(result[0] > 0, position < result[1] and 0 <= result[2]
             and result[1] + result[2] < result[3])
         implies(result[0] > 0, result[4] >= -1 and result[3] + max(result[4], 0) == result[0])
@@ -187,7 +189,7 @@ claim(
     "records:next_record",
     RECORD_PART,
     """
-        -10 <= result[0] < 0 or position < result[0] <= end
+        -7 <= result[0] < 0 or position < result[0] <= end
         is_i32(result[2])
         implies(result[0] > 0, result[4] >= -1 and position < result[3]
             and result[3] + max(result[4], 0) <= end)
@@ -222,12 +224,15 @@ claim(
         implies(result[1] == RECORDS_GOOD, result[0] == min(count, max(capacity, 0))
             or capacity < 0)
         implies(result[1] == RECORDS_GOOD and 0 < count <= capacity, result[2] == end)
+        iff(count < 0, result[1] == RECORDS_NEGATIVE_COUNT)
+        implies(count <= 0, result[0] == 0 and result[2] == start)
+        implies(count == 0, result[1] == RECORDS_GOOD)
         start <= result[2] <= max(start, end)
     """
     + RECORD_ROWS("result[0]"),
     loops=(
         Loop(
-            "start <= position <= max(start, end)\n"
+            "start <= position <= max(start, end)\nnext_row > 0 or position == start\n"
             "implies(0 < count == next_row, position == end)\n" + RECORD_ROWS("next_row")
         ),
     ),
@@ -239,6 +244,7 @@ claim(
     "0 <= position\nposition + 2 <= len(buffer)",
     "result[1] == 0 or position < result[1] <= position + 2\n-8192 <= result[0] <= 8191",
     proves="""
+        implies(result[1] == 0, result[0] == 0)
         implies(result[1] > 0, result[0] == zigzag(raw5(buffer, position, result[1] - position)))
     """,
     laws="BATCH-7",
@@ -262,7 +268,13 @@ claim(
         0 <= rows[at + 2] <= max(count, 0)
         implies(rows[at] == RECORDS_GOOD, rows[at + 2] == count)
         implies(rows[at] == RECORDS_GOOD and count > 0, rows[at + 1] == end)
+        iff(count < 0, rows[at] == RECORDS_NEGATIVE_COUNT)
+        implies(count == 0, rows[at] == RECORDS_GOOD)
+        implies(rows[at + 2] == 0, rows[at + 1] == start and rows[at + 3] == -1
+            and rows[at + 4] == 1 and rows[at + 5] == -9223372036854775808)
         0 <= rows[at + 4] <= 1
+        implies(rows[at + 4] == 1, rows[at + 3] >= rows[at + 2] - 1)
+        implies(rows[at + 2] == 1, rows[at + 4] == (1 if rows[at + 3] >= 0 else 0))
         same_but(rows, old(rows), at, at + 6)
     """,
     loops=(
@@ -271,9 +283,14 @@ claim(
             0 <= seen <= max(count, 0)
             start <= position <= max(start, end)
             RECORDS_GOOD <= status <= RECORDS_SKIPPED
-            count >= 0 or status == RECORDS_NEGATIVE_COUNT
+            iff(count < 0, status == RECORDS_NEGATIVE_COUNT)
+            count != 0 or status == RECORDS_GOOD
             implies(status == RECORDS_GOOD and seen == count and count > 0, position == end)
             0 <= rising <= 1
+            rising == 0 or last_delta >= seen - 1
+            seen != 1 or rising == (1 if last_delta >= 0 else 0)
+            seen != 0 or (position == start and last_delta == -1 and rising == 1
+                and largest == -9223372036854775808)
             """,
             "2 * (count - seen) + (1 if status == RECORDS_GOOD else 0)",
         ),
@@ -288,6 +305,8 @@ SUMMARIES = """
         and buffer[batches[2 * n] + 16] == 2 and buffer[batches[2 * n] + 22] % 8 == 0))
     each(0, {0}, lambda n: rows[6 * n] != RECORDS_GOOD or i32(buffer, batches[2 * n] + 57) <= 0
         or rows[6 * n + 1] == batches[2 * n] + batches[2 * n + 1])
+    each(0, {0}, lambda n: rows[6 * n] == RECORDS_SKIPPED
+        or rows[6 * n + 1] >= batches[2 * n] + 61)
     same_but(rows, old(rows), 0, 6 * {0})
 """.format
 claim(

@@ -78,14 +78,45 @@ claim(
             and 65536 <= code_of_4(data, position) <= 1114111 else -1))
     """,
 )
+# The hash h with n ASCII characters from p on behind it, not yet cut to 32 bits.
+define(
+    "ascii_hash(d, p, h, n)",
+    "h if n <= 0 else ascii_hash(d, p, h, n - 1) * 31 + d[p + n - 1]",
+)
+
+
+def prefixes(count: int) -> str:
+    """Return the hashes of what was read, and of up to so many characters more."""
+    return "\n".join(
+        f"ascii_hash(data, start, 0, position - start + {n})" for n in range(count + 1)
+    )
+
+
+HASHED = (
+    HASH
+    + """
+    start <= position <= max(start, end)
+    implies(each(start, position, lambda n: data[n] < 128),
+        hashed == ascii_hash(data, start, 0, position - start) % 4294967296)
+"""
+)
 claim(
     "rocketmq_index:hash_of_utf8",
     f"0 <= start <= {FAR}\nend <= len(data) or end <= start\n0 <= is_text <= 1",
-    "-1 <= result <= 2147483647",
+    """
+        -1 <= result <= 2147483647
+        implies(each(start, end, lambda n: data[n] < 128),
+            result == absolute(ascii_hash(data, start, 0, max(end - start, 0)) % 4294967296))
+    """,
     loops=(
-        Loop("start <= position <= max(start, end)\n" + HASH, "end - position"),
-        Loop("start <= position <= max(start, end)\n" + HASH, "end - position"),
+        Loop(
+            HASHED + "position == start or each(start, position, lambda n: data[n] < 128)",
+            "end - position",
+            unfolds=prefixes(4),
+        ),
+        Loop(HASHED, "end - position", unfolds=prefixes(1)),
     ),
+    word="text_hash",
     laws="RMQHASH-1 RMQHASH-2",
 )
 HASHES = "each(0, {}, lambda n: 0 <= hashes[n] <= 2147483647)\n".format
@@ -99,6 +130,11 @@ claim(
     ),
     changes=("hashes",),
 )
+TEXT_HASHES = """
+    each(0, {0}, lambda n: 0 <= hashes[n] <= 2147483647)
+    each(0, {0}, lambda n: hashes[n] == text_hash(data, bounds[n], bounds[n + 1], is_text))
+    same_but(hashes, old(hashes), 0, {0})
+""".format
 claim(
     "rocketmq_index:hashes_of_texts",
     """
@@ -106,8 +142,12 @@ claim(
         len(bounds) == len(hashes) + 1
         each(0, len(bounds), lambda n: 0 <= bounds[n] <= len(data))
     """,
-    "0 <= result <= len(hashes)\n" + HASHES("result"),
-    loops=(Loop(HASHES("next_number")),),
+    """
+        0 <= result <= len(hashes)
+        result == len(hashes) or text_hash(data, bounds[result], bounds[result + 1], is_text) < 0
+    """
+    + TEXT_HASHES("result"),
+    loops=(Loop(TEXT_HASHES("next_number")),),
     changes=("hashes",),
 )
 claim(
@@ -263,6 +303,24 @@ claim(
 
 # --- walking
 
+ENTRY = "40 + hash_slot_num * 4 + 20 * {}".format
+
+
+def walked(walk_on: str, above: str) -> str:
+    """Return what is known of the entry that was read last, `above`, and where it leads."""
+    at = ENTRY(above)
+    return f"""
+        {above} == old(walk)[1] or 0 < {above} < old(walk)[1]
+        {above} == old(walk)[1] or i32(data, {at} + 12) >= 0
+        {above} == old(walk)[1] or {walk_on} == 0 or {walk_on} == i32(data, {at} + 16)
+        {above} == old(walk)[1] or {walk_on} == (0 if {READ_TIME(at)} < begin
+            else i32(data, {at} + 16))
+        {above} != old(walk)[1] or {walk_on} == old(walk)[0]
+    """
+
+
+READ_TIME = "wrapped(begin_timestamp + i32(data, {} + 12) * 1000)".format
+HIT = ENTRY("hit")
 claim(
     "rocketmq_index:walk_chain",
     """
@@ -275,19 +333,32 @@ claim(
         CORRUPT <= result <= len(walk) - 2
         implies(result >= 0, walk[0] == 0 or 0 < walk[0] < walk[1])
         implies(result > 0, walk[1] < old(walk)[1])
-    """,
+        implies(result >= 0 and walk[0] != 0, result == len(walk) - 2)
+        same_but(walk, old(walk), 0, 2 + max(result, len(walk) if result < 0 else 0))
+    """
+    + "\n".join(
+        f"implies(result >= 0, {one})" for one in expressions_of(walked("walk[0]", "walk[1]"))
+    ),
     loops=(
         Loop(
-            """
+            f"""
             0 <= count <= len(walk) - 2
-            above <= old(walk)[1]
             implies(count > 0, above < old(walk)[1])
-            """,
+            same_but(walk, old(walk), 2, 2 + count)
+            count_before == count
+            count == 0 or (0 < hit < old(walk)[1] and i32(data, {HIT}) == key_hash
+                and begin <= {READ_TIME(HIT)} <= end and walk[count + 1] == i64(data, {HIT} + 4))
+            """
+            + walked("current", "above"),
             "above",
+            ghosts={
+                "hit": ("0", "above if count > count_before else hit"),
+                "count_before": ("0", "count"),
+            },
         ),
     ),
     changes=("walk",),
-    laws="RMQIDX-31 RMQIDX-35 RMQIDX-36",
+    laws="RMQIDX-31 RMQIDX-33 RMQIDX-35 RMQIDX-36",
 )
 SLOT_VALUES = """
     each(0, {0}, lambda n: is_i32(cursors[n]))

@@ -19,20 +19,23 @@ claim(
 )
 
 
-def found(column: int) -> str:
-    """Return what holds of one of the three values: it is as before, or lies behind its name."""
+def found(column: int, name_size: int) -> str:
+    """Return that a value is as before, or lies behind room for its name, up to a 2 or the end."""
     at, size = f"rows[row + {column}]", f"rows[row + {column + 1}]"
     return f"""
+        old(rows)[row + {column}] == {at} or start <= {at} - {name_size + 1}
         old(rows)[row + {column}] == {at} or (start < {at} - 1 and 1 <= {size}
             and {at} + {size} <= end and buffer[{at} - 1] == 1)
         old(rows)[row + {column}] == {at} or {at} + {size} == end or buffer[{at} + {size}] == 2
         old(rows)[row + {column}] == {at} or each({at}, {at} + {size}, lambda n: buffer[n] != 2)
-        old(rows)[row + {column}] != {at} or {size} == old(rows)[row + {column + 1}]
-            or {at} + {size} <= end
-    """.replace("\n            ", " ")
+        (old(rows)[row + {column}] != {at} or {size} == old(rows)[row + {column + 1}]
+            or {at} + {size} <= end)
+    """
 
 
-PROPERTIES = "same_but(rows, old(rows), row + 10, row + 16)\n" + "".join(map(found, (10, 12, 14)))
+PROPERTIES = "same_but(rows, old(rows), row + 10, row + 16)" + "".join(
+    found(*one) for one in ((10, 4), (12, 8), (14, 4))
+)
 claim(
     "rocketmq_records:find_properties",
     f"""
@@ -97,12 +100,21 @@ claim(
         result == -1 or rows[row + 9] == (i8(buffer, rows[row + 8] - 1) if {TOPIC_SIZE} == 1
             else i16(buffer, rows[row + 8] - 2))
         result == -1 or 0 <= rows[row + 9]
-        result == -1 or rows[row + 8] + rows[row + 9] + 2 + max(i16(buffer, rows[row + 8]
-            + rows[row + 9]), 0) == position + result
+        result == -1 or rows[row + 8] + rows[row + 9] + 2 <= position + result
     """,
     changes=("rows",),
     laws="RMQLOG-1 RMQLOG-3",
 )
+define("is_message(magic)", "magic == -626843481 or magic == -626843477")
+MESSAGES = """
+    each(0, {0}, lambda n: is_message(i32(buffer, rows[16 * n] + 4)))
+    {0} == 0 or rows[0] == old(position)
+    {1} == (old(position) if {0} == 0 else rows[16 * {0} - 16] + rows[16 * {0} - 15])
+    each(1, {0}, lambda n: rows[16 * n] == rows[16 * n - 16] + rows[16 * n - 15])
+    each(0, {0}, lambda n: old(position) <= rows[16 * n] and 91 <= rows[16 * n + 1]
+        and rows[16 * n] + rows[16 * n + 1] <= end)
+    same_but(rows, old(rows), 0, 16 * {0} + 16)
+""".format
 claim(
     "rocketmq_records:walk_messages",
     f"""
@@ -117,14 +129,20 @@ claim(
         16 * result[0] <= len(rows)
         old(position) <= result[1] <= max(old(position), end)
         WALK_OTHER <= result[2] <= WALK_FULL
-    """,
+        iff(result[2] == WALK_FULL, 16 * result[0] + 16 > len(rows))
+        implies(result[2] != WALK_FULL and result[1] + 8 <= end,
+            iff(result[2] == WALK_BLANK, i32(buffer, result[1] + 4) == -875286124
+            and 0 <= i32(buffer, result[1]) <= end - result[1]))
+    """
+    + MESSAGES("result[0]", "result[1]"),
     loops=(
         Loop(
             """
             old(position) <= position <= max(old(position), end)
             0 <= count
             16 * count <= len(rows)
-            """,
+            """
+            + MESSAGES("count", "position"),
             "len(rows) - 16 * count",
         ),
     ),
@@ -133,14 +151,39 @@ claim(
 claim(
     "rocketmq_records:extend_hash",
     f"0 <= start <= {FAR}\nend <= len(buffer)\n" + HASH,
-    "-1 <= result <= 4294967295",
-    loops=(Loop("start <= position <= max(start, end)\n" + HASH, "end - position"),),
+    """
+        -1 <= result <= 4294967295
+        implies(each(start, end, lambda n: buffer[n] < 128),
+            result == ascii_hash(buffer, start, hashed, max(end - start, 0)) % 4294967296)
+    """,
+    loops=(
+        Loop(
+            HASH
+            + """
+            start <= position <= max(start, end)
+            before == old(hashed)
+            implies(each(start, position, lambda n: buffer[n] < 128),
+                hashed == ascii_hash(buffer, start, before, position - start) % 4294967296)
+            """,
+            "end - position",
+            ghosts={"before": ("hashed", "before")},
+            unfolds="""
+            ascii_hash(buffer, start, before, position - start)
+            ascii_hash(buffer, start, before, position - start + 1)
+            """,
+        ),
+    ),
     laws="RMQHASH-1",
 )
 claim(
     "rocketmq_records:key_hash",
     f"0 <= start <= {FAR}\nend <= len(buffer)\ntopic_hash <= 4294967295",
-    "-1 <= result <= 2147483647\nimplies(topic_hash < 0, result == -1)",
+    """
+        -1 <= result <= 2147483647
+        implies(topic_hash < 0, result == -1)
+        implies(topic_hash >= 0 and each(start, end, lambda n: buffer[n] < 128), result == absolute(
+            ascii_hash(buffer, start, topic_hash, max(end - start, 0)) % 4294967296))
+    """,
     laws="RMQHASH-2",
 )
 define(

@@ -98,6 +98,11 @@ claim(
         implies(result[0] == SEARCH_MORE, start <= result[3] and filled < result[3] + result[1])
         implies(result[0] == SEARCH_MORE, result[2] == 0 and (result[1] == 61
             or result[1] == i32(buffer, result[3] + 8) + 12))
+        implies(result[0] == SEARCH_MORE, result[3] + 17 < end
+            and (result[3] + 17 > filled or 26 <= i32(buffer, result[3] + 8) + 12
+            <= end - result[3]))
+        implies(result[0] == SEARCH_FOUND, buffer[result[3] + 16] == 2
+            and result[3] + i32(buffer, result[3] + 8) + 12 <= min(end, filled))
         implies(result[0] == SEARCH_NONE, result[1] == 0 and result[2] == 0 and result[3] == 0)
         implies(result[0] == SEARCH_ODD, result[1] == 0 and result[2] == 0)
     """,
