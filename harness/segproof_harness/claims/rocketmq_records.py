@@ -105,12 +105,9 @@ claim(
     changes=("rows",),
     laws="RMQLOG-1 RMQLOG-3",
 )
-define("is_message(magic)", "magic == -626843481 or magic == -626843477")
 MESSAGES = """
-    each(0, {0}, lambda n: is_message(i32(buffer, rows[16 * n] + 4)))
     {0} == 0 or rows[0] == old(position)
     {1} == (old(position) if {0} == 0 else rows[16 * {0} - 16] + rows[16 * {0} - 15])
-    each(1, {0}, lambda n: rows[16 * n] == rows[16 * n - 16] + rows[16 * n - 15])
     each(0, {0}, lambda n: old(position) <= rows[16 * n] and 91 <= rows[16 * n + 1]
         and rows[16 * n] + rows[16 * n + 1] <= end)
     same_but(rows, old(rows), 0, 16 * {0} + 16)
