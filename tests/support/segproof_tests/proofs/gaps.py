@@ -13,7 +13,6 @@ GAPS: dict[str, str] = {
     "records:plain_record": "which records are left to next_record, and where their fields are",
     "records:summarise_records": "that the largest delta is the largest one",
     "records:summarise_batches": "which batches are skipped that need not be",
-    "rocketmq_index:put_entries": "how many slots are looked at ahead, and how many seconds",
     "rocketmq_index:hash_of_utf8": TEXT,
     "rocketmq_index:hashes_of_rows": "where a row ends, and that its hash is that of its text",
     "rocketmq_index:hashes_of_joined": "where a text ends, and that its hash is its own",

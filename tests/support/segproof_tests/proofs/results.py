@@ -43,8 +43,8 @@ should fail. [What "proved" means](../explanation/what-proved-means.md) says how
   on it too, but shows no values.
 - *Gap*: the mutant is proved, and does something else. No claim speaks of what was changed.
 
-Seconds are those of the processor, and depend on the machine. The slowest condition is given in
-seconds too.
+Seconds are those of the processor, on a shared machine. *Slowest* is the condition of a kernel that
+took the most of them.
 """
 GAPS_OPENING = """\
 ## Gaps
@@ -144,7 +144,9 @@ def page(proofs: Proofs, trials: Trials, most: int) -> str:
     seconds = sum(one.seconds for one in proofs.values())
     parts = [
         OPENING.format(calls=CALLS, steps=f"{MUTANT_STEPS:_}".replace("_", " ")),
-        f"Of a kernel with more mutants {most} are drawn, the same in each run.\n" if most else "",
+        f"Of more than {most} mutants {most} are drawn; the kernel's name is the seed.\n"
+        if most
+        else "",
         f"{len(proofs)} kernels are proved, with {conditions} conditions in {seconds:.0f} seconds.",
         f"Of {found.total()} mutants {found['refuted']} are refuted, {found['refused']} refused;",
         f"{found['the same']} do the same, {found['undecided']} are undecided, and {found['gap']}",
