@@ -9,7 +9,6 @@ Forms that the translation does not have are refused.
 """
 
 import ast
-import contextlib
 import inspect
 import itertools
 import textwrap
@@ -69,10 +68,6 @@ class Condition:
     """In the language of SMT-LIB, where it is kept for a second solver."""
 
 
-class _FirstFailureError(Exception):
-    """Ends the proof of a mutant."""
-
-
 class Prover(Expressions):
     """Judges kernels by their claims."""
 
@@ -84,7 +79,6 @@ class Prover(Expressions):
         self.definitions: dict[str, ast.stmt] = {**(changed or {})}
         """The sources of kernels, first those that are another one, as a mutant's."""
         self.keeps_smt = keeps_smt
-        self.ends_at_failure = False
         self.failures: list[Failure] = []
         self.conditions: list[Condition] = []
         self.relied_on: set[str] = set()
@@ -92,18 +86,10 @@ class Prover(Expressions):
 
     # --- a kernel
 
-    def is_refuted(self, name: str) -> bool:
-        """Return whether the first condition that fails comes with values for which it does.
-
-        A condition that z3 gives up on refutes nothing, nor does source that is refused.
-        """
-        self.ends_at_failure = True
-        with contextlib.suppress(_FirstFailureError, RefusedError, z3.Z3Exception):
-            self.prove(name)
-        return any("=" in one.counterexample for one in self.failures)
-
     def prove(self, name: str) -> None:
         """Make and decide the conditions of a kernel; `failures` then has what is not proved."""
+        # What z3 tries first depends on what its context has seen: each proof gets a new one.
+        z3.z3._main_ctx = None
         self.claim = CLAIMS[name]
         definition, self.module, self.is_compiled = self.source(name)
         self.at: ast.stmt = definition
@@ -198,8 +184,6 @@ class Prover(Expressions):
 
     def _fail(self, what: str, node: ast.AST, counterexample: str) -> None:
         self.failures.append(Failure(what, getattr(node, "lineno", 0), counterexample))
-        if self.ends_at_failure:
-            raise _FirstFailureError
 
     def check(self, state: State, goal: Term, what: str, node: ast.AST) -> None:
         """Prove a condition. It is a fact from then on, so that one defect is told once."""

@@ -19,7 +19,7 @@ Verdict = Literal["refuted", "given up", "refused", "survives"]
 condition; the source is refused or has a line that is never reached; all conditions hold."""
 SMALL = 3
 """First each range of a claim has at most so many numbers: then z3 finds values soon."""
-SMALL_STEPS, MUTANT_STEPS = 500_000, 2_000_000
+SMALL_STEPS, MUTANT_STEPS = 200_000, 2_000_000
 """After so many steps z3 gives up on a condition: where ranges are small, and else."""
 
 CHANGED: dict[type[ast.AST], type[ast.AST]] = {
