@@ -134,9 +134,9 @@ def judged(name: str, mutant: KernelMutant) -> Verdict:
     return "refused" if is_refused or shown else "survives"
 
 
-def is_refuted(name: str, mutant: KernelMutant) -> bool:
-    """Return whether there are small values for which a condition of a mutant fails."""
-    shown, _ = _shown(_SmallProver({name: mutant.definition}), name)
+def is_refuted(name: str, mutant: KernelMutant | None = None) -> bool:
+    """Return whether there are small values for which a condition of a kernel or mutant fails."""
+    shown, _ = _shown(_SmallProver({name: mutant.definition} if mutant else None), name)
     return any("=" in one for one in shown)
 
 
