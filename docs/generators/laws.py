@@ -4,6 +4,7 @@
 from law_links import LAWS, RETIRED
 
 from segproof.verification import RULES
+from segproof_harness.claims.every_claim import CLAIMS
 from segproof_harness.reports.release_methods import releases_text
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.laws.register import Law, Retired
@@ -141,6 +142,16 @@ def verify_line(law: Law | Retired) -> list[str]:
     return [f"- Verify: reported as {rule.severity.value}{depth}; {rule.hint}"]
 
 
+def proof_line(law: Law) -> list[str]:
+    """Return the line that names the kernels whose claims say a part of the law."""
+    links = [
+        f"[`{name}`](../proofs.md#{name.replace(':', '')})"
+        for name, claim in CLAIMS.items()
+        if law.law_id in claim.laws
+    ]
+    return [f"- Proved in part, for every length: {', '.join(links)}"] if links else []
+
+
 def source_lines(law: Law | Retired) -> list[str]:
     """Return what a law judges and where it comes from, or the method that says it."""
     if isinstance(law, Retired):
@@ -150,6 +161,7 @@ def source_lines(law: Law | Retired) -> list[str]:
         f"- Judges: {judged_text(law)}",
         f"- Upstream: {law.source}",
         *verify_line(law),
+        *proof_line(law),
         f"- Predicate: `{predicate.__module__}.{predicate.__name__}`",
     ]
 

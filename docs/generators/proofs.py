@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the proofs, docs/reference/proofs.md: what is claimed of each kernel."""
 
+import ast
+from importlib import import_module
+
 from law_links import law_links
 
-from segproof_harness.claims.claim import WORDS, Claim, Word, expressions_of
+from segproof_harness.claims.claim import KERNELS, WORDS, Claim, Word, expressions_of
 from segproof_harness.claims.every_claim import CLAIMS, NOT_PROVED
+from segproof_harness.claims.words import FAR
 
 OPENING = """\
 # Proofs
@@ -19,13 +23,15 @@ it is compiled.
 
 *Requires* is what callers owe. *Ensures* is what the result obeys. `old(x)` is `x` at the call;
 `each(low, high, ...)` speaks of each number from `low` to `high`, exclusive, `some` of one, and
-`pairs` of each two.
+`pairs` of each two, `forall` of each number. `implies(a, b)` says that `b` holds wherever `a` does,
+`iff(a, b)` that both hold or neither. [The words](#words) and [the constants](#constants) of the
+claims are below.
 """
 
 
 def block(title: str, text: str) -> str:
     """Return a part of a claim as a block of code, or nothing."""
-    shown = "\n".join(expressions_of(text))
+    shown = "\n".join(expressions_of(text)).replace(str(FAR), "2**61")
     return f"{title}:\n\n```text\n{shown}\n```\n\n" if shown else ""
 
 
@@ -42,6 +48,18 @@ def word(name: str, meaning: Word) -> str:
     return f"{name}({', '.join(meaning.parameters)}):\n    {meaning.meaning}"
 
 
+def constants() -> str:
+    """Return the constants of kernels that claims name, with their values."""
+    found = set()
+    for claim in CLAIMS.values():
+        module = import_module(KERNELS + claim.kernel.partition(":")[0])
+        for line in expressions_of(f"{claim.requires}\n{claim.ensures}\n{claim.proves}"):
+            names = {node.id for node in ast.walk(ast.parse(line)) if isinstance(node, ast.Name)}
+            values = {name: getattr(module, name, None) for name in names if name.isupper()}
+            found |= {f"{name} = {value}" for name, value in values.items()}
+    return "\n".join(sorted(found))
+
+
 def pages() -> dict[str, str]:
     """Return the page by path."""
     modules: dict[str, int] = {}
@@ -51,12 +69,18 @@ def pages() -> dict[str, str]:
     rows = "\n".join(f"| `{module}` | {count} |" for module, count in modules.items())
     table = f"| module | kernels proved |\n| --- | --- |\n{rows}\n"
     left = "\n".join(f"- `{name}`: {why}." for name, why in NOT_PROVED.items())
-    words = "\n".join(word(name, WORDS[name]) for name in sorted(WORDS))
+    words = [word(name, WORDS[name]) for name in sorted(WORDS)]
+    words += [
+        f"{claim.word}(...):\n    the result of {name}, as a function of its arguments"
+        for name, claim in CLAIMS.items()
+        if claim.word
+    ]
     parts = [
         OPENING,
         table,
         f"Not proved:\n\n{left}\n",
         *(section(CLAIMS[name]).rstrip() + "\n" for name in CLAIMS),
-        f"## Words\n\n```text\n{words}\n```\n",
+        "## Words\n\n```text\n" + "\n".join(words) + "\n```\n",
+        f"## Constants\n\n```text\n{constants()}\n```\n",
     ]
     return {"reference/proofs.md": "\n".join(parts)}

@@ -45,9 +45,9 @@ def command(
 ) -> None:
     """Explain a law, with a file that breaks it, or the behaviours of a release.
 
-    For a law it shows the sentence, the source, an example of a broken file, and what to do. The
-    example is made each time: a real file of this package is copied, damaged, and verified. For a
-    release it lists the behaviours: the differences from the newest release.
+    For a law it shows the sentence, the source, what is proved of it, an example of a broken file,
+    and what to do. The example is made each time: a real file of this package is copied, damaged,
+    and verified. For a release it lists the behaviours: the differences from the newest release.
 
     \b
     Examples:
@@ -113,12 +113,15 @@ def known_laws() -> dict[str, dict[str, Any]]:
     return known
 
 
-def ensured(kernel: str) -> list[str]:
-    """Return what is proved of a kernel's result, line by line."""
+def claimed(kernel: str) -> list[str]:
+    """Return what a kernel's claim requires of callers, and what it proves, line by line."""
     from segproof_harness.claims.claim import expressions_of
     from segproof_harness.claims.every_claim import CLAIMS
 
-    return list(expressions_of(f"{CLAIMS[kernel].ensures}\n{CLAIMS[kernel].proves}"))
+    claim = CLAIMS[kernel]
+    required = [f"requires: {line}" for line in expressions_of(claim.requires)]
+    proved = expressions_of(f"{claim.ensures}\n{claim.proves}")
+    return [*required, *(f"ensures:  {line}" for line in proved)]
 
 
 def order_of_law(law_id: str) -> tuple[str, int]:
@@ -151,7 +154,7 @@ def _show(facts: dict[str, Any]) -> None:
     out(f"speaks of:  {facts['speaks_of']}\n")
     for kernel in facts["proofs"]:
         out(f"proved for every length: kernel {kernel}\n")
-        for line in ensured(kernel):
+        for line in claimed(kernel):
             out(f"            {line}\n")
     if facts["severity"] is None:
         out(

@@ -273,7 +273,7 @@ law that only said what an operation of the model says is retired, and has no ro
 | model | the law has a predicate |
 | stateful | judged at each step of random histories, or on values that Hypothesis draws |
 | contracts | part of a statement that CrossHair confirms up to a bound |
-| proofs | part of a claim that is proved for every length |
+| proofs | a claim that is proved for every length says a part of it |
 | verify | `segproof verify` can report it |
 | Spark | judged in each replay on Spark, or reported by the verification on Spark |
 | canaries | a planted defect breaks it and is caught |

@@ -42,10 +42,10 @@ def test_explain_knows_every_law(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_names_what_is_proved(capsys: pytest.CaptureFixture[str]) -> None:
-    """The kernels, and what their results obey."""
+    """The kernels, what they require, and what their results obey."""
     assert 0 == cli.run(["explain", "OFFIDX-17"])
     said = capsys.readouterr().out
     assert "proved for every length: kernel index_rules:kept_entries\n" in said
-    assert "            0 <= result <= entries\n" in said
+    assert "            ensures:  0 <= result <= entries\n" in said
     (row,) = explained(capsys, "OFFIDX-17")
     assert ["index_rules:kept_entries"] == row["proofs"]

@@ -31,16 +31,15 @@ OPENING = """\
 Who should read this: everyone who asks how much the claims of the kernels say.
 
 `python -m segproof_tests.proofs.results` writes this page. It proves each kernel. Then it changes
-each operator and each number of the kernel, one at a time: `<` becomes `<=`, `+` becomes `-`, `and`
-becomes `or`, a number becomes the next one. Such a changed kernel is a *mutant*, and its proof
+one comparison, `+`, `-`, `*`, `and`, `or` or number of the kernel: `<` becomes `<=`, `+` becomes
+`-`, a number becomes the next one. Such a changed kernel is a *mutant*, and its proof
 should fail. [What "proved" means](../explanation/what-proved-means.md) says how a proof is made.
 
 - *Refuted*: z3 finds values for which a condition of the mutant fails.
 - *Refused*: a line of the mutant is never reached, or its source has a form that is refused.
-- *The same*: the mutant gives and writes what the kernel does, in {calls} calls with drawn
-  arguments.
-- *Undecided*: z3 gives up on a condition of the mutant after {steps} steps. `tox -e proofs` fails
-  on it too, but shows no values.
+- *Not seen*: the mutant is not refuted, and gives and writes what the kernel does in {calls} calls
+  with drawn arguments. That is no proof that nothing changed.
+- *Undecided*: z3 gives up on a condition of the mutant after {steps} steps.
 - *Gap*: the mutant is proved, and does something else. No claim speaks of what was changed.
 
 Seconds are those of the processor, on a shared machine. *Slowest* is the condition of a kernel that
@@ -52,14 +51,14 @@ GAPS_OPENING = """\
 What no condition sees, and why no claim speaks of it. The number before a change is its line,
 counted from the `def` of the kernel.
 """
-SAME_OPENING = """\
-## The same
+NOT_SEEN_OPENING = """\
+## Not seen
 
-These changes show in none of the drawn calls. Most of them cannot show: both answers are equal
-where `<=` stands for `<`, or only a shortcut is taken more often.
+These changes show in none of the drawn calls. Where both answers are equal for `<=` and for `<`, or
+only a shortcut is taken more often, nothing can show; elsewhere a rare call might.
 """
-Outcome = Literal["refuted", "refused", "the same", "undecided", "gap"]
-OUTCOMES: tuple[Outcome, ...] = ("refuted", "refused", "the same", "undecided", "gap")
+Outcome = Literal["refuted", "refused", "not seen", "undecided", "gap"]
+OUTCOMES: tuple[Outcome, ...] = ("refuted", "refused", "not seen", "undecided", "gap")
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def outcome(task: Task) -> tuple[str, Proof | Trial]:
     if verdict in ("refuted", "refused"):
         return name, Trial(mutant.change, verdict)
     if not changes_something(name, mutant.definition):
-        return name, Trial(mutant.change, "the same")
+        return name, Trial(mutant.change, "not seen")
     return name, Trial(mutant.change, "gap" if verdict == "survives" else "undecided")
 
 
@@ -149,15 +148,15 @@ def page(proofs: Proofs, trials: Trials, most: int) -> str:
         else "",
         f"{len(proofs)} kernels are proved, with {conditions} conditions in {seconds:.0f} seconds.",
         f"Of {found.total()} mutants {found['refuted']} are refuted, {found['refused']} refused;",
-        f"{found['the same']} do the same, {found['undecided']} are undecided, and {found['gap']}",
-        "are gaps.\n",
+        f"{found['not seen']} are not seen to differ, {found['undecided']} are undecided,",
+        f"{found['gap']} are gaps.\n",
         table(proofs, trials),
         GAPS_OPENING,
         listed(trials, "gap", GAPS),
         "## Undecided\n",
         listed(trials, "undecided", {}),
-        SAME_OPENING,
-        listed(trials, "the same", {}),
+        NOT_SEEN_OPENING,
+        listed(trials, "not seen", {}),
     ]
     return "\n".join(parts)
 
