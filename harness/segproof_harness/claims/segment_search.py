@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of `segproof.kernels.segment_search`: what is found lies where a search may look."""
+"""Claims of `segproof.kernels.segment_search`: what is found, and which batches lie before it.
+
+Of each batch before the one that is found it is claimed why the search passes it. Of the records of
+a batch only what is found is judged. It is not claimed that the first one is found, nor that
+SEARCH_NONE means there is none. The searches for many targets claim neither of batches nor of
+records which one is the first: they call `find_batch` and `find_time`.
+"""
 
 from segproof_harness.claims.claim import Loop, claim, define
 from segproof_harness.claims.words import FAR
@@ -25,6 +31,21 @@ define(
     "last_of_batch(d, p)",
     "wrapped(decoded_int64(d, p) + i32(d, p + 23)) if d[p + 16] == 2 else decoded_int64(d, p)",
 )
+# Where the batch at p ends, and where the batch number n from `start` on begins.
+define("batch_end(d, p)", "p + i32(d, p + 8) + 12")
+define("batch_at(d, start, n)", "start if n <= 0 else batch_end(d, batch_at(d, start, n - 1))")
+# No whole batch begins at p.
+define("no_batch(d, p, end)", "p >= end - 17 or batch_end(d, p) > end")
+# None of the first n batches reaches the target; but for a batch whose last offset is not below the
+# first one of the next batch.
+define(
+    "fall_short(d, start, n, target)",
+    "each(0, n, lambda m: decoded_int64(d, batch_at(d, start, m)) < target"
+    " and (last_of_batch(d, batch_at(d, start, m)) < target"
+    " or decoded_int64(d, batch_at(d, start, m + 1)) <= last_of_batch(d, batch_at(d, start, m))))",
+)
+# A batch has 26 bytes at least.
+BATCHES = "max(end - start, 0) // 26 + 1"
 claim(
     "segment_search:find_batch",
     f"0 <= start <= {FAR}" + READ,
@@ -36,18 +57,31 @@ claim(
             and (decoded_int64(buffer, result[1]) >= target
             or last_of_batch(buffer, result[1]) >= target))
         implies(result[0] != SEARCH_FOUND, result[1] == 0 and result[2] == 0)
+    """
+    + f"""
+        implies(result[0] == SEARCH_FOUND, some(0, {BATCHES}, lambda n:
+            batch_at(buffer, start, n) == result[1] and fall_short(buffer, start, n, target)))
+        implies(result[0] == SEARCH_NONE, some(0, {BATCHES}, lambda n:
+            no_batch(buffer, batch_at(buffer, start, n), end)
+            and fall_short(buffer, start, n, target)))
     """,
     loops=(
         Loop(
             """
+            0 <= passed
+            start + 26 * passed <= position == batch_at(buffer, start, passed)
+            each(0, passed, lambda n: decoded_int64(buffer, batch_at(buffer, start, n)) < target)
+            iff(passed == 0, previous == -1)
+            passed == 0 or previous == batch_at(buffer, start, passed - 1)
             start <= position <= max(start, end)
             previous == -1 or (start <= previous and 26 <= previous_size
                 and previous + previous_size == position <= end)
             previous == -1 or (previous_size == i32(buffer, previous + 8) + 12
                 and previous_last == last_of_batch(buffer, previous))
-            previous == -1 or decoded_int64(buffer, previous) < target
             """,
             "end - position",
+            unfolds="batch_at(buffer, start, passed)\nbatch_at(buffer, start, passed + 1)",
+            ghosts={"passed": ("0", "passed + 1")},
         ),
     ),
     laws="SEG-12",
@@ -70,7 +104,6 @@ claim(
     ANSWERED + DECIDED("result[0]"),
     loops=(Loop(DECIDED("next_number")),),
     changes=("positions", "sizes"),
-    laws="SEG-12",
 )
 claim(
     "segment_search:find_in_batch",
@@ -88,6 +121,14 @@ claim(
     loops=(Loop("position < at <= behind"),),
     laws="SCAN-18 SEG-39",
 )
+# The first n batches are of magic 2. Either a header promises no timestamp that is late enough, or
+# the batch can be looked into: it is not compressed, and its count of records is not negative.
+define(
+    "passed_by(d, start, n, target)",
+    "each(0, n, lambda m: d[batch_at(d, start, m) + 16] == 2"
+    " and (decoded_int64(d, batch_at(d, start, m) + 35) < target"
+    " or (d[batch_at(d, start, m) + 22] % 8 == 0 and i32(d, batch_at(d, start, m) + 57) >= 0)))",
+)
 claim(
     "segment_search:find_time",
     f"0 <= start <= {FAR}" + READ,
@@ -103,10 +144,30 @@ claim(
             <= end - result[3]))
         implies(result[0] == SEARCH_FOUND, buffer[result[3] + 16] == 2
             and result[3] + i32(buffer, result[3] + 8) + 12 <= min(end, filled))
+        implies(result[0] == SEARCH_FOUND, decoded_int64(buffer, result[3] + 35) >= target)
         implies(result[0] == SEARCH_NONE, result[1] == 0 and result[2] == 0 and result[3] == 0)
         implies(result[0] == SEARCH_ODD, result[1] == 0 and result[2] == 0)
+    """
+    + f"""
+        implies(result[0] == SEARCH_FOUND, some(0, {BATCHES}, lambda n:
+            batch_at(buffer, start, n) == result[3] and passed_by(buffer, start, n, target)))
+        implies(result[0] == SEARCH_NONE, some(0, {BATCHES}, lambda n:
+            no_batch(buffer, batch_at(buffer, start, n), end)
+            and passed_by(buffer, start, n, target)))
     """,
-    loops=(Loop("start <= position <= max(start, end)", "end - position"),),
+    loops=(
+        Loop(
+            """
+            0 <= passed
+            start + 26 * passed <= position == batch_at(buffer, start, passed)
+            position <= max(start, end)
+            passed_by(buffer, start, passed, target)
+            """,
+            "end - position",
+            unfolds="batch_at(buffer, start, passed)\nbatch_at(buffer, start, passed + 1)",
+            ghosts={"passed": ("0", "passed + 1")},
+        ),
+    ),
     laws="SCAN-18 SEG-39",
 )
 TIMES = """

@@ -2,7 +2,7 @@
 """Why a change of a kernel may be seen in its results and by no condition: what no claim says."""
 
 VARINT = "which fault a varint has, and null or empty: its value is claimed of decode_varint alone"
-FIRST = "that it finds the first one: only what is found is judged, by itself"
+FIRST = "that the first one is found, or that NONE means there is none"
 TEXT = "the hash of characters beyond ASCII, and which bytes are refused"
 
 GAPS: dict[str, str] = {
@@ -24,10 +24,11 @@ GAPS: dict[str, str] = {
     "rocketmq_records:walk_messages": "which messages are refused",
     "rocketmq_records:extend_hash": TEXT,
     "rocketmq_records:hash_keys": "which hash a key has, and how a text is cut into keys",
-    "segment_search:find_batch": FIRST + ", nor when more bytes are asked for",
-    "segment_search:find_batches": FIRST,
+    "segment_search:find_batch": "when more bytes are asked for, or the slow way is",
+    "segment_search:find_batches": FIRST + ": the claim of find_batch has it",
     "segment_search:find_in_batch": FIRST,
-    "segment_search:find_time": FIRST + ", nor when a batch is left to the slow way",
+    "segment_search:find_time": FIRST
+    + " in a batch that was looked into, nor when a batch is left to the slow way",
     "segment_search:find_times": FIRST,
 }
 """The reason by kernel. A gap of a kernel that is not listed here fails the sweep."""
