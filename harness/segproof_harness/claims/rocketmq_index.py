@@ -320,7 +320,19 @@ def walked(walk_on: str, above: str) -> str:
 
 
 READ_TIME = "wrapped(begin_timestamp + i32(data, {} + 12) * 1000)".format
-HIT = ENTRY("hit")
+# The entry that a chain comes to after n steps.
+define(
+    "chain_at(d, slots, start, n)",
+    "start if n <= 0 else i32(d, 56 + slots * 4 + 20 * chain_at(d, slots, start, n - 1))",
+)
+CHAIN = "chain_at(data, hash_slot_num, old(walk)[0], {})".format
+HIT = ENTRY(CHAIN("k"))
+# Each number that is written is that of an entry of the chain that matches.
+MATCHES = f"""
+    each(0, {{0}}, lambda n: some(0, old(walk)[1], lambda k:
+        0 < {CHAIN("k")} < old(walk)[1] and i32(data, {HIT}) == key_hash
+        and begin <= {READ_TIME(HIT)} <= end and walk[2 + n] == i64(data, {HIT} + 4)))
+""".format
 claim(
     "rocketmq_index:walk_chain",
     """
@@ -336,6 +348,7 @@ claim(
         implies(result >= 0 and walk[0] != 0, result == len(walk) - 2)
         same_but(walk, old(walk), 0, 2 + max(result, len(walk) if result < 0 else 0))
     """
+    + MATCHES("result")
     + "\n".join(
         f"implies(result >= 0, {one})" for one in expressions_of(walked("walk[0]", "walk[1]"))
     ),
@@ -345,16 +358,19 @@ claim(
             0 <= count <= len(walk) - 2
             implies(count > 0, above < old(walk)[1])
             same_but(walk, old(walk), 2, 2 + count)
-            count_before == count
-            count == 0 or (0 < hit < old(walk)[1] and i32(data, {HIT}) == key_hash
-                and begin <= {READ_TIME(HIT)} <= end and walk[count + 1] == i64(data, {HIT} + 4))
+            newest == old(walk)[0]
+            0 <= visited
+            visited + above <= old(walk)[1]
+            current == 0 or current == {CHAIN("visited")}
             """
+            + MATCHES("count")
             + walked("current", "above"),
             "above",
-            ghosts={
-                "hit": ("0", "above if count > count_before else hit"),
-                "count_before": ("0", "count"),
-            },
+            unfolds="""
+                chain_at(data, hash_slot_num, newest, visited)
+                chain_at(data, hash_slot_num, newest, visited + 1)
+            """,
+            ghosts={"newest": ("walk[0]", "newest"), "visited": ("0", "visited + 1")},
         ),
     ),
     changes=("walk",),
