@@ -8,7 +8,6 @@ define("follows(last, next)", "next == last + 1 or (last == 2147483647 and next 
 claim(
     "producer_rules:is_in_sequence",
     ensures="result == follows(last_sequence, next_sequence)",
-    laws="BATCH-5",
 )
 claim(
     "producer_rules:accepts_sequence",

@@ -442,7 +442,7 @@ claim(
         ),
     ),
     changes=("cursors", "lanes", "counts", "owners", "matches"),
-    laws="RMQIDX-31 RMQIDX-35 RMQIDX-36",
+    laws="RMQIDX-36",
 )
 claim(
     "rocketmq_index:follow_chains",
@@ -488,5 +488,4 @@ claim(
         ),
     ),
     changes=("cursors", "lanes", "counts", "owners", "matches"),
-    laws="RMQIDX-31 RMQIDX-35 RMQIDX-36",
 )
