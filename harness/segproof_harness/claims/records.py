@@ -307,8 +307,8 @@ SUMMARIES = """
         or rows[6 * n + 1] == batches[2 * n] + batches[2 * n + 1])
     each(0, {0}, lambda n: rows[6 * n] == RECORDS_SKIPPED
         or rows[6 * n + 1] >= batches[2 * n] + 61)
-    same_but(rows, old(rows), 0, 6 * {0})
 """.format
+WRITTEN = "same_but(rows, old(rows), 0, {})\n".format
 claim(
     "records:summarise_batches",
     f"""
@@ -319,11 +319,12 @@ claim(
         each(0, count, lambda n: 0 <= batches[2 * n] and 26 <= batches[2 * n + 1]
             and batches[2 * n] + batches[2 * n + 1] <= len(buffer))
     """,
-    SUMMARIES("count"),
+    SUMMARIES("count") + WRITTEN("6 * count"),
     loops=(
-        Loop(SUMMARIES("next_index")),
+        Loop(SUMMARIES("next_index") + WRITTEN("6 * next_index")),
         Loop(
-            SUMMARIES("index").replace("6 * index)", "6 * index + 6)")
+            SUMMARIES("index")
+            + WRITTEN("6 * index + 6")
             + "each(0, next_column, lambda n: rows[6 * index + n] == 0)"
         ),
     ),

@@ -235,9 +235,9 @@ def put(number: str, leads_to: str = "") -> str:
         header[3] == phy_offsets[{number} - 1] and holds_int64(data, 24, header[3])
         holds_int32(data, 36, header[5])
         old(header)[5] > 1 or (holds_int64(data, 0, header[0]) and header[0]
-            == store_timestamps[min({number} - 1, 1 - old(header)[5])])
+            == store_timestamps[sets_begin_last({number}, old(header)[5])])
         old(header)[5] > 1 or (holds_int64(data, 16, header[2]) and header[2]
-            == phy_offsets[min({number} - 1, 1 - old(header)[5])])
+            == phy_offsets[sets_begin_last({number}, old(header)[5])])
     """
     if leads_to:
         newest += f"""

@@ -55,6 +55,9 @@ define(
     "same_but(now, before, low, high)",
     "forall(lambda n: implies(n < low or n >= high, now[n] == before[n]))",
 )
+# Of so many puts into a file whose index count is 0 or 1, the last one that sets where it begins:
+# a put does so as long as the count is at most 1 before it.
+define("sets_begin_last(puts, index_count)", "min(puts - 1, 1 - index_count)")
 define("sum_of(d, n)", "0 if n <= 0 else sum_of(d, n - 1) + d[n - 1]")
 
 
