@@ -61,6 +61,11 @@ class Claim:
     laws: tuple[str, ...] = ()
     """The laws of which it proves a part."""
 
+    @property
+    def anchor(self) -> str:
+        """Where the page of the claims has it."""
+        return self.kernel.replace(":", "")
+
 
 @dataclass(frozen=True, slots=True)
 class Word:

@@ -5,25 +5,24 @@ import ast
 import functools
 import inspect
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
-from random import Random
 from types import FrameType
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from segproof.kernels import dispatch
 from segproof_harness.claims.claim import KERNELS
 from segproof_harness.claims.every_claim import CLAIMS
-from segproof_tests.kernel_arguments import ARGUMENTS, run
+from segproof_tests.kernel_arguments import ARGUMENTS, arrays_of, of_plain, run
 from segproof_tests.proofs.preconditions import requirements
 
 CALLS = 400
 """So many calls of each kernel are drawn, the same in each run."""
 SECONDS_MAX = 2
 """A changed kernel that takes longer for one call, of microseconds, is seen to differ."""
-NUMBERS = (-1, 0, 1, 2, 3, 4, 2**31 - 2, 2**31 - 1, 2**31, 32767, 2**63 - 1, 2**63, -(2**63))
 Arguments = tuple[Any, ...]
 
 
@@ -44,8 +43,14 @@ def _calls(name: str) -> list[tuple[Arguments, Any]]:
     kernel = getattr(import_module(KERNELS + module), function)
     kernel = getattr(kernel, "interpreted", kernel)
     key = name.replace(":", ".")
-    drawn = _by_strategy(key) if key in ARGUMENTS else list(_by_annotation(name, kernel))
-    return [(one, _answer(kernel, one)) for one in drawn]
+    strategy = ARGUMENTS[key] if key in ARGUMENTS else of_plain(kernel, CLAIMS[name].cases)
+    names = list(inspect.signature(kernel).parameters)
+
+    def is_covered(arguments: Arguments) -> bool:
+        given = dict(zip(names, arrays_of(arguments), strict=True))
+        return all(holds(given) for _, holds in requirements(name))
+
+    return [(one, _answer(kernel, one)) for one in _drawn(strategy) if is_covered(one)]
 
 
 def _answer(function: Callable[..., Any], arguments: Arguments) -> Any:
@@ -74,7 +79,7 @@ def _function(name: str, definition: ast.FunctionDef) -> Callable[..., Any]:
     return changed
 
 
-def _by_strategy(key: str) -> list[Arguments]:
+def _drawn(strategy: SearchStrategy[Arguments]) -> list[Arguments]:
     drawn: list[Arguments] = []
 
     @settings(
@@ -85,38 +90,9 @@ def _by_strategy(key: str) -> list[Arguments]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(ARGUMENTS[key])
+    @given(strategy)
     def keep(arguments: Arguments) -> None:
         drawn.append(arguments)
 
     keep()
     return drawn
-
-
-def _by_annotation(name: str, kernel: Callable[..., Any]) -> Iterator[Arguments]:
-    """Draw the arguments of a plain function by the kinds of its parameters."""
-    random, parameters = Random(name), inspect.signature(kernel).parameters.values()
-    cases = CLAIMS[name].cases
-    for _ in range(10 * CALLS):
-        given = {
-            one.name: random.choice(cases[one.name])
-            if one.name in cases
-            else _of_kind(inspect.formatannotation(one.annotation), random)
-            for one in parameters
-        }
-        if all(holds(given) for _, holds in requirements(name)):
-            yield tuple(given.values())
-
-
-def _of_kind(kind: str, random: Random) -> Any:
-    def number() -> int:
-        return random.choice((random.choice(NUMBERS), random.randrange(6)))
-
-    if kind == "bool":
-        return random.random() < 0.5
-    if kind == "int":
-        return number()
-    count = random.randrange(5)
-    if "tuple" in kind:
-        return sorted((number(), number()) for _ in range(count))
-    return sorted(number() for _ in range(count))

@@ -170,15 +170,10 @@ def table(proofs: Proofs, trials: Trials) -> str:
         proof = proofs[name]
         numbers = [str(found.total()), *(str(found[one] or "") for one in OUTCOMES)]
         times = [str(proof.conditions), f"{proof.seconds:.1f}", f"{proof.slowest:.2f}"]
-        link = f"[`{name}`](../reference/proofs.md#{anchor(name)})"
+        link = f"[`{name}`](../reference/proofs.md#{CLAIMS[name].anchor})"
         lines.append(f"| {' | '.join([link, *times, *numbers])} |")
     left = [f"\nNot proved is `{name}`: {why}." for name, why in NOT_PROVED.items()]
     return "\n".join([*lines, *left]) + "\n"
-
-
-def anchor(name: str) -> str:
-    """Return where the page of the claims has a kernel."""
-    return name.replace(":", "")
 
 
 def listed(trials: Trials, outcome: Outcome, reasons: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ STATES = {
     "rolled",
     "segment-boundary-read",
     "time-found",
+    "truncation-into-a-batch",
 }
 """States that the histories must reach, or the test says nothing of them."""
 
