@@ -145,7 +145,7 @@ def verify_line(law: Law | Retired) -> list[str]:
 def proof_line(law: Law) -> list[str]:
     """Return the line that names the kernels whose claims say a part of the law."""
     links = [
-        f"[`{name}`](../proofs.md#{name.replace(':', '')})"
+        f"[`{name}`](../proofs.md#{claim.anchor})"
         for name, claim in CLAIMS.items()
         if law.law_id in claim.laws
     ]

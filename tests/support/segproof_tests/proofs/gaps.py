@@ -2,11 +2,11 @@
 """Why a change of a kernel may be seen in its results and by no condition: what no claim says."""
 
 VARINT = "which fault a varint has, and null or empty: its value is claimed of decode_varint alone"
-FIRST = "that the first one is found, or that NONE means there is none"
+FIRST = "that the first one is found, or that NONE means that nothing matches"
 TEXT = "the hash of characters beyond ASCII, and which bytes are refused"
 
 GAPS: dict[str, str] = {
-    "slot_search:_halve": "which slot is probed next: any slot between both bounds will do",
+    "index_rules:time_append": "which error is told first where 8 bytes are left",
     "records:next_header": VARINT,
     "records:next_record": VARINT + "; nor that the headers fill the record",
     "records:walk_records": "which sound records are refused",
@@ -16,7 +16,7 @@ GAPS: dict[str, str] = {
     "rocketmq_index:hash_of_utf8": TEXT,
     "rocketmq_index:hashes_of_rows": "where a row ends, and that its hash is that of its text",
     "rocketmq_index:hashes_of_joined": "where a text ends, and that its hash is its own",
-    "rocketmq_index:walk_chain": "which damage is told, and that every entry that matches is found",
+    "rocketmq_index:walk_chain": "which damage is told",
     "rocketmq_index:visit_entries": "which entries match: the contract `walks_side_by_side` has it",
     "rocketmq_index:follow_chains": "which damage is told",
     "rocketmq_records:find_properties": "which names have which column: the contracts have it",
