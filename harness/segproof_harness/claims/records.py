@@ -59,7 +59,7 @@ claim(
 )
 claim(
     "records:attribute_bit",
-    "3 <= bit <= 6",
+    "3 <= bit <= 6\n-32768 <= attributes <= 32767",
     """
         implies(bit == 3, result == attributes // 8 % 2)
         implies(bit == 4, result == attributes // 16 % 2)

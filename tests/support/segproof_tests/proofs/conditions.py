@@ -72,13 +72,18 @@ class Prover(Expressions):
     """Judges kernels by their claims."""
 
     def __init__(
-        self, changed: Mapping[str, ast.FunctionDef] | None = None, keeps_smt: bool = False
+        self,
+        changed: Mapping[str, ast.FunctionDef] | None = None,
+        keeps_smt: bool = False,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.solver = z3.Solver()
         self.definitions: dict[str, ast.stmt] = {**(changed or {})}
         """The sources of kernels, first those that are another one, as a mutant's."""
         self.keeps_smt = keeps_smt
+        self.seed = seed
+        """Decides what z3 tries first."""
         self.failures: list[Failure] = []
         self.conditions: list[Condition] = []
         self.relied_on: set[str] = set()
@@ -176,6 +181,7 @@ class Prover(Expressions):
     def _decide(self, facts: list[Term], steps_max: int) -> Term:
         self.solver = z3.Solver()
         self.solver.set("rlimit", steps_max)
+        self.solver.set("random_seed", self.seed)
         self.solver.add(*facts)
         return self.solver.check()
 
@@ -376,7 +382,8 @@ class Prover(Expressions):
                         pairs = zip(self.source(called)[0].args.args, arguments, strict=True)
                         changes = CLAIMS[called].changes
                         names |= {ast.unparse(given) for one, given in pairs if one.arg in changes}
-        for name in (names | ghosts) & set(state.names):
+        # In one order, as the same condition may take z3 many more steps in another.
+        for name in sorted((names | ghosts) & set(state.names)):
             state.names[name] = value = self._any_like(name, state.names[name])
             # Each assignment was shown to stay within 64 bits; that of a ghost was not.
             if self.is_compiled and shape(value) == "int" and name not in ghosts:
