@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proofs can fail: of each kernel changes of one operator or number are refuted.
+"""Proofs can fail: of each kernel a change of one operator or number is refuted.
 
-docs/results/proofs.md has what became of every change; here a few of each kernel are tried.
+docs/results/proofs.md has what became of every change; here one of each kernel.
 """
 
 from itertools import islice
@@ -15,8 +15,8 @@ pytest.importorskip("z3", reason="not run: z3 is not installed")
 from segproof_tests.proofs.conditions import Prover
 from segproof_tests.proofs.kernel_mutants import KernelMutant, is_refuted, mutants
 
-MUTANTS_MAX, REFUTED = 12, 2
-"""So many changes of each kernel are drawn at most, until so many are refuted."""
+MUTANTS_MAX = 12
+"""So many changes of each kernel are drawn at most, until one is refuted."""
 
 
 def drawn(name: str) -> list[KernelMutant]:
@@ -28,9 +28,8 @@ def drawn(name: str) -> list[KernelMutant]:
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_changed_kernels_are_refuted(name: str) -> None:
+def test_a_changed_kernel_is_refuted(name: str) -> None:
     """z3 knows values for which a condition of the changed kernel fails."""
     changed = drawn(name)
-    seen = (mutant.change for mutant in changed if is_refuted(name, mutant))
     # What only calls others has nothing to change.
-    assert min(REFUTED, len(changed)) == len(list(islice(seen, REFUTED)))
+    assert not changed or any(is_refuted(name, mutant) for mutant in changed)

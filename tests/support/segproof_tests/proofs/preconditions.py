@@ -30,6 +30,8 @@ COPIED_MAX = 2**16
 """Lines that speak of `old` numbers are not evaluated where a larger buffer is changed."""
 CHECKED: dict[str, int] = {}
 """How many calls of each kernel were checked in this process."""
+KNOWN: dict[tuple[Any, ...], dict[int, Any]] = {}
+"""Values of recursive words while one line is evaluated, by word and all arguments but the last."""
 Line = tuple[str, Callable[[dict[str, Any]], Any]]
 """An expression of a claim, and a function of the names that computes it."""
 
@@ -162,6 +164,7 @@ def _lines(name: str, text: str, *, is_exact: bool) -> Iterable[Line]:
         def holds(given: dict[str, Any]) -> Any:
             if any(f"old({one})" in line and given[f"old_{one}"] is None for one in changes):
                 return True
+            KNOWN.clear()
             try:
                 return eval(code, {**names, **given})
             except _TooLongError:
@@ -208,8 +211,14 @@ def _word(name: str, word: Word, names: dict[str, Any], is_exact: bool) -> Calla
             *others, last = args
             if is_exact and last > PLACES_MAX:
                 raise _TooLongError
-            for number in range(min(last, 0), last):
-                own[name] = _constant(_eval(code, names, word, (*others, number), own))
+            known = KNOWN.setdefault(
+                (name, *(n if isinstance(n, int) else id(n) for n in others)), {}
+            )
+            for number in range(min(last, 0), last + 1):
+                if number not in known:
+                    known[number] = _eval(code, names, word, (*others, number), own)
+                own[name] = _constant(known[number])
+            return known[last]
         return _eval(code, names, word, args, own)
 
     return value
