@@ -153,7 +153,14 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """List every test that was not run, with its reason."""
+    """List every test that was not run, with its reason; say which claims calls were held to."""
+    if os.environ.get("SEGPROOF_CHECK_CLAIMS") == "1":
+        from segproof_harness.claims.every_claim import CLAIMS
+        from segproof_tests.proofs.preconditions import CHECKED
+
+        calls = f"{sum(CHECKED.values())} calls of {len(CHECKED)} kernels were held to their claims"
+        missed = ", ".join(sorted(CLAIMS.keys() - CHECKED.keys())) or "none"
+        terminalreporter.write_line(f"{calls}; not called were: {missed}")
     reports = terminalreporter.stats.get("skipped", [])
     lines = sorted({f"{report.nodeid}: {_reason(report)}" for report in reports})
     lines = [line for line in lines if PREFIX in line]

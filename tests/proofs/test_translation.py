@@ -32,7 +32,7 @@ def test_translated_kernel_does_what_python_does(name: str) -> None:
     drawn = ARGUMENTS[key] if key in KERNELS else of_plain(PLAIN[key], CLAIMS[name].cases)
     kernel = checked(KERNELS[key].interpreted if key in KERNELS else PLAIN[key])
 
-    @settings(max_examples=10)
+    @settings(max_examples=6)
     @given(drawn)
     def agree(arguments: tuple[Any, ...]) -> None:
         changed = [is_written(one) for one in arguments]

@@ -64,8 +64,10 @@ claim(
         implies(result == APPEND_OFFSET_TOO_SMALL, entries > 0 and offset < last_offset)
         implies(result == APPEND_TIMESTAMP_TOO_SMALL, entries > 0 and timestamp < last_timestamp)
         implies(result == APPEND_NO_ROOM, entries * 12 + 12 > length)
-        implies(result == APPEND_OFFSET_TOO_FAR, not is_i64(offset)
-            or not 0 <= wrapped(offset - base_offset) <= 2147483647)
+        implies(result == APPEND_NO_ROOM, entries * 12 + 8 > length or (is_i64(offset)
+            and 0 <= wrapped(offset - base_offset) <= 2147483647))
+        implies(result == APPEND_OFFSET_TOO_FAR, entries * 12 + 8 <= length and (not is_i64(offset)
+            or not 0 <= wrapped(offset - base_offset) <= 2147483647))
     """,
     laws="TIMEIDX-3 TIMEIDX-4 TIMEIDX-5 TIMEIDX-6 TIMEIDX-7 TIMEIDX-8",
 )

@@ -110,6 +110,8 @@ MESSAGES = """
     {1} == (old(position) if {0} == 0 else rows[16 * {0} - 16] + rows[16 * {0} - 15])
     each(0, {0}, lambda n: old(position) <= rows[16 * n] and 91 <= rows[16 * n + 1]
         and rows[16 * n] + rows[16 * n + 1] <= end)
+    each(0, {0}, lambda n: i32(buffer, rows[16 * n] + 4) == -626843481
+        or i32(buffer, rows[16 * n] + 4) == -626843477)
     same_but(rows, old(rows), 0, 16 * {0} + 16)
 """.format
 claim(

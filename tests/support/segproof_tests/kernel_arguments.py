@@ -155,23 +155,33 @@ def kept(draw: st.DrawFn) -> tuple[Any, ...]:
     return data, entry_size, key_position, entries, draw(INT32), draw(st.integers(0, 6))
 
 
-@st.composite
-def record_blocks(draw: st.DrawFn) -> bytes:
+RECORDS = st.lists(
+    st.sampled_from([b"\0\2\0\1\1\0", b"\0\0\4\2k\2v\0", b"\0\1\2\1\1\2\2h\1", b"\0\0\0\2"]).map(
+        lambda body: bytes([2 * len(body)]) + body
+    ),
+    max_size=4,
+)
+LEFT_OVER = st.just(b"") | st.binary(max_size=12)
+
+
+def record_blocks() -> st.SearchStrategy[bytes]:
     """Draw bytes that often are a few whole records."""
-    body = st.sampled_from([b"\0\2\0\1\1\0", b"\0\0\4\2k\2v\0", b"\0\1\2\1\1\2\2h\1", b"\0\0\0\2"])
-    records = draw(st.lists(body, max_size=4))
-    return b"".join(bytes([2 * len(one)]) + one for one in records) + draw(st.binary(max_size=12))
+    return st.builds(lambda records, rest: b"".join(records) + rest, RECORDS, LEFT_OVER)
 
 
 @st.composite
 def headers(draw: st.DrawFn) -> bytes:
-    """Draw bytes that often are a few whole batches of any magic."""
+    """Draw bytes that often are a few whole batches of any magic, some with sound records."""
     batches = b""
     for _ in range(draw(st.integers(0, 3))):
-        magic = draw(st.sampled_from([0, 1, 2, 2, 3, 255]))
-        records = draw(record_blocks())
-        header = draw(st.binary(min_size=44, max_size=44)) if magic == 2 else b""
-        rest = bytes(4) + bytes([magic]) + header[:40] + header[40:] + records + bytes(14)
+        magic, records = draw(st.sampled_from([0, 1, 2, 2, 3, 255])), draw(RECORDS)
+        fields = bytes(14)
+        if magic == 2:
+            attributes = draw(st.sampled_from([0, 8, 16, 32]) | st.integers(0, 65535))
+            count = draw(st.just(len(records)) | INT32)
+            fields = draw(st.binary(min_size=44, max_size=44))
+            fields = struct.pack(">4sH34si", fields[:4], attributes, fields[10:], count)
+        rest = bytes(4) + bytes([magic]) + fields + b"".join(records) + draw(LEFT_OVER)
         batches += draw(st.binary(min_size=8, max_size=8)) + len(rest).to_bytes(4, "big") + rest
     return batches + draw(st.binary(max_size=20))
 
@@ -257,13 +267,26 @@ def indexed(draw: st.DrawFn) -> tuple[Any, ...]:
 def index_files(draw: st.DrawFn) -> tuple[bytes, int, int]:
     """Draw an index file of RocketMQ whose slots and entries often lead to entries; H and N."""
     slots, entries = draw(st.integers(1, 3)), draw(st.integers(2, 5))
-    numbers = st.integers(-1, entries) | INT32
-    count = slots + 5 * entries
-    words = draw(st.lists(numbers, min_size=count, max_size=count))
-    return bytes(40) + struct.pack(f">{count}i", *words), slots, entries
+    is_sound = draw(st.booleans())
+
+    def leading(below: int) -> st.SearchStrategy[int]:
+        sound = st.integers(0, max(below - 1, 0))
+        return sound if is_sound else sound | st.integers(-1, entries) | INT32
+
+    data = bytes(40) + b"".join(
+        draw(leading(entries)).to_bytes(4, "big", signed=True) for _ in range(slots)
+    )
+    for number in range(entries):
+        seconds = st.integers(0, 9) if is_sound else st.integers(-1, 9) | INT32
+        entry = (draw(HASHES), draw(INT64), draw(seconds), draw(leading(number)))
+        data += struct.pack(">iqii", *entry)
+    return data, slots, entries
 
 
-HASHES = st.integers(0, 5) | SEQUENCES
+HASHES = st.integers(0, 3) | SEQUENCES
+TIMES = st.tuples(INT64, INT64, INT64)
+ANY_TIME = (1_700_000_000_000, 0, 2**63 - 1)
+"""Where the times of a file begin, and from when to when entries are sought."""
 
 
 @st.composite
@@ -278,15 +301,22 @@ def puts(draw: st.DrawFn) -> tuple[Any, ...]:
     return (*shape, *map(view, rows), changed, draw(st.integers(1, 3)))
 
 
+def sought_in(data: bytes, slots: int) -> st.SearchStrategy[int]:
+    """Draw a hash, often of an entry of an index file."""
+    words = struct.unpack_from(f">{len(data) // 4}i", data)
+    return st.sampled_from(words[10 + slots :: 5]) | HASHES
+
+
 @st.composite
 def walks_of_chains(draw: st.DrawFn, *, many: bool) -> tuple[Any, ...]:
     """Draw an index file and one chain to walk on, or the chains of some hashes."""
     data, slots, entries = draw(index_files())
-    limit, times = draw(st.integers(1, entries)), draw(st.tuples(INT64, INT64, INT64))
+    limit, times = draw(st.integers(1, entries)), draw(st.just(ANY_TIME) | TIMES)
+    sought = sought_in(data, slots)
     if not many:
         walk = (draw(st.integers(-1, entries)), limit, *bytes(draw(st.integers(0, 3))))
-        return data, slots, times[0], draw(HASHES), *times[1:], Changed("q", walk)
-    hashes = draw(st.lists(HASHES, max_size=4))
+        return data, slots, times[0], draw(sought), *times[1:], Changed("q", walk)
+    hashes = draw(st.lists(sought, max_size=4))
     first, count = draw(st.integers(0, len(hashes))), len(hashes)
     asked = (draw(st.integers(-1, 3)), *times[1:])
     room = draw(st.integers(0, 9))
@@ -298,8 +328,8 @@ def walks_of_chains(draw: st.DrawFn, *, many: bool) -> tuple[Any, ...]:
 def rounds_of_walks(draw: st.DrawFn) -> tuple[Any, ...]:
     """Draw an index file and chains that stand at some of its entries."""
     data, slots, entries = draw(index_files())
-    begin_timestamp, *window = draw(st.tuples(INT64, INT64, INT64))
-    hashes = draw(st.lists(HASHES, max_size=4))
+    begin_timestamp, *window = draw(st.just(ANY_TIME) | TIMES)
+    hashes = draw(st.lists(sought_in(data, slots), max_size=4))
     count, total = len(hashes), draw(st.integers(0, 2))
     places = draw(st.lists(st.integers(0, entries - 1), min_size=count, max_size=count))
     lanes = Changed("q", tuple(draw(st.permutations(range(count)))))

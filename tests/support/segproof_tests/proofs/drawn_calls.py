@@ -10,7 +10,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from segproof.kernels import dispatch
@@ -19,8 +19,10 @@ from segproof_harness.claims.every_claim import CLAIMS
 from segproof_tests.kernel_arguments import ARGUMENTS, arrays_of, of_plain, run
 from segproof_tests.proofs.preconditions import requirements
 
-CALLS = 400
+CALLS = 1000
 """So many calls of each kernel are drawn, the same in each run."""
+RUNS = 50
+"""Within one run of Hypothesis many examples are much like the one before."""
 SECONDS_MAX = 2
 """A changed kernel that takes longer for one call, of microseconds, is seen to differ."""
 Arguments = tuple[Any, ...]
@@ -83,8 +85,7 @@ def _drawn(strategy: SearchStrategy[Arguments]) -> list[Arguments]:
     drawn: list[Arguments] = []
 
     @settings(
-        max_examples=CALLS,
-        derandomize=True,
+        max_examples=CALLS // RUNS,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -94,5 +95,6 @@ def _drawn(strategy: SearchStrategy[Arguments]) -> list[Arguments]:
     def keep(arguments: Arguments) -> None:
         drawn.append(arguments)
 
-    keep()
+    for number in range(RUNS):
+        seed(number)(keep)()
     return drawn

@@ -25,8 +25,9 @@ SMALL_STEPS, MUTANT_STEPS = 200_000, 2_000_000
 CHANGED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add,
-    ast.And: ast.Or, ast.Or: ast.And,
+    ast.FloorDiv: ast.Mod, ast.Mod: ast.FloorDiv, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
+"""`not` and a sign are taken away. `& mask` changes with its number, and `item + 0` too."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,12 @@ def _changes(node: ast.AST) -> int:
     match node:
         case ast.Compare(ops=operators):
             return len(operators)
+        case ast.BinOp(op=ast.Add(), right=ast.Constant(value=0)):
+            return 0  # it only tells numba that the sum has a sign
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator):
             return int(type(operator) in CHANGED)
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            return 1
         case ast.Constant(value=value):
             return int(type(value) is int)
     return 0
@@ -68,6 +73,8 @@ def _change(node: ast.AST, place: int) -> None:
             node.ops[place] = CHANGED[type(node.ops[place])]()  # type: ignore[call-overload]
         case ast.BinOp() | ast.AugAssign() | ast.BoolOp():
             node.op = CHANGED[type(node.op)]()  # type: ignore[assignment]
+        case ast.UnaryOp():
+            node.operand = ast.copy_location(ast.UnaryOp(node.op, node.operand), node)
         case ast.Constant(value=int() as value):
             node.value = value + 1
 

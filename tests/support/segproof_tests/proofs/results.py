@@ -5,7 +5,7 @@
     python -m segproof_tests.proofs.results --only slot_search:_halve
 
 With `--only` the lines of these kernels are printed, and nothing is written. The exit code is 1 if
-a kernel is not proved, or if no condition sees a change that shows, and no reason is known.
+a kernel is not proved, or if no condition sees a change, and no reason is known.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Literal
 from segproof_harness.claims.every_claim import CLAIMS, NOT_PROVED
 from segproof_tests.proofs.conditions import Prover
 from segproof_tests.proofs.drawn_calls import CALLS, changes_something
-from segproof_tests.proofs.gaps import GAPS
+from segproof_tests.proofs.gaps import GAPS, UNSEEN
 from segproof_tests.proofs.kernel_mutants import MUTANT_STEPS, judged, mutants
 
 PAGE = Path(__file__).parents[4] / "docs" / "results" / "proofs.md"
@@ -31,15 +31,16 @@ OPENING = """\
 Who should read this: everyone who asks how much the claims of the kernels say.
 
 `python -m segproof_tests.proofs.results` writes this page. It proves each kernel. Then it changes
-one comparison, `+`, `-`, `*`, `and`, `or` or number of the kernel: `<` becomes `<=`, `+` becomes
-`-`, a number becomes the next one. Such a changed kernel is a *mutant*, and its proof
+one operator or number of the kernel: `<` becomes `<=`, `+` becomes `-`, `//` becomes `%`, a number
+becomes the next one. Such a changed kernel is a *mutant*, and its proof
 should fail. [What "proved" means](../explanation/what-proved-means.md) says how a proof is made.
 
 - *Refuted*: z3 finds values for which a condition of the mutant fails.
 - *Refused*: a line of the mutant is never reached, or its source has a form that is refused.
 - *Not seen*: the mutant is not refuted, and gives and writes what the kernel does in {calls} calls
   with drawn arguments. That is no proof that nothing changed.
-- *Undecided*: z3 gives up on a condition of the mutant after {steps} steps.
+- *Undecided*: z3 gives up on a condition of the mutant after {steps} steps; but a drawn call shows
+  the change, so a test on such calls sees it.
 - *Gap*: the mutant is proved, and does something else. No claim speaks of what was changed.
 
 Seconds are those of the processor, on a shared machine. *Slowest* is the condition of a kernel that
@@ -54,8 +55,8 @@ counted from the `def` of the kernel.
 NOT_SEEN_OPENING = """\
 ## Not seen
 
-These changes show in none of the drawn calls. Where both answers are equal for `<=` and for `<`, or
-only a shortcut is taken more often, nothing can show; elsewhere a rare call might.
+These changes show in none of the drawn calls: nothing can show, or a rare call alone shows it, and
+no claim speaks of that.
 """
 Outcome = Literal["refuted", "refused", "not seen", "undecided", "gap"]
 OUTCOMES: tuple[Outcome, ...] = ("refuted", "refused", "not seen", "undecided", "gap")
@@ -156,7 +157,7 @@ def page(proofs: Proofs, trials: Trials, most: int) -> str:
         "## Undecided\n",
         listed(trials, "undecided", {}),
         NOT_SEEN_OPENING,
-        listed(trials, "not seen", {}),
+        listed(trials, "not seen", UNSEEN),
     ]
     return "\n".join(parts)
 
@@ -188,7 +189,7 @@ def listed(trials: Trials, outcome: Outcome, reasons: Mapping[str, str]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run from a command line; return 1 if a kernel is not proved or a gap has no reason."""
+    """Run from a command line; return 1 if a proof fails or a mutant goes unseen without reason."""
     parser = argparse.ArgumentParser(description="Prove each kernel, and try each mutant of it.")
     parser.add_argument("--only", action="append", default=[], help="a kernel, module:name")
     parser.add_argument("--most", type=int, default=24, help="mutants of a kernel; 0: all")
@@ -197,13 +198,17 @@ def main(arguments: Sequence[str]) -> int:
     proofs, trials = tried(asked.only or list(CLAIMS), asked.jobs, asked.most)
     if asked.only:
         print(table(proofs, trials), listed(trials, "undecided", {}), listed(trials, "gap", GAPS))
+        print(listed(trials, "not seen", UNSEEN))
     else:
         PAGE.write_text(page(proofs, trials, asked.most), encoding="utf-8")
     wrong = [f"{name}: {one}" for name, proof in proofs.items() for one in proof.failures]
-    with_gaps = {name for name in trials if any(one.outcome == "gap" for one in trials[name])}
-    wrong += [f"{name}: a gap without a reason" for name in sorted(with_gaps - GAPS.keys())]
-    if not asked.only:
-        wrong += [f"{name}: a reason without a gap" for name in sorted(GAPS.keys() - with_gaps)]
+    for kind, reasons in (("gap", GAPS), ("not seen", UNSEEN)):
+        found = {name for name in trials if any(one.outcome == kind for one in trials[name])}
+        wrong += [f"{name}: {kind} without a reason" for name in sorted(found - reasons.keys())]
+        if not asked.only:
+            wrong += [
+                f"{name}: no {kind} has its reason" for name in sorted(reasons.keys() - found)
+            ]
     print("\n".join(wrong), file=sys.stderr)
     return int(bool(wrong))
 
