@@ -23,5 +23,5 @@ def test_each_reason_is_on_the_page() -> None:
     """What no condition sees is listed with a reason, and no reason is left of what is seen now."""
     for title, reasons in (("Gaps", GAPS), ("Not seen", UNSEEN)):
         _, _, section = PAGE.partition(f"## {title}\n")
-        listed = re.findall(r"^`(\S+)`(?:: (.*))?$", section.partition("\n## ")[0], re.MULTILINE)
+        listed = re.findall(r"^`([\w:]+)`(?:: (.*))?$", section.partition("\n## ")[0], re.MULTILINE)
         assert dict(listed) == reasons

@@ -7,7 +7,7 @@ MORE = "when more bytes are asked for"
 TEXT = "the hash of characters beyond ASCII, and which bytes are refused"
 
 GAPS: dict[str, str] = {
-    "slot_search:_halve": "which of equal keys is found; on rising keys there are none",
+    "slot_search:_halve": "which of equal keys is found, while rising keys differ",
     "records:walk_batches": MORE,
     "records:next_header": VARINT,
     "records:next_record": VARINT + "; nor that the headers fill the record",
