@@ -34,7 +34,7 @@ def sections(bench: Bench) -> list[Section]:
         "",
     )
     for name, path, kind in (("offset", offsets, OffsetIndex), ("time", times, TimeIndex)):
-        with kind(path, 0, writable=False) as index:
+        with kind(path, 0) as index:
             for order in ("sorted", "random"):
                 targets = bench.folder / f"{name}-{order}.targets"
                 workloads.write_targets(targets, index, TARGETS, order == "sorted")
@@ -91,7 +91,7 @@ def opening(bench: Bench) -> list[Section]:
         workloads.write_offset_index(path, size_bytes)
         for count in (1, 1000):
             targets = bench.folder / "few.targets"
-            with OffsetIndex(path, 0, writable=False) as index:
+            with OffsetIndex(path, 0) as index:
                 workloads.write_targets(targets, index, count, False)
             for way in ("mapping", "private-copy", "seek-and-read"):
                 what = f"{size_bytes // 1000} KB, {count} lookups, {way.replace('-', ' ')}"

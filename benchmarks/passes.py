@@ -27,7 +27,7 @@ def offset_lookup(file: str, targets: str) -> Pass:
     """Look all targets up at once; the sum of the positions."""
     from segproof.kafka import OffsetIndex
 
-    index, asked = OffsetIndex(file, 0, writable=False), workloads.read_targets(Path(targets))
+    index, asked = OffsetIndex(file, 0), workloads.read_targets(Path(targets))
 
     def one_pass() -> Callable[[], int]:
         found = index.lookup_many(asked)[1]
@@ -41,7 +41,7 @@ def time_lookup(file: str, targets: str) -> Pass:
     """Look all targets up at once; the sum of the offsets."""
     from segproof.kafka import TimeIndex
 
-    index, asked = TimeIndex(file, 0, writable=False), workloads.read_targets(Path(targets))
+    index, asked = TimeIndex(file, 0), workloads.read_targets(Path(targets))
 
     def one_pass() -> Callable[[], int]:
         found = index.lookup_many(asked)[1]
@@ -55,7 +55,7 @@ def offset_lookup_each(file: str, targets: str) -> Pass:
     """Look each target up by a call from Python; the sum of the positions."""
     from segproof.kafka import OffsetIndex
 
-    index = OffsetIndex(file, 0, writable=False)
+    index = OffsetIndex(file, 0)
     asked = workloads.read_targets(Path(targets)).tolist()
 
     def one_pass() -> Callable[[], int]:
@@ -71,7 +71,7 @@ def time_lookup_each(file: str, targets: str) -> Pass:
     """Look each target up by a call from Python; the sum of the offsets."""
     from segproof.kafka import TimeIndex
 
-    index = TimeIndex(file, 0, writable=False)
+    index = TimeIndex(file, 0)
     asked = workloads.read_targets(Path(targets)).tolist()
 
     def one_pass() -> Callable[[], int]:

@@ -118,10 +118,10 @@ def _write_indexes(log: Path, size: int, records: int, batches: int, base_offset
     step = INDEX_INTERVAL_BYTES // size + 1
     numbers = np.arange(step, batches, step, dtype=np.int64)
     last_offsets = base_offset + numbers * records + records - 1
-    with OffsetIndex(log.with_suffix(".index"), base_offset, INDEX_BYTES) as index:
+    with OffsetIndex(log.with_suffix(".index"), base_offset, INDEX_BYTES, create=True) as index:
         index.append_many(last_offsets, numbers * size)
     end = base_offset + batches * records - 1
-    with TimeIndex(log.with_suffix(".timeindex"), base_offset, INDEX_BYTES) as times:
+    with TimeIndex(log.with_suffix(".timeindex"), base_offset, INDEX_BYTES, create=True) as times:
         times.maybe_append_many(last_offsets + FIRST_TIMESTAMP, last_offsets)
         times.maybe_append(end + FIRST_TIMESTAMP, end, True)
 
@@ -143,7 +143,7 @@ def write_offset_index(path: Path, size_bytes: int = INDEX_BYTES) -> None:
     random = np.random.default_rng(1)
     offsets = np.cumsum(1 + random.integers(0, 100, entries))
     positions = np.cumsum(1 + random.integers(0, 1500, entries))
-    with OffsetIndex(path, 0, size_bytes) as index:
+    with OffsetIndex(path, 0, size_bytes, create=True) as index:
         index.append_many(offsets, positions)
 
 
@@ -153,7 +153,7 @@ def write_time_index(path: Path, size_bytes: int = INDEX_BYTES) -> None:
     random = np.random.default_rng(2)
     timestamps = FIRST_TIMESTAMP + np.cumsum(1 + random.integers(0, 20, entries))
     offsets = np.cumsum(1 + random.integers(0, 100, entries))
-    with TimeIndex(path, 0, size_bytes) as index:
+    with TimeIndex(path, 0, size_bytes, create=True) as index:
         index.maybe_append_many(timestamps[:-1], offsets[:-1])
         index.maybe_append(int(timestamps[-1]), int(offsets[-1]), True)
 

@@ -22,6 +22,11 @@ class Closing:
         self.close()
 
 
+def told_state(content: str, *, is_open: bool, writable: bool) -> str:
+    """Return the words of a `repr` for what an open object holds, and whether it may change it."""
+    return f"{content}, {'writable' if writable else 'read-only'}" if is_open else "closed"
+
+
 @contextmanager
 def undone_if_it_fails(*undo: Callable[[], object]) -> Iterator[None]:
     """Call each of these, in order, where the block raises; its error goes on."""

@@ -104,10 +104,14 @@ class IndexBufferOverflowError(SegproofError):
     kind = "buffer-overflow"
 
 
-class ReadOnlyIndexError(SegproofError):
-    """A change of an index that was opened for reading (ReadOnlyBufferException)."""
+class ReadOnlyError(SegproofError):
+    """A change of what was opened for reading (ReadOnlyBufferException)."""
 
     kind = "read-only"
+
+
+class ReadOnlyIndexError(ReadOnlyError):
+    """A change of an index that was opened for reading (ReadOnlyBufferException)."""
 
 
 class OutOfBoundsError(SegproofError, IndexError):

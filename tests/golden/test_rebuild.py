@@ -30,9 +30,9 @@ def recovered(segment: dict[str, Any]) -> list[Any]:
 def entries(stem: Path, base: int) -> list[Any]:
     """Return the same of the files of a segment."""
     with (
-        OffsetIndex(f"{stem}.index", base, writable=False) as offsets,
-        TimeIndex(f"{stem}.timeindex", base, writable=False) as times,
-        TransactionIndex(base, f"{stem}.txnindex", False) as txns,
+        OffsetIndex(f"{stem}.index", base) as offsets,
+        TimeIndex(f"{stem}.timeindex", base) as times,
+        TransactionIndex(base, f"{stem}.txnindex") as txns,
     ):
         aborted = [list(one[1:]) for one in txns]
         return [[list(one) for one in offsets], [list(one) for one in times], aborted]

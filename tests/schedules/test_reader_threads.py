@@ -39,7 +39,7 @@ class OffsetLookups:
     nothing = (BASE, 0)
 
     def __init__(self, path: str, files: Files) -> None:
-        self.index = OffsetIndex(f"{path}.index", BASE, 8 * 40, files=files)
+        self.index = OffsetIndex(f"{path}.index", BASE, 8 * 40, create=True, files=files)
 
     def entry(self, number: int) -> tuple[int, int]:
         """Return the entry of a number."""
@@ -65,7 +65,7 @@ class TimeLookups:
     nothing = (-1, BASE)
 
     def __init__(self, path: str, files: Files) -> None:
-        self.index = TimeIndex(f"{path}.timeindex", BASE, 12 * 41, files=files)
+        self.index = TimeIndex(f"{path}.timeindex", BASE, 12 * 41, create=True, files=files)
 
     def entry(self, number: int) -> tuple[int, int]:
         """Return the entry of a number."""

@@ -198,7 +198,7 @@ def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterat
     else:
         if files.status(file.path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
-        with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
+        with TransactionIndex(file.base_offset, file.path, files=files) as transactions:
             used = -(-_shown_end(file, files) // TRANSACTION_BYTES)
             yield from map(_named, islice(transactions, used))
 

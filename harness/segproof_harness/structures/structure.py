@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
@@ -230,6 +231,20 @@ def _by_name(structure: Structure) -> Mapping[str, OperationKind]:
     for name in ("reopen", "crash_reopen"):
         known[name] = OperationKind(name, structure.opening, 3, structure.laws)
     return known
+
+
+@cache
+def takes(opening: Callable[..., Any], name: str) -> bool:
+    """Return whether the function that opens a structure has a parameter of this name."""
+    return name in signature(opening).parameters
+
+
+def creating(opening: Callable[..., Any], is_writable: bool = True) -> dict[str, bool]:
+    """Return the argument that lets a writable structure make what is missing.
+
+    Nothing for a class, such as one of another engine, whose opening always makes it.
+    """
+    return {"create": is_writable} if takes(opening, "create") else {}
 
 
 def load(name: str) -> Any:

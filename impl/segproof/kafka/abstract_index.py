@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.closing import Closing
+from segproof.closing import Closing, told_state
 from segproof.errors import CorruptIndexError, IndexOffsetOverflowError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
-from segproof.integers import INT32_MAX, as_int64, in_range
+from segproof.integers import INT32_MAX, as_int64
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
+from segproof.kafka.segment_names import base_offset_of
 from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
 from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
 
@@ -52,21 +53,24 @@ class AbstractIndex(IndexMapping, Closing):
     _NAMES: ClassVar[tuple[str, str]]
     """What key and value are called in messages."""
     _SANITY_LAW: ClassVar[str]
+    _SUFFIX: ClassVar[str]
+    """How the names of these files end."""
 
     def __init__(
         self,
         file: str | os.PathLike[str],
-        base_offset: int,
+        base_offset: int | None = None,
         max_index_size_bytes: int = -1,
-        writable: bool = True,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
-        self.base_offset = in_range(base_offset, "the base offset", path=os.fspath(file))
+        self.base_offset = base_offset_of(os.fspath(file), self._SUFFIX, base_offset)
         self._columns: tuple[Published, Columns] | None = None
         self._increasing_keys: tuple[Published, memoryview, int] | None = None
         self._searches: tuple[Published | None, int] = (None, 0)
-        super().__init__(file, max_index_size_bytes, writable, files=files)
+        super().__init__(file, max_index_size_bytes, writable=writable, create=create, files=files)
         self._read_last_entry()
 
     def _count_entries(self, view: memoryview) -> int:
@@ -325,7 +329,11 @@ class AbstractIndex(IndexMapping, Closing):
         self.file = os.path.join(os.fspath(parent_dir), os.path.basename(self.file))
 
     def __repr__(self) -> str:
-        state = "closed" if self._published is None else f"{self.entries} of {self.max_entries}"
+        state = told_state(
+            f"{self.entries} of {self.max_entries}",
+            is_open=self._published is not None,
+            writable=self.writable,
+        )
         return f"{type(self).__name__}({self.file!r}, base_offset={self.base_offset}, {state})"
 
     def _read_last_entry(self) -> None:

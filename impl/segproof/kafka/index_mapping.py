@@ -51,20 +51,22 @@ class IndexMapping:
         self,
         file: str | os.PathLike[str],
         max_index_size_bytes: int,
-        writable: bool,
         *,
+        writable: bool,
+        create: bool,
         files: Files,
     ) -> None:
         self.file = os.fspath(file)
         self.max_index_size_bytes = to_int(max_index_size_bytes)
         self._check_size(self.max_index_size_bytes, "ABSIDX-1")
-        self.writable = writable
+        self.writable = writable or create
+        """Whether it may change the file."""
         self._files = files
         self._published: Published | None = None
         self._handle: File | None = None
         self._mapping: Mapping | None = None
-        if writable:
-            self._open_for_writing()
+        if self.writable:
+            self._open_for_writing(create)
         else:
             self._open_for_reading()
 
@@ -80,16 +82,17 @@ class IndexMapping:
                 actual=size,
             )
 
-    def _open_for_writing(self) -> None:
+    def _open_for_writing(self, create: bool) -> None:
         size = self._whole(self.max_index_size_bytes)
-        if self._files.status(self.file) is None and self.max_index_size_bytes < self.ENTRY_SIZE:
+        is_new = create and self._files.status(self.file) is None
+        if is_new and self.max_index_size_bytes < self.ENTRY_SIZE:
             raise InvalidArgumentError(
                 f"a new index needs a maximum size of at least {self.ENTRY_SIZE} bytes",
                 law="ABSIDX-2",
                 path=self.file,
                 actual=self.max_index_size_bytes,
             )
-        created = self._files.create_new(self.file)
+        created = self._files.create_new(self.file) if create else None
         self._handle = created or self._files.open(self.file, writable=True)
         try:
             if created is not None:
@@ -180,7 +183,10 @@ class IndexMapping:
     def _check_writable(self, operation: str) -> None:
         if not self.writable:
             raise ReadOnlyIndexError(
-                f"{operation} of an index that is open for reading", law="ABSIDX-11", path=self.file
+                f"{operation} of an index that is open for reading",
+                law="ABSIDX-11",
+                path=self.file,
+                hint="open it with writable=True",
             )
 
     def _map(self, entries: int) -> None:

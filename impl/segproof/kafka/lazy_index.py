@@ -18,7 +18,7 @@ Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 
 class LazyIndex(Generic[Index]):
-    """An offset index or a time index, opened for writing by the first `get`.
+    """An offset index or a time index, opened by the first `get`, as its class opens it.
 
     Made by `for_offset` and `for_time`. Once opened, every call goes to the index.
     """
@@ -27,15 +27,18 @@ class LazyIndex(Generic[Index]):
         self,
         kind: type[Index],
         file: str | os.PathLike[str],
-        base_offset: int,
+        base_offset: int | None,
         max_index_size: int,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
         self._kind: type[Index] = kind
         self._file = os.fspath(file)
         self._base_offset = base_offset
         self._max_index_size = max_index_size
+        self._writable, self._create = writable, create
         self._files = files
         self._index: Index | None = None
         self._is_closed = False
@@ -44,24 +47,44 @@ class LazyIndex(Generic[Index]):
     @staticmethod
     def for_offset(
         file: str | os.PathLike[str],
-        base_offset: int,
+        base_offset: int | None = None,
         max_index_size: int = -1,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> "LazyIndex[OffsetIndex]":
         """Return an offset index that is not opened yet; no file is looked at."""
-        return LazyIndex(OffsetIndex, file, base_offset, max_index_size, files=files)
+        return LazyIndex(
+            OffsetIndex,
+            file,
+            base_offset,
+            max_index_size,
+            writable=writable,
+            create=create,
+            files=files,
+        )
 
     @staticmethod
     def for_time(
         file: str | os.PathLike[str],
-        base_offset: int,
+        base_offset: int | None = None,
         max_index_size: int = -1,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> "LazyIndex[TimeIndex]":
         """Return a time index that is not opened yet; no file is looked at."""
-        return LazyIndex(TimeIndex, file, base_offset, max_index_size, files=files)
+        return LazyIndex(
+            TimeIndex,
+            file,
+            base_offset,
+            max_index_size,
+            writable=writable,
+            create=create,
+            files=files,
+        )
 
     @property
     def file(self) -> str:
@@ -74,7 +97,7 @@ class LazyIndex(Generic[Index]):
         return self._index is not None
 
     def get(self) -> Index:
-        """Return the index; the first call opens it, or makes a missing file.
+        """Return the index; the first call opens it, or, with `create`, makes a missing file.
 
         Of many threads that call at once, one opens it (LAZY-3); later calls return the same, also
         once it is closed (LAZY-5).
@@ -91,7 +114,12 @@ class LazyIndex(Generic[Index]):
                 if self._is_closed:
                     raise IndexClosedError("the index is closed", law="LAZY-5", path=self._file)
                 self._index = self._kind(
-                    self._file, self._base_offset, self._max_index_size, files=self._files
+                    self._file,
+                    self._base_offset,
+                    self._max_index_size,
+                    writable=self._writable,
+                    create=self._create,
+                    files=self._files,
                 )
             return self._index
 

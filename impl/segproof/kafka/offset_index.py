@@ -51,7 +51,11 @@ class OffsetPosition(NamedTuple):
 class OffsetIndex(AbstractIndex):
     """An offset index file.
 
-    A new file gets `max_index_size_bytes`, rounded down to whole entries; an existing one keeps its
+    `base_offset` is by default the one that the name of the file says, as
+    `00000000000000000040.index` says 40. Without `writable` or `create` the file is read once into
+    private memory and never touched again. With `writable=True` changes go to the file, and `close`
+    cuts the free room behind its entries. With `create=True` it is writable, and a missing file is
+    made, with `max_index_size_bytes`, rounded down to whole entries; an existing one keeps its
     length. The zero slots at its end, which a crash leaves, are free room and no entries.
 
     Read: `lookup`, `lookup_many`, `entry`, `fetch_upper_bound_offset`, `last_offset`, iteration,
@@ -59,9 +63,8 @@ class OffsetIndex(AbstractIndex):
     `trim_to_valid_size`. Check: `sanity_check`. File: `flush`, `close`, `rename_to`,
     `delete_if_exists`.
 
-    With `writable=False` the file is read once into private memory and never touched again.
-
-    Raises: InvalidArgumentError for a new file with room for no entry; OSError.
+    Raises: InvalidArgumentError for a new file with room for no entry, and for a base offset that
+    the name does not say, or says otherwise; FileNotFoundError without `create`; OSError.
     """
 
     ENTRY_SIZE = _ENTRY.size
@@ -72,6 +75,7 @@ class OffsetIndex(AbstractIndex):
     _MISSING = (0, 0)
     _NAMES = ("offset", "position")
     _SANITY_LAW = "OFFIDX-20"
+    _SUFFIX = ".index"
 
     last_offset: int
     """Offset of the last entry, or the base offset (OFFIDX-3)."""

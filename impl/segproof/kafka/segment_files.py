@@ -108,11 +108,11 @@ class SegmentFiles(Closing):
             path(".log"), True, file_already_exists, init_file_size, preallocate, files=files
         )
         with undone_if_it_fails(log.file.close):
-            txn_index = TransactionIndex(base_offset, path(".txnindex"), files=files)
+            txn_index = TransactionIndex(base_offset, path(".txnindex"), create=True, files=files)
         size = config.segment_index_bytes
         lazy_indexes = (
-            LazyIndex.for_offset(path(".index"), base_offset, size, files=files),
-            LazyIndex.for_time(path(".timeindex"), base_offset, size, files=files),
+            LazyIndex.for_offset(path(".index"), base_offset, size, create=True, files=files),
+            LazyIndex.for_time(path(".timeindex"), base_offset, size, create=True, files=files),
         )
         return cls(
             log,

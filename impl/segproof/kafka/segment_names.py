@@ -8,7 +8,8 @@ Laws: FILE-1, FILE-2.
 import os
 from typing import NamedTuple
 
-from segproof.errors import NumberFormatError
+from segproof.errors import InvalidArgumentError, NumberFormatError
+from segproof.integers import in_range
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
@@ -36,6 +37,41 @@ def offset_of_name(name: str, suffix: str) -> int | None:
     offset = int(number)
     fits = -(1 << 63) <= offset < 1 << 63
     return offset if fits and segment_file_name(offset, suffix) == name else None
+
+
+def base_offset_of(path: str, suffix: str, given: int | None = None) -> int:
+    """Return the base offset of a segment's file, which its name says (FILE-1).
+
+    `given` stands in where the name says none. Names that end in `.deleted`, `.cleaned` or `.swap`
+    behind the suffix say it too.
+
+    Raises: InvalidArgumentError where neither says one, where the name says another one than is
+    given, and outside 64 bits.
+    """
+    name = os.path.basename(path)
+    later = (one for one in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX) if name.endswith(one))
+    named = offset_of_name(name.removesuffix(next(later, "")), suffix)
+    if given is None and named is None:
+        raise InvalidArgumentError(
+            "the name of the file does not say the base offset",
+            law="FILE-1",
+            path=path,
+            expected=segment_file_name(0, suffix),
+            actual=name[:40],
+            hint=f"pass base_offset, or call the file as Kafka does: 20 digits and {suffix}",
+        )
+    offset = named if given is None else in_range(given, "the base offset", path=path)
+    assert offset is not None
+    if named is not None and named != offset:
+        raise InvalidArgumentError(
+            f"the base offset is {named} by the name of the file, not {offset}",
+            law="FILE-1",
+            path=path,
+            expected=named,
+            actual=offset,
+            hint="leave the base offset out, or open the file of the other segment",
+        )
+    return offset
 
 
 class SegmentName(NamedTuple):

@@ -61,17 +61,20 @@ class TimestampOffset(NamedTuple):
 class TimeIndex(AbstractIndex):
     """A time index file.
 
-    A new file gets `max_index_size_bytes`, rounded down to whole entries; an existing one keeps its
-    length. The zero slots at its end, which a crash leaves, are free room and no entries.
+    `base_offset` is by default the one that the name of the file says, as
+    `00000000000000000040.timeindex` says 40. Without `writable` or `create` the file is read once
+    into private memory and never touched again. With `writable=True` changes go to the file, and
+    `close` cuts the free room behind its entries. With `create=True` it is writable, and a missing
+    file is made, with `max_index_size_bytes`, rounded down to whole entries; an existing one keeps
+    its length. The zero slots at its end, which a crash leaves, are free room and no entries.
 
     Read: `lookup`, `lookup_many`, `entry`, `last_entry`, iteration, `to_numpy`. Write:
     `maybe_append`, `maybe_append_many`, `truncate_to`, `truncate`, `reset`, `resize`,
     `trim_to_valid_size`. Check: `sanity_check`. File: `flush`, `close`, `rename_to`,
     `delete_if_exists`.
 
-    With `writable=False` the file is read once into private memory and never touched again.
-
-    Raises: InvalidArgumentError for a new file with room for no entry; OSError.
+    Raises: InvalidArgumentError for a new file with room for no entry, and for a base offset that
+    the name does not say, or says otherwise; FileNotFoundError without `create`; OSError.
     """
 
     ENTRY_SIZE = _ENTRY.size
@@ -82,6 +85,7 @@ class TimeIndex(AbstractIndex):
     _MISSING = (-1, 0)
     _NAMES = ("timestamp", "offset")
     _SANITY_LAW = "TIMEIDX-17"
+    _SUFFIX = ".timeindex"
 
     last_entry: TimestampOffset
     """The last entry, or (-1, base offset) (TIMEIDX-9)."""

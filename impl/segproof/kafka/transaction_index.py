@@ -8,16 +8,17 @@ Laws: TXNIDX-1 to TXNIDX-18.
 Not covered: whether an entry belongs to a control batch; `segproof.verify` looks at that.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterable, Iterator
 from operator import index as to_int
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from segproof.closing import Closing, undone_if_it_fails
+from segproof.closing import Closing, told_state, undone_if_it_fails
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -26,6 +27,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.files import REAL_FILES, File, Files
+from segproof.kafka.segment_names import base_offset_of
 
 _ENTRY = struct.Struct(">hqqqq")
 _ENTRIES_A_READ = 4096
@@ -95,8 +97,10 @@ def read_aborted_txns(data: bytes | bytearray | memoryview) -> npt.NDArray[Any]:
 class TransactionIndex(Closing):
     """The aborted transactions of one segment, in the order of their markers.
 
-    `start_offset` is the segment's base offset; `file` a path. A missing file is an empty index,
-    and the first `append` creates it. With `writable=False` nothing is ever written.
+    Made by `open`, or directly with Kafka's arguments: the segment's base offset, None for the one
+    that the name of the file says, and the path. A missing file is an empty index. Without
+    `writable` or `create` no entry is written or cut. With `create=True` the index is writable, and
+    the first `append` makes a missing file.
 
     One thread may write while others read: a reader sees an entry whole or not at all.
     """
@@ -105,22 +109,56 @@ class TransactionIndex(Closing):
 
     def __init__(
         self,
-        start_offset: int,
+        start_offset: int | None,
         file: str | os.PathLike[str],
-        writable: bool = True,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
-        self.start_offset = to_int(start_offset)
         self.file = os.fspath(file)
         """The path, whether or not the file exists yet."""
-        self.writable = writable
+        self.start_offset = base_offset_of(self.file, ".txnindex", start_offset)
+        self.writable = writable or create
+        """Whether it may change the file."""
+        self._may_create = create
         self._files = files
         self._open: tuple[File | None, int] | None = (None, 0)
         """The file and its size in bytes, published as one; None once closed."""
         self.last_offset: int | None = None
         """The last offset that the next append must exceed, if there is an entry."""
         self._open_existing()
+
+    @classmethod
+    def open(
+        cls,
+        file: str | os.PathLike[str],
+        start_offset: int | None = None,
+        *,
+        writable: bool = False,
+        create: bool = False,
+        files: Files = REAL_FILES,
+    ) -> Self:
+        """Open the index of a segment; its base offset is the one that the name of the file says.
+
+        Raises: InvalidArgumentError for a base offset that the name does not say, or says
+        otherwise, and for one above the last offset of the first entry; OSError.
+        """
+        index = cls(start_offset, file, writable=writable, create=create, files=files)
+        with undone_if_it_fails(index.close):
+            first = next(index._entries(), None)
+            if first is not None and first.last_offset < index.start_offset:
+                raise InvalidArgumentError(
+                    f"the base offset is not {index.start_offset}: the first transaction ended"
+                    f" at {first.last_offset}",
+                    law="TXNIDX-15",
+                    path=index.file,
+                    expected=f"at most {first.last_offset}",
+                    actual=index.start_offset,
+                    hint="pass the base offset of the file's own segment; with the right one the"
+                    " index is damaged and can be rebuilt from the log",
+                )
+        return index
 
     def _open_existing(self) -> None:
         try:
@@ -153,7 +191,8 @@ class TransactionIndex(Closing):
             yield entry
 
     def __repr__(self) -> str:
-        state = "closed" if self._open is None else f"{len(self)} entries"
+        is_open = self._open is not None
+        state = told_state(f"{len(self)} entries", is_open=is_open, writable=self.writable)
         return f"TransactionIndex({self.start_offset}, {self.file!r}, {state})"
 
     def to_bytes(self) -> bytes:
@@ -192,7 +231,8 @@ class TransactionIndex(Closing):
         Laws: TXNIDX-3 to TXNIDX-7, TXNIDX-16.
         Raises: IndexClosedError; InvalidArgumentError for a last offset that is not above that of
         the last entry, or a version other than 0; ReadOnlyIndexError; CorruptIndexError if the file
-        ends with a partial entry; FileExistsError if another program has created the file.
+        ends with a partial entry; FileNotFoundError without a file and without `create`;
+        FileExistsError if another program has created the file.
         """
         aborted_txn = AbortedTxn._make(map(to_int, aborted_txn))
         self.check_append(aborted_txn)
@@ -206,7 +246,7 @@ class TransactionIndex(Closing):
 
     def check_append(self, aborted_txn: AbortedTxn) -> None:
         """Return if `append` would take the entry, but for an error of the system; else raise."""
-        _, size = self._opened()
+        file, size = self._opened()
         last = self.last_offset
         if last is not None and last >= aborted_txn.last_offset:
             raise InvalidArgumentError(
@@ -225,6 +265,10 @@ class TransactionIndex(Closing):
                 actual=aborted_txn.version,
             )
         self._refuse_read_only()
+        if file is None and not self._may_create:
+            raise FileNotFoundError(
+                errno.ENOENT, "there is no such file; create=True makes it", self.file
+            )
         if size % _ENTRY.size:
             raise self._partial_tail(size)
 
@@ -336,7 +380,7 @@ class TransactionIndex(Closing):
                 "the transaction index is closed",
                 law="TXNIDX-9",
                 path=self.file,
-                hint="open the file again with TransactionIndex(start_offset, file)",
+                hint="open the file again with TransactionIndex.open(file)",
             )
         return self._open
 

@@ -53,7 +53,7 @@ def open_index(kind: type[Index], path: str, base_offset: int, files: Files) -> 
             " scanned then",
         )
     with suppress(FileNotFoundError):
-        return kind(path, base_offset, writable=False, files=files)
+        return kind(path, base_offset, files=files)
     return None
 
 
@@ -97,7 +97,7 @@ class SegmentReader(SegmentSearch, Closing):
             self.time_index = open_index(TimeIndex, self.path(".timeindex"), base_offset, files)
             """The time index, or None without a file."""
             self.transaction_index = TransactionIndex(
-                base_offset, self.path(".txnindex"), writable=False, files=files
+                base_offset, self.path(".txnindex"), files=files
             )
             """The transaction index; empty without a file."""
         except BaseException:

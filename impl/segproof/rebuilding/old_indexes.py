@@ -36,7 +36,7 @@ def old_aborted_txns(segment: Segment, files: Files) -> list[AbortedTxn] | None:
         return None
     path = segment.path(".txnindex")
     try:
-        with TransactionIndex(segment.base_offset, path, False, files=files) as index:
+        with TransactionIndex(segment.base_offset, path, files=files) as index:
             index.sanity_check()
             return index.all_aborted_txns()
     except (SegproofError, OSError):
@@ -51,7 +51,7 @@ def _columns(
         return None
     kind = OffsetIndex if suffix == ".index" else TimeIndex
     try:
-        with kind(segment.path(suffix), segment.base_offset, writable=False, files=files) as index:
+        with kind(segment.path(suffix), segment.base_offset, files=files) as index:
             index.sanity_check()
             return index.to_numpy()
     except (SegproofError, OSError):

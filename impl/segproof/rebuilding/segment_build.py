@@ -124,10 +124,16 @@ class _Build:
         base, room = segment.base_offset, min(wanted.max_index_bytes, log.size_in_bytes() + 24)
         for suffix in (".index", ".timeindex", ".txnindex"):
             files.remove(self._beside(suffix))
-        self._txn_index = TransactionIndex(base, self._beside(".txnindex"), files=files)
-        self._offset_index = OffsetIndex(self._beside(".index"), base, room, files=files)
+        self._txn_index = TransactionIndex(
+            base, self._beside(".txnindex"), create=True, files=files
+        )
+        self._offset_index = OffsetIndex(
+            self._beside(".index"), base, room, create=True, files=files
+        )
         try:
-            self._time_index = TimeIndex(self._beside(".timeindex"), base, room, files=files)
+            self._time_index = TimeIndex(
+                self._beside(".timeindex"), base, room, create=True, files=files
+            )
         except BaseException:
             self._offset_index.close_handler()
             raise

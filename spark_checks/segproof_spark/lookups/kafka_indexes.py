@@ -109,7 +109,8 @@ class Index:
         the probes says what is found, so only a sample is asked, which the model answers too.
         """
         law, opened = self.kind.law, unit.opened(self.kind.opened)
-        with opened(self.path, self.base_offset, -1, self.writable, files=self.files) as index:
+        place = self.path, self.base_offset, -1
+        with opened(*place, writable=self.writable, files=self.files) as index:
             if not self.increases:
                 yield self._by_probes(index, draw)
                 return
@@ -240,7 +241,7 @@ def draw_index(unit: Unit, draw: Draw) -> Index:
         values[-1] = 1  # a slot of zeros is no entry
     records = np.zeros(entries + tail, kind.entry)
     records["key"][:entries], records["value"][:entries] = keys, values
-    data, path = records.tobytes(), "/00000000000000000000.index"
+    data, path = records.tobytes(), "/drawn"
     files = MemoryFiles(max(len(data), 1 << 16))
     file = files.open(path, writable=True, create=True)
     file.pwrite(data, 0)

@@ -29,7 +29,7 @@ def test_segments_are_what_kafka_writes(tmp_path: Path) -> None:
         assert [] == list(verify(directory, deep=True)), name
         assert segments[0].next_offset == int(segments[1].log.stem)
         assert segments[0].size_bytes == segments[0].log.stat().st_size
-        with OffsetIndex(segments[0].log.with_suffix(".index"), 0, writable=False) as index:
+        with OffsetIndex(segments[0].log.with_suffix(".index"), 0) as index:
             _, positions = index.to_numpy()
         # More than the interval lies between entries, and no batch more than that takes.
         gaps = np.diff(positions)
@@ -44,11 +44,11 @@ def test_indexes_are_full(tmp_path: Path) -> None:
     offsets, times = tmp_path / "a.index", tmp_path / "a.timeindex"
     workloads.write_offset_index(offsets, 80_000)
     workloads.write_time_index(times, 120_000)
-    with OffsetIndex(offsets, 0, writable=False) as index:
+    with OffsetIndex(offsets, 0) as index:
         assert 10_000 == len(index)
         index.sanity_check()
         workloads.write_targets(tmp_path / "targets", index, 100, True)
-    with TimeIndex(times, 0, writable=False) as index:
+    with TimeIndex(times, 0) as index:
         assert 10_000 == len(index)
         index.sanity_check()
     targets = workloads.read_targets(tmp_path / "targets")
@@ -109,7 +109,7 @@ def test_without_java_nothing_is_made_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     path, targets = tmp_path / "a.index", tmp_path / "targets"
     workloads.write_offset_index(path, 8000)
-    with OffsetIndex(path, 0, writable=False) as index:
+    with OffsetIndex(path, 0) as index:
         workloads.write_targets(targets, index, 10, False)
     with Java() as java:
         results = measuring.race(

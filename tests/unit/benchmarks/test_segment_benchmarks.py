@@ -88,7 +88,7 @@ def test_appends_make_the_same_segment(tmp_path: Path) -> None:
     segment, _ = make_segment(tmp_path / "made")
     filled = tmp_path / "t-0"
     filled.mkdir()
-    with OffsetIndex(segment.log.with_suffix(".index"), 0, writable=False) as index:
+    with OffsetIndex(segment.log.with_suffix(".index"), 0) as index:
         expected = segment.size_bytes + 2 * len(index)
     assert expected == answer("segment-append", filled, segment.log)
     for piece_bytes in (1, 5000, 1 << 20):

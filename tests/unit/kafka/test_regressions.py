@@ -31,7 +31,7 @@ def test_target_beyond_every_key_of_a_damaged_index(tmp_path: Path, beyond: int)
     data = struct.pack(">iiii", 2**31 - 1, 7, 2**31 - 1, 9)
     (tmp_path / "x").write_bytes(data)
     target = 100 + 2**31 - 1 + beyond
-    index = OffsetIndex(tmp_path / "x", 100, writable=False)
+    index = OffsetIndex(tmp_path / "x", 100)
     model = SEGPROOF.kind(ModelOffsetIndex)(Files({"x": data}), "x", 100, writable=False)
     assert tuple(model.lookup(target)) == tuple(index.lookup(target))
     assert (9 if beyond else 7) == index.lookup(target).position

@@ -23,8 +23,8 @@ PLAIN = partition_of(next(each for each in scenarios() if each.name == "plain"))
 SIZE = 1 << 20
 ROCKETMQ_ENTRIES = (SIZE - 40 - 4 * 10) // 20
 OPENINGS: list[Callable[[Path], Any]] = [
-    lambda path: OffsetIndex(path, 0, SIZE),
-    lambda path: TimeIndex(path, 0, SIZE),
+    lambda path: OffsetIndex(path, 0, SIZE, create=True),
+    lambda path: TimeIndex(path, 0, SIZE, create=True),
     lambda path: IndexFile.open(path, 10, ROCKETMQ_ENTRIES),
 ]
 EACH_OPENING = pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_an_index_that_can_not_grow_keeps_its_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is closed with an error, and holds what it held when there is room again."""
-    index = OffsetIndex(tmp_path / "x", 0, 80)
+    index = OffsetIndex(tmp_path / "x", 0, 80, create=True)
     index.append(1, 1)
     with monkeypatch.context() as patch:
         patch.setattr(os, "posix_fallocate", refuses(errno.ENOSPC))
         with pytest.raises(OSError, match="No space left"):
             index.resize(SIZE)
-    with OffsetIndex(tmp_path / "x", 0) as again:
+    with OffsetIndex(tmp_path / "x", 0, create=True) as again:
         assert [(1, 1)] == list(again)
 
 

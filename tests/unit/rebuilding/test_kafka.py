@@ -117,7 +117,7 @@ def aborted(files: Any, directory: str) -> dict[int, list[tuple[int, ...]]]:
     found = {}
     for base in BASES:
         with TransactionIndex(
-            base, f"{directory}/{name_of(base, '.txnindex')}", False, files=files
+            base, f"{directory}/{name_of(base, '.txnindex')}", files=files
         ) as each:
             found[base] = [tuple(one)[1:] for one in each]
     return found
@@ -232,7 +232,7 @@ def test_first_offsets_as_keys() -> None:
     write_file(files, f"{DIR}/{name_of(0, '.log')}", log)
     for key, offsets in (("last_offset", [19, 29, 39]), ("first_offset", [10, 20, 30])):
         rebuilt(files, in_place=True, index_interval_bytes=0, index_key=key)
-        with OffsetIndex(f"{DIR}/{name_of(0, '.index')}", 0, writable=False, files=files) as index:
+        with OffsetIndex(f"{DIR}/{name_of(0, '.index')}", 0, files=files) as index:
             assert offsets == [entry.offset for entry in index]
 
 

@@ -55,7 +55,7 @@ def obeys_the_laws(data: bytes, *law_ids: str) -> bool:
 def test_offset_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) -> None:
     """Whatever was appended and refused, the file obeys the laws: closed, or as a crash left it."""
     files = files_in_memory()
-    index = OffsetIndex(PATH, BASE, 80, files=files)
+    index = OffsetIndex(PATH, BASE, 80, create=True, files=files)
     for distance, position, _ in drawn:
         try:
             index.append(BASE + distance, position)
@@ -71,7 +71,7 @@ def test_offset_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) 
 def test_time_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) -> None:
     """The same for the time index, its last slot included."""
     files = files_in_memory()
-    index = TimeIndex(PATH, BASE, 80, files=files)
+    index = TimeIndex(PATH, BASE, 80, create=True, files=files)
     for distance, timestamp, skip_full_check in drawn:
         try:
             index.maybe_append(timestamp, BASE + distance, skip_full_check)
@@ -87,7 +87,7 @@ def test_time_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) ->
 def test_transaction_index_file(drawn: list[tuple[int, int, int]]) -> None:
     """The same for the transaction index, whatever version it is given."""
     files = files_in_memory()
-    index = TransactionIndex(BASE, PATH, files=files)
+    index = TransactionIndex(BASE, PATH, create=True, files=files)
     for version, producer_id, distance in drawn:
         offset = BASE + distance
         try:
@@ -105,7 +105,7 @@ def test_sanity_check_is_stricter_than_the_file_laws(data: bytes) -> None:
     handle = files.create_new(PATH)
     assert handle is not None
     handle.pwrite(data, 0)
-    index = OffsetIndex(PATH, BASE, writable=False, files=files)
+    index = OffsetIndex(PATH, BASE, files=files)
     try:
         index.sanity_check()
     except SegproofError:
@@ -120,7 +120,7 @@ def test_sanity_check_is_stricter_than_the_file_laws(data: bytes) -> None:
 )
 def test_lookup_is_monotone(keys: list[int], targets: list[int]) -> None:
     """Model and implementation: a greater target never finds a smaller offset."""
-    index = OffsetIndex(PATH, BASE, 800, files=files_in_memory())
+    index = OffsetIndex(PATH, BASE, 800, create=True, files=files_in_memory())
     model = ModelOffsetIndex(Files(), "file", BASE, 800)
     for place, key in enumerate(keys):
         index.append(BASE + key, place)

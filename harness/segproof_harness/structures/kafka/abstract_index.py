@@ -9,7 +9,13 @@ from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose, wi
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, SIZE, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.steps import Event, Setup, Situation, States
-from segproof_harness.structures.structure import OperationKind, Parameter, Structure, operation
+from segproof_harness.structures.structure import (
+    OperationKind,
+    Parameter,
+    Structure,
+    creating,
+    operation,
+)
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
@@ -209,9 +215,9 @@ def open_model(model_class: Any) -> Callable[..., Any]:
     return open_it
 
 
-def open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
+def open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
     """Open the implementation."""
-    return impl_class(**arguments, files=files)
+    return impl_class(**arguments, **creating(impl_class, arguments["writable"]), files=files)
 
 
 def some_rows(draw_one: Callable[[Choose, Situation], int]) -> Callable[[Choose, Situation], Value]:

@@ -64,7 +64,7 @@ def _compare(index: Any, keys: list[int], counts: tuple[int, ...] = COUNTS) -> N
 def test_offsets_as_single_lookups(tmp_path: Path, base: int, entries: int) -> None:
     """A base that would let differences wrap changes nothing."""
     offsets = base + np.cumsum(np.random.default_rng(7).integers(1, 5, entries))
-    with OffsetIndex(tmp_path / "a.index", base, 8000) as index:
+    with OffsetIndex(tmp_path / "a.index", base, 8000, create=True) as index:
         index.append_many(offsets, np.arange(entries) * 3 + 1)
         _compare(index, offsets.tolist())
 
@@ -74,7 +74,7 @@ def test_offsets_as_single_lookups(tmp_path: Path, base: int, entries: int) -> N
 def test_timestamps_as_single_lookups(tmp_path: Path, step: int) -> None:
     """Timestamps too far apart to be sorted together with their places are searched one by one."""
     timestamps = np.arange(400, dtype=np.int64) * step + 10
-    with TimeIndex(tmp_path / "a.timeindex", 100, 12_000) as index:
+    with TimeIndex(tmp_path / "a.timeindex", 100, 12_000, create=True) as index:
         index.maybe_append_many(timestamps, np.arange(400) + 100)
         _compare(index, timestamps.tolist())
 
@@ -85,14 +85,14 @@ def test_keys_that_do_not_increase_are_searched_one_by_one(tmp_path: Path, keys:
     """Where keys repeat or fall, the answer is the one that the probes of `lookup` meet."""
     entries = np.array([[key, place + 1] for place, key in enumerate(keys)], ">i4")
     (tmp_path / "a.index").write_bytes(entries.tobytes())
-    with OffsetIndex(tmp_path / "a.index", 0, writable=False) as index:
+    with OffsetIndex(tmp_path / "a.index", 0) as index:
         _compare(index, keys)
 
 
 @pytest.mark.usefixtures("way")
 def test_decoded_entries_are_forgotten_with_a_change(tmp_path: Path) -> None:
     """Entries that were cut and replaced by as many others are seen."""
-    with OffsetIndex(tmp_path / "a.index", 0, 800) as index:
+    with OffsetIndex(tmp_path / "a.index", 0, 800, create=True) as index:
         index.append_many([1, 4, 8], [10, 20, 30])
         assert [20, 30] == index.lookup_many([5, 9])[1].tolist()
         index.truncate_to(4)
@@ -104,7 +104,7 @@ def test_decoded_entries_are_forgotten_with_a_change(tmp_path: Path) -> None:
 
 def test_few_targets_do_not_decode_the_index(tmp_path: Path) -> None:
     """One question about a large index costs a search, not a pass over the index."""
-    with OffsetIndex(tmp_path / "a.index", 3, 80_000) as index:
+    with OffsetIndex(tmp_path / "a.index", 3, 80_000, create=True) as index:
         index.append_many(np.arange(10_000) * 2 + 3, np.arange(10_000))
         assert ([9], [3]) == tuple(column.tolist() for column in index.lookup_many([10]))
         assert index._columns is None
@@ -125,7 +125,7 @@ def test_many_single_lookups_decode_the_index(
     """After as many lookups as decoding costs, the next ones search native keys, same answers."""
     monkeypatch.setattr(abstract_index_module, "_ENTRIES_DECODED", {True: 100, False: 100})
     offsets = np.arange(3, 20_003, 2)
-    with OffsetIndex(tmp_path / "a.index", 3, 80_000) as index:
+    with OffsetIndex(tmp_path / "a.index", 3, 80_000, create=True) as index:
         index.append_many(offsets, offsets * 2)
         targets = [0, 2, 3, 4, 9_999, 20_001, 20_002, 2**40]
         before = [index.lookup(target) for target in targets]
@@ -142,10 +142,10 @@ def test_zero_tail_of_any_length_is_no_entry(tmp_path: Path) -> None:
     """Entries are counted from the end on, in pieces; a piece may end anywhere in an entry."""
     for entries in (0, 1, 700, 5461, 5462, 8192, 8193):
         path = tmp_path / f"{entries}.timeindex"
-        with TimeIndex(path, 0, 12 * 20_000) as index:
+        with TimeIndex(path, 0, 12 * 20_000, create=True) as index:
             index.maybe_append_many(np.arange(1, entries + 1), np.arange(entries))
             index.close_handler()
-        with TimeIndex(path, 0, writable=False) as index:
+        with TimeIndex(path, 0) as index:
             assert entries == len(index)
 
 
@@ -155,7 +155,7 @@ def test_many_single_lookups_of_timestamps(tmp_path: Path, step: int) -> None:
     timestamps = np.arange(1, 1001) * step - 5
     targets = [-(2**70), 0, *(int(one) + near for one in timestamps[::99] for near in (-1, 0, 1))]
     targets += [2**63 - 1, 2**70]
-    with TimeIndex(tmp_path / "a.timeindex", 7, 12 * 1001) as index:
+    with TimeIndex(tmp_path / "a.timeindex", 7, 12 * 1001, create=True) as index:
         index.maybe_append_many(timestamps, np.arange(1000) + 7)
         before = []
         for target in targets:

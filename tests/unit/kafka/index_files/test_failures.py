@@ -66,11 +66,11 @@ def test_size_of_no_file(kind: Any, size: int, tmp_path: Path) -> None:
     """A size above 31 bits was a sparse file of terabytes that nothing could open again."""
     path = tmp_path / "x"
     with pytest.raises(InvalidArgumentError):
-        kind(path, 0, size)
+        kind(path, 0, size, create=True)
     assert [] == list(tmp_path.iterdir())
     refused = opened(MODELS[kind], Files(), "x", 0, size)
     assert (INVALID_ARGUMENT, Files()) == (refused.outcome, refused.after)
-    with kind(path, 0, 120) as index:
+    with kind(path, 0, 120, create=True) as index:
         append(index, 1)
         with pytest.raises(InvalidArgumentError):
             index.resize(size)
@@ -98,10 +98,10 @@ def test_file_made_in_vain_is_removed(kind: Any, fails: str) -> None:
     files = FailingFiles()
     files.fails = frozenset({fails})
     with pytest.raises(OSError, match=r"No space left|Cannot allocate"):
-        kind("/x", 0, 120, files=files)
+        kind("/x", 0, 120, create=True, files=files)
     assert {} == files.images("/")
     files.fails = frozenset()
-    assert 120 == kind("/x", 0, 120, files=files).length
+    assert 120 == kind("/x", 0, 120, create=True, files=files).length
 
 
 @BOTH
@@ -109,7 +109,7 @@ def test_file_made_in_vain_is_removed(kind: Any, fails: str) -> None:
 def test_index_that_is_not_mapped_again_is_closed(kind: Any, fails: set[str]) -> None:
     """It stayed open on a private copy: appends broke, and flush wrote nothing and said nothing."""
     files = FailingFiles()
-    index = kind("/x", 0, 120, files=files)
+    index = kind("/x", 0, 120, create=True, files=files)
     append(index, 1)
     append(index, 2)
     files.fails = frozenset(fails)
@@ -121,14 +121,14 @@ def test_index_that_is_not_mapped_again_is_closed(kind: Any, fails: set[str]) ->
     index.close()
     assert 2 == index.entries
     files.fails = frozenset()
-    assert 2 == len(kind("/x", 0, files=files))
+    assert 2 == len(kind("/x", 0, create=True, files=files))
 
 
 @BOTH
 def test_resize_on_a_full_device(kind: Any) -> None:
     """Where only the length could not be changed, the index goes on as it was."""
     files = FailingFiles()
-    index = kind("/x", 0, 120, files=files)
+    index = kind("/x", 0, 120, create=True, files=files)
     append(index, 1)
     files.fails = frozenset({"truncate"})
     with pytest.raises(OSError, match="No space left"):
@@ -146,7 +146,11 @@ def test_a_view_that_is_held_for_good(
     """A traceback held one, and whoever closed the file waited for ever, without a word."""
     monkeypatch.setattr("segproof.files.UNMAP_SECONDS", 0.0)
     index = kind(
-        tmp_path / "x" if real else "/x", 0, 120, files=REAL_FILES if real else MemoryFiles()
+        tmp_path / "x" if real else "/x",
+        0,
+        120,
+        create=True,
+        files=REAL_FILES if real else MemoryFiles(),
     )
     append(index, 1)
     held = index._current()[0][:8]
@@ -170,7 +174,7 @@ def is_plain(value: object) -> bool:
 @BOTH
 def test_integers_of_numpy(kind: Any, tmp_path: Path) -> None:
     """Their differences wrapped: a target below all entries found the last, a cut kept all."""
-    index = kind(tmp_path / "x", np.int64(100), np.int32(120))
+    index = kind(tmp_path / "x", np.int64(100), np.int32(120), create=True)
     append(index, np.int64(105))
     last = index.last_offset if kind is OffsetIndex else index.last_entry
     assert (index.base_offset, is_plain(last)) == (100, True)
@@ -190,8 +194,8 @@ def test_integers_of_numpy(kind: Any, tmp_path: Path) -> None:
 def test_fractions_are_no_numbers(kind: Any, tmp_path: Path) -> None:
     """A float is refused wherever an integer is meant."""
     with pytest.raises(TypeError):
-        kind(tmp_path / "x", 0.5, 120)
-    index = kind(tmp_path / "x", 0, 120)
+        kind(tmp_path / "x", 0.5, 120, create=True)
+    index = kind(tmp_path / "x", 0, 120, create=True)
     calls = ("lookup", "truncate_to", "entry", "resize", "relative_offset", "can_append_offset")
     for name in calls:
         with pytest.raises(TypeError):
@@ -199,13 +203,13 @@ def test_fractions_are_no_numbers(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         append(index, 5.5)
     with pytest.raises(InvalidArgumentError):
-        kind(tmp_path / "y", 2**63, 120)
+        kind(tmp_path / "y", 2**63, 120, create=True)
 
 
 def test_integers_of_numpy_in_other_files(tmp_path: Path) -> None:
     """The transaction index and the record file keep and answer ints of Python as well."""
     start: Any = np.int64(0)
-    index: Any = TransactionIndex(start, tmp_path / "x")
+    index: Any = TransactionIndex(start, tmp_path / "x", create=True)
     numbers: Any = (np.int64(number) for number in (0, 7, 1, 9, 10))
     index.append(AbortedTxn(*numbers))
     assert (int, int) == (type(index.last_offset), type(index.start_offset))
@@ -226,7 +230,7 @@ def test_lone_zero_slot_of_a_time_index(length: int, tmp_path: Path) -> None:
     """An entry of timestamp 0 for the base offset is 12 zero bytes; it was lost at reopening."""
     image = bytes(length)
     (tmp_path / "x").write_bytes(image)
-    ours = TimeIndex(tmp_path / "x", 50, writable=False)
+    ours = TimeIndex(tmp_path / "x", 50)
     model = MODELS[TimeIndex](Files({"x": image}), "x", 50)
     expected = [(0, 50)] if length < 24 else []
     assert expected == list(ours) == [model.stored(number) for number in range(model.entries)]
@@ -238,7 +242,7 @@ def test_kernel_on_a_released_view(kind: Any, monkeypatch: pytest.MonkeyPatch) -
 
     A lookup that the writer overtook let that escape. An error of any other cause still does.
     """
-    index = kind("/x", 0, 120, files=MemoryFiles())
+    index = kind("/x", 0, 120, create=True, files=MemoryFiles())
     append(index, 1)
     module = offset_index if kind is OffsetIndex else time_index
     right = module.lower_slot.interpreted

@@ -88,7 +88,7 @@ def compare(
     files = MemoryFiles()
     size = slots * impl_class.ENTRY_SIZE
     model: Any = opened(SEGPROOF.kind(model_class), Files(), "x", base, size).after
-    impl = impl_class("/x", base, size, files=files)
+    impl = impl_class("/x", base, size, create=True, files=files)
     for number, pairs in enumerate(calls):
         before = impl.last_offset if name == "append" else impl.last_entry
         model, expected = one_by_one(model, name, pairs)
@@ -102,7 +102,7 @@ def compare(
         assert {"x": model.image} == files.images("/")
         if number == 0 and not writable:
             impl.close_handler()
-            impl = impl_class("/x", base, size, writable=False, files=files)
+            impl = impl_class("/x", base, size, files=files)
             kind = SEGPROOF.kind(model_class)
             model = opened(kind, model.files, "x", base, size, False).after
     targets = [target for pairs in calls for pair in pairs for target in pair]

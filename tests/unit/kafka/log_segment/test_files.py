@@ -184,7 +184,7 @@ def test_a_preallocated_log() -> None:
 def test_a_lazy_index() -> None:
     """It is opened once, at the first need; what it does not hold open it moves and removes."""
     files = CountingFiles()
-    lazy = LazyIndex.for_offset("/t/a", 0, 80, files=files)
+    lazy = LazyIndex.for_offset("/t/a", 0, 80, create=True, files=files)
     lazy.rename_to("/t/b")
     assert (lazy.is_loaded, lazy.file) == (False, "/t/b")
     assert not lazy.delete_if_exists()
@@ -201,7 +201,7 @@ def test_a_lazy_index() -> None:
     assert index is lazy.get()
     with pytest.raises(IndexClosedError):
         index.lookup(1)
-    unused = LazyIndex.for_time("/t/d", 0, 80, files=files)
+    unused = LazyIndex.for_time("/t/d", 0, 80, create=True, files=files)
     unused.update_parent_dir("/t")
     unused.close_handler()
     with pytest.raises(IndexClosedError):

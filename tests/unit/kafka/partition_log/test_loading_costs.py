@@ -160,7 +160,8 @@ def test_too_few_open_files_are_allowed(tmp_path: Path, is_clean: bool) -> None:
 def test_an_index_is_let_go_only_if_it_comes_back_as_it_is(tmp_path: Path) -> None:
     """Not with room behind its entries, nor with a last entry that would pass for such room."""
     room, zero, whole = (
-        LazyIndex.for_time(tmp_path / name, 7, 120) for name in ("room", "zero", "whole")
+        LazyIndex.for_time(tmp_path / name, 7, 120, create=True)
+        for name in ("room", "zero", "whole")
     )
     room.get().maybe_append(5, 8)
     zero.get().maybe_append(0, 7)

@@ -38,13 +38,13 @@ TXNS = st.builds(
 def test_real_files(tmp_path: Path) -> None:
     """A file is made by the first append, found again, moved, cut and removed."""
     path = tmp_path / "0.txnindex"
-    with TransactionIndex(0, path) as index:
+    with TransactionIndex(0, path, create=True) as index:
         assert (False, 0, True) == (path.exists(), len(index), index.is_empty)
         index.append(ONE)
         index.append(TWO)
         index.flush()
     assert ONE.to_bytes() + TWO.to_bytes() == path.read_bytes()
-    index = TransactionIndex(0, path)
+    index = TransactionIndex(0, path, create=True)
     assert ([ONE, TWO], 2, path.read_bytes()) == (list(index), len(index), index.to_bytes())
     assert TxnIndexSearchResult([TWO], True) == index.collect_aborted_txns(16, 30)
     index.rename_to(tmp_path / "1.txnindex")
@@ -59,7 +59,7 @@ def test_real_files(tmp_path: Path) -> None:
 def test_moved_directory(tmp_path: Path) -> None:
     """After its directory was moved, the index knows its new path."""
     (tmp_path / "old").mkdir()
-    index = TransactionIndex(0, tmp_path / "old" / "0.txnindex")
+    index = TransactionIndex(0, tmp_path / "old" / "0.txnindex", create=True)
     index.append(ONE)
     (tmp_path / "old").rename(tmp_path / "new")
     index.update_parent_dir(tmp_path / "new")
@@ -70,7 +70,7 @@ def test_moved_directory(tmp_path: Path) -> None:
 
 def test_failed_rename_keeps_the_path(tmp_path: Path) -> None:
     """Where the move fails, the path is still the old one."""
-    index = TransactionIndex(0, tmp_path / "a")
+    index = TransactionIndex(0, tmp_path / "a", create=True)
     index.append(ONE)
     with pytest.raises(FileNotFoundError):
         index.rename_to(tmp_path / "missing" / "a")
@@ -83,14 +83,14 @@ def test_reading_never_writes(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(ONE.to_bytes() + b"tail")
     path.chmod(0o444)
-    with TransactionIndex(0, path, writable=False) as index:
+    with TransactionIndex(0, path) as index:
         assert [ONE] == index.all_aborted_txns()
         for change in (index.reset, lambda: index.append(TWO), lambda: index.truncate_to(0)):
             with pytest.raises(ReadOnlyIndexError):
                 change()
         with pytest.raises(CorruptIndexError, match=r"byte 34: 4 bytes behind .*TXNIDX-16"):
             index.sanity_check()
-    with TransactionIndex(0, tmp_path / "b", writable=False) as index:
+    with TransactionIndex(0, tmp_path / "b") as index:
         assert index.is_empty
     assert [path] == list(tmp_path.iterdir())
     assert ONE.to_bytes() + b"tail" == path.read_bytes()
@@ -98,7 +98,7 @@ def test_reading_never_writes(tmp_path: Path) -> None:
 
 def test_closed_is_closed(tmp_path: Path) -> None:
     """Every use of a closed index raises the same error; its length is 0."""
-    index = TransactionIndex(0, tmp_path / "a")
+    index = TransactionIndex(0, tmp_path / "a", create=True)
     index.append(ONE)
     index.close()
     index.close()
@@ -115,7 +115,7 @@ def test_closed_is_closed(tmp_path: Path) -> None:
 
 def test_file_that_appears_is_not_written_to(tmp_path: Path) -> None:
     """A file that another program made since opening is left alone."""
-    index = TransactionIndex(0, tmp_path / "a")
+    index = TransactionIndex(0, tmp_path / "a", create=True)
     (tmp_path / "a").write_bytes(TWO.to_bytes())
     with pytest.raises(FileExistsError, match="another program"):
         index.append(ONE)
@@ -154,7 +154,7 @@ def test_bulk_reading_is_the_model(txns: list[AbortedTxn], tail: bytes) -> None:
 
 def test_readers_beside_the_writer(tmp_path: Path) -> None:
     """What a reader lists while another thread appends is a prefix of what is appended."""
-    index = TransactionIndex(0, tmp_path / "a")
+    index = TransactionIndex(0, tmp_path / "a", create=True)
     appended = [AbortedTxn(0, 7, number, number, number) for number in range(300)]
 
     def read() -> None:
