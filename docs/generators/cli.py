@@ -40,7 +40,8 @@ FIELDS = """\
 ## Fields
 
 A **finding** has {finding}. `position` is a byte of the file, counted from 0; what there is not is
-null. [The findings](findings.md) are explained one by one.
+null. [The findings](findings.md) are explained one by one. What else `verify` writes has a [page of
+its own](verify-output.md), with a JSON Schema.
 
 `dump` of an offset index: `offset`, `position`; of a time index: `timestamp`, `offset`; of a
 transaction index: `version`, `producer_id`, `first_offset`, `last_offset`, `last_stable_offset`.

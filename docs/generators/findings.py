@@ -12,7 +12,9 @@ OPENING = """\
 Who should read this: everyone who has a finding and wants to know what it means and what to do.
 
 A finding is one broken law at one place. `segproof explain LAW-ID` shows what stands here. Of one
-law in one file the first hundred places are told and the others counted.
+law in one file the first hundred places are told and the others counted. `verify` shows findings of
+one file that have one cause as one, unless `--all` is given: see [what verify
+writes](verify-output.md), with the verdicts and the formats.
 
 | severity | meaning | exit code |
 | --- | --- | --- |
@@ -23,7 +25,9 @@ law in one file the first hundred places are told and the others counted.
 `--fail-on error` lets warnings pass. The severity below is the usual one: a zero tail, for
 instance, is an error in a closed segment and a note in the one that is still written.
 
-The fields of a finding, in `--format jsonl` and everywhere else: {fields}.
+The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `expected` and `actual`
+are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
+STORE.
 
 """
 STRUCTURES = (

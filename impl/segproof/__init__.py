@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
-    from segproof.findings import Finding, Severity
+    from segproof.findings import Finding, Severity, Summary, Verdict
     from segproof.rebuilding.partition_rebuild import rebuild
     from segproof.verification import verify
 
-__all__ = ["Finding", "SegproofError", "Severity", "rebuild", "verify"]
+__all__ = ["Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "verify"]
 
 _HOMES = {
     "Finding": "segproof.findings",
     "SegproofError": "segproof.errors",
     "Severity": "segproof.findings",
+    "Summary": "segproof.findings",
+    "Verdict": "segproof.findings",
     "rebuild": "segproof.rebuilding.partition_rebuild",
     "verify": "segproof.verification",
 }

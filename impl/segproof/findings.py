@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier says about data: one finding for each broken law, never an exception."""
+"""What a verifier says about data, never as an exception.
+
+It gives one finding for each broken law, and one summary for each partition or store.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -30,8 +33,10 @@ class Finding:
     """The file or directory."""
     position: int | None
     """Byte in the file, counted from 0, where the entry or batch begins; None: no single place."""
-    expected: int | str | None
-    actual: int | str | None
+    expected: str | None
+    """What there should be, in words or as a number in decimal; None: the message says it."""
+    actual: str | None
+    """What there is, likewise."""
     message: str
     """What is wrong, in words."""
     hint: str
@@ -55,3 +60,57 @@ class Finding:
     def __str__(self) -> str:
         at = "" if self.position is None else f" at byte {self.position}"
         return f"{self.severity.value}: {self.path}{at}: {self.message} [{self.law}]; {self.hint}"
+
+
+class Verdict(StrEnum):
+    """What a partition or store is worth, from the best to the worst."""
+
+    SOUND = "sound"
+    """No error and no warning."""
+    INDEX_DAMAGE_ONLY = "index-damage-only"
+    """Every record can be read. Only files are damaged that are made new from the log."""
+    READABLE_WITH_DEFECTS = "readable-with-defects"
+    """No record is known to be lost, and a law is broken outside the indexes."""
+    READABLE_WITH_GAPS = "readable-with-gaps"
+    """Some records can be read; others are damaged, out of reach or missing."""
+    UNREADABLE = "unreadable"
+    """No record can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was checked of one partition, store, directory or single file, and the verdict."""
+
+    path: str
+    """The partition, store, directory or file."""
+    kind: str
+    """`partition`, `store`, `index folder`, `index file`, `commit-log file`, `consume-queue file`,
+    `store checkpoint`; `file`: another single file; `directory`: what lies beside partitions."""
+    verdict: Verdict
+    """Judged by the errors and warnings that were asked for; notes do not count."""
+    bytes_checked: int
+    """Bytes of logs and indexes. What was read twice counts once; small files do not count."""
+    batches: int
+    """Record batches of Kafka's logs, or messages of RocketMQ's commit log, that were checked."""
+    segments: int
+    """Segments of Kafka's, or files of RocketMQ's commit log; files where no log was asked for."""
+    first_offset: int | None
+    """Where the log begins: an offset, or for RocketMQ a byte of the commit log. None: unknown."""
+    end_offset: int | None
+    """The offset, or byte, behind the last batch or message that was reached. None: unknown."""
+    lost_offsets: int | None
+    """Offsets known to be in no readable batch, without those that compaction may have removed.
+    None: how many are lost is unknown."""
+    errors: int
+    warnings: int
+    notes: int
+    """How many findings there are of each severity."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there is neither an error nor a warning."""
+        return self.verdict is Verdict.SOUND
+
+    def to_json(self) -> dict[str, int | str | None]:
+        """Return the fields by name, as JSON knows them."""
+        return {**asdict(self), "verdict": self.verdict.value}

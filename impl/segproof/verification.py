@@ -11,17 +11,17 @@ Not covered: the snapshots of a cluster's metadata, and what remote storage keep
 """
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
-from segproof.findings import Finding, Severity
+from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
 from segproof.verifying.path_verification import run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
 
-__all__ = ["RULES", "VERIFIED_LAWS", "Finding", "Severity", "verify"]
+__all__ = ["RULES", "VERIFIED_LAWS", "Finding", "Severity", "Summary", "Verdict", "verify"]
 
 RULES = DECLARED
 """The rule of each law that `verify` can report: the modules of all checks are imported here."""
@@ -42,6 +42,7 @@ def verify(
     limit: int | None = None,
     hash_slots: int | None = None,
     segment_index_bytes: int | None = None,
+    on_summary: Callable[[Summary], None] | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -65,6 +66,11 @@ def verify(
 
     `segment_index_bytes` is the option of that name of the broker, or the topic, that will load the
     partitions: where it is below an index of a last segment, the load fails (LOAD-19).
+
+    `on_summary` is called with the verdict on each partition, store or single file, behind the last
+    of its findings: what was checked of it, and how many findings there were. Findings outside of
+    all of them come first, and have summaries of kind `directory`. A run that is restricted by
+    `laws` or `position` has verdicts on these laws or this byte alone.
 
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
@@ -92,4 +98,4 @@ def verify(
         )
     law_ids = None if laws is None else frozenset(laws)
     wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
-    return run(os.fspath(path), wanted, files, on_progress, jobs)
+    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary)

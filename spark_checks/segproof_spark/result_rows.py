@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of results: findings, and a worker's memory; and where a job writes them.
+"""The rows of results: findings, and a worker's memory; and where a job writes them."""
 
-`expected` and `actual` of a finding have any type, so they travel as JSON text.
-"""
-
-import json
 import resource
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,19 +45,8 @@ def arrow_fields(columns: Mapping[str, str]) -> "list[pa.Field]":
 
 
 def finding_row(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a finding given by field name."""
-    row = {name: finding[name] for name in FINDING_FIELDS}
-    for name in ("expected", "actual"):
-        row[name] = None if row[name] is None else json.dumps(row[name], default=str)
-    return row
-
-
-def finding_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the finding of a row: the inverse of `finding_row`."""
-    finding = {name: row[name] for name in FINDING_FIELDS}
-    for name in ("expected", "actual"):
-        finding[name] = None if finding[name] is None else json.loads(finding[name])
-    return finding
+    """Return the columns of a finding given by field name, or the fields of one that is a row."""
+    return {name: finding[name] for name in FINDING_FIELDS}
 
 
 def peak_bytes() -> int:

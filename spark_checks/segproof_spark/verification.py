@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from segproof.verifying.reporting import Wanted
 from segproof_spark.arrow_files import is_url
-from segproof_spark.result_rows import add_up, finding_of_row, kept_on_disk
+from segproof_spark.result_rows import add_up, finding_row, kept_on_disk
 from segproof_spark.tasks import tasks_frame
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def verify_on_spark(
     with kept_on_disk(told) as kept:
         for row in kept.orderBy("path", "position", "law", "message", "kind").toLocalIterator():
             if row["law"] is not None:
-                yield finding_of_row(row.asDict())
+                yield finding_row(row.asDict())
             elif totals is not None:
                 totals.add(bytes(row["payload"]))
 

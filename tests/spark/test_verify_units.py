@@ -13,7 +13,7 @@ import pytest
 
 from segproof.verification import verify
 from segproof.verifying.reporting import Wanted
-from segproof_spark.result_rows import finding_of_row
+from segproof_spark.result_rows import finding_row
 from segproof_spark.verify import checkpoint
 from segproof_spark.verify.checkpoint import Checkpoint, open_checkpoint
 from segproof_spark.verify.plan import (
@@ -89,7 +89,7 @@ def in_order(rows: Sequence[Row]) -> Iterator[Row]:
 
 def told_of(rows: Iterable[Row]) -> list[str]:
     """Return the findings of some rows, in an order of their own."""
-    return sorted(repr(finding_of_row(row.finding or {})) for row in rows)
+    return sorted(repr(finding_row(row.finding or {})) for row in rows)
 
 
 def whole(path: Path, **options: Any) -> list[str]:
@@ -342,7 +342,7 @@ def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path)
     url = f"file://{path}"
     for task_bytes in (None, SMALL):
         found, _ = staged(make_plan([url], Wanted(), 2, task_bytes), Wanted())
-        told = [finding_of_row(row.finding or {}) for row in found]
+        told = [finding_row(row.finding or {}) for row in found]
         assert all(one["reproduce"].startswith("segproof spark verify file:///") for one in told)
         laws = sorted((one["law"], one["path"].removeprefix("file://")) for one in told)
         assert sorted((one.law, one.path) for one in verify(path)) == laws

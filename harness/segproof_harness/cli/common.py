@@ -2,6 +2,7 @@
 """What all verbs share: exit codes, formats, output, complaints, progress."""
 
 import contextlib
+import difflib
 import json
 import os
 import stat
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
+
+from segproof_harness.reports.text import plural as plural
+from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
@@ -124,6 +128,12 @@ def refuse(text: str) -> NoReturn:
     raise typer.Exit(EXIT_USAGE)
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question for the nearest known words; empty where none is near."""
+    near = difflib.get_close_matches(word, [*known], n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 def reason_of(error: OSError) -> str:
     """Return an error of the operating system in one line, with its path."""
     if not error.strerror:
@@ -137,14 +147,7 @@ def write_line(text: str, stream: TextIO | None = None) -> None:
 
     Every line of text goes through here or through `write_text`: a name may hold anything.
     """
-    from segproof_harness.reports.text import printable
-
     (stream or sys.stdout).write(printable(text) + "\n")
-
-
-def plural(count: int, word: str) -> str:
-    """Return the count with the word, which takes an s for the plural."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def cores() -> int:

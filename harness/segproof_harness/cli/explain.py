@@ -4,13 +4,12 @@
 Of releases and their behaviours: explain_release.
 """
 
-import difflib
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segproof_harness.cli.common import Format, FormatOption, refuse, write_row
+from segproof_harness.cli.common import Format, FormatOption, did_you_mean, refuse, write_row
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
@@ -66,9 +65,8 @@ def command(
         return
     wanted = what.upper()
     if wanted not in known:
-        near = difflib.get_close_matches(wanted, known, n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        refuse(f"no law {what!r}{hint} (`segproof explain` lists all)")
+        near = did_you_mean(wanted, known)
+        refuse(f"no law {what!r}{near} (`segproof explain` lists all)")
     facts = {"law": wanted, **known[wanted]}
     finding, damage = _example(wanted)
     facts["example"] = damage

@@ -13,8 +13,6 @@ import typer
 
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
-    Format,
-    FormatOption,
     HashSlotsOption,
     IndexBytesOption,
     JobsOption,
@@ -22,16 +20,19 @@ from segproof_harness.cli.common import (
     Show,
     check_readable,
     cores,
+    did_you_mean,
     plural,
     progress,
     reason_of,
     refuse,
+    release,
     summarise,
-    write_finding,
 )
+from segproof_harness.reports.terminal import Color
 
 if TYPE_CHECKING:
-    from segproof.findings import Finding
+    from segproof.findings import Finding, Severity, Summary, Verdict
+    from segproof_harness.reports.report import Report
 
     Compare = Callable[[Path], Iterator[Finding]]
 
@@ -40,6 +41,15 @@ class Against(StrEnum):
     """A second opinion."""
 
     MODEL = "model"
+
+
+class VerifyFormat(StrEnum):
+    """How the results are written to stdout."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    SARIF = "sarif"
+    JUNIT = "junit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,13 @@ class Asked:
     limit: int | None
     hash_slots: int | None
     segment_index_bytes: int | None
+
+    @property
+    def restriction(self) -> str:
+        """What alone is checked, in words; empty: everything."""
+        laws = "" if self.laws is None else f"only {', '.join(sorted(self.laws))} checked"
+        at = "" if self.position is None else f"only byte {self.position} of a file checked"
+        return "; ".join(filter(None, (laws, at)))
 
 
 class FailOn(StrEnum):
@@ -106,11 +123,28 @@ def command(
         int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
     ] = None,
     no_notes: NoNotesOption = False,
-    output_format: FormatOption = Format.TEXT,
+    list_all: Annotated[
+        bool, typer.Option("--all", help="List each finding, not one for each cause.")
+    ] = False,
+    only_summary: Annotated[
+        bool, typer.Option("--summary", help="Print the verdicts only.")
+    ] = False,
+    color: Annotated[
+        Color, typer.Option("--color", help="auto: on a terminal, unless NO_COLOR is set.")
+    ] = Color.AUTO,
+    output_format: Annotated[
+        VerifyFormat,
+        typer.Option(
+            "--format", help="text for people, jsonl for programs, sarif or junit for CI."
+        ),
+    ] = VerifyFormat.TEXT,
 ) -> None:
     """Check files against the laws of their formats.
 
-    Every finding names the law, the file, the byte, what to do, and a command that shows it again.
+    Each partition and store gets a verdict: sound, index damage only, readable with defects,
+    readable with gaps, or unreadable. Behind it come the causes: for each file what is wrong, in
+    how many places, what consumers see, what to do, and commands that can be pasted.
+
     Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
     errors and warnings. Notes do not count, such as the zero tail of an index that is still being
     written.
@@ -118,21 +152,125 @@ def command(
     \b
     Examples:
       segproof verify /var/lib/kafka/data
+      segproof verify /var/lib/kafka/data --summary
       segproof verify my-topic-0 --deep --format jsonl
       segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
       segproof verify /home/rocketmq/store
     """
     laws = known_laws(law)
+    if list_all and only_summary:
+        refuse("give --all or --summary, not both")
     for path in paths:
         check_readable(path)
     started = time.monotonic()
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
                   segment_index_bytes)  # fmt: skip
+    shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
+    told = Told(shown.report(asked), max_findings, no_notes)
     with progress("verify") as show:
-        counts, cut = _told(_found(asked, show), output_format, max_findings, no_notes)
+        told.take(_found(asked, show, told.summary))
     if against is not None:
-        counts["error"] += sum(_compare(path, output_format) for path in paths)
-    end(counts, time.monotonic() - started, cut, fail_on)
+        for path in paths:
+            told.take(_compared(path))
+    told.report.end()
+    told.summarise()
+    end(told.counts, time.monotonic() - started, told.more, fail_on)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How the results are shown."""
+
+    output_format: VerifyFormat
+    color: Color
+    fail_on: FailOn
+    list_all: bool
+    only_summary: bool
+
+    def report(self, asked: Asked) -> "Report":
+        """Return what writes the results."""
+        if self.output_format is VerifyFormat.SARIF:
+            from segproof_harness.reports.sarif import SarifReport
+
+            return SarifReport(release(), rules())
+        if self.output_format is VerifyFormat.JUNIT:
+            from segproof_harness.reports.junit import JUnitReport
+
+            return JUnitReport(lambda severity: is_failure(severity, self.fail_on))
+        if self.output_format is VerifyFormat.JSONL:
+            from segproof_harness.reports.json_lines import JsonLinesReport
+
+            laws = None if asked.laws is None else sorted(asked.laws)
+            told = {"laws": laws, "position": asked.position, "deep": asked.deep}
+            return JsonLinesReport(told, is_summary=self.only_summary)
+        from segproof_harness.reports.terminal import Lines
+        from segproof_harness.reports.verdicts import Detail, TextReport
+
+        detail = Detail.FINDINGS if self.list_all else Detail.CAUSES
+        detail = Detail.VERDICT if self.only_summary else detail
+        return TextReport(Lines(self.color), detail, asked.restriction)
+
+
+class Told:
+    """Hands findings and summaries to a report, and counts them."""
+
+    def __init__(self, report: "Report", limit: int | None, no_notes: bool) -> None:
+        self.report = report
+        self._limit = limit
+        self._no_notes = no_notes
+        self._written = 0
+        self.counts: Counter[str] = Counter()
+        """Findings by severity."""
+        self._verdicts: Counter[Verdict] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self.more = ""
+        """A word on the limit, once it was reached."""
+
+    def take(self, findings: "Iterable[Finding]") -> None:
+        """Take findings, up to the limit.
+
+        Without notes these are counted, and neither written nor held against the limit.
+        """
+        if self.more:
+            return
+        for finding in findings:
+            self.counts[finding.severity.value] += 1
+            if self._no_notes and not finding.is_defect:
+                continue
+            self.report.finding(finding)
+            self._written += 1
+            if self._written == self._limit:
+                self.more = f" (ended after {plural(self._written, 'finding')})"
+                return
+
+    def summary(self, summary: "Summary") -> None:
+        """Take a summary."""
+        self.report.summary(summary)
+        if summary.kind != "directory":
+            self._kinds[summary.kind] += 1
+            self._verdicts[summary.verdict] += 1
+
+    def summarise(self) -> None:
+        """Say how many partitions and stores have which verdict, if there are several."""
+        if self._verdicts.total() > 1:
+            from segproof_harness.reports.verdicts import closing_words
+
+            summarise(closing_words(self._kinds, self._verdicts))
+
+
+def is_failure(severity: "Severity", fail_on: FailOn) -> bool:
+    """Return whether a finding of a severity makes the exit code 1."""
+    return severity.value == "error" or (severity.value == "warning" and fail_on is FailOn.WARNING)
+
+
+def rules() -> dict[str, tuple[str, str]]:
+    """Return the sentence of each law that verify checks, and what to do, in the order of ids."""
+    from segproof.verification import RULES
+    from segproof_harness.cli.explain import order_of_law
+    from segproof_harness.laws.every_law import LAWS
+
+    ids = sorted(RULES, key=order_of_law)
+    return {law_id: (LAWS[law_id].sentence, RULES[law_id].hint) for law_id in ids}
 
 
 def end(counts: Counter[str], seconds: float, more: str, fail_on: FailOn) -> None:
@@ -145,27 +283,9 @@ def end(counts: Counter[str], seconds: float, more: str, fail_on: FailOn) -> Non
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _told(
-    findings: "Iterable[Finding]", output_format: Format, limit: int | None, no_notes: bool
-) -> tuple[Counter[str], str]:
-    """Write findings, up to a limit; return how many of each severity, and a word on the limit.
-
-    Without notes these are counted, and neither written nor held against the limit.
-    """
-    counts: Counter[str] = Counter()
-    written = 0
-    for finding in findings:
-        counts[finding.severity.value] += 1
-        if no_notes and not finding.is_defect:
-            continue
-        write_finding(finding, output_format)
-        written += 1
-        if written == limit:
-            return counts, f" (ended after {plural(written, 'finding')})"
-    return counts, ""
-
-
-def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
+def _found(
+    asked: Asked, show: Show, on_summary: "Callable[[Summary], None]"
+) -> "Iterator[Finding]":
     from segproof.verification import verify
 
     for path in asked.paths:
@@ -179,6 +299,7 @@ def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
             limit=asked.limit,
             hash_slots=asked.hash_slots,
             segment_index_bytes=asked.segment_index_bytes,
+            on_summary=on_summary,
         )
 
 
@@ -191,18 +312,18 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
 
     wanted = frozenset(law_id.upper() for law_id in given)
     if unknown := sorted(wanted - VERIFIED_LAWS):
-        known = ", ".join(sorted(VERIFIED_LAWS, key=order_of_law))
-        refuse(f"verify does not check {', '.join(unknown)}; it checks: {known}")
+        known = sorted(VERIFIED_LAWS, key=order_of_law)
+        near = did_you_mean(unknown[0], known)
+        refuse(f"verify does not check {', '.join(unknown)}{near} (`segproof explain` lists all)")
     return wanted
 
 
-def _compare(path: Path, output_format: Format) -> int:
-    """Hold verify's findings against the model's laws; return on how many laws they part."""
+def _compared(path: Path) -> "Iterator[Finding]":
+    """Hold verify's findings against the model's laws; yield each law on which they part."""
     from segproof.errors import TooLargeError
     from segproof_harness.laws.judged_directory import disagreements, partitions_below
     from segproof_harness.laws.judged_store import store_disagreements, stores_below
 
-    count = 0
     works: list[tuple[Path, Compare]] = [
         (directory, disagreements) for directory in partitions_below(path)
     ]
@@ -211,13 +332,10 @@ def _compare(path: Path, output_format: Format) -> int:
         summarise(f"model: not run: {path} is no directory with a log in or below it")
     for directory, compare in works:
         try:
-            for finding in compare(directory):
-                write_finding(finding, output_format)
-                count += 1
+            yield from compare(directory)
         except (ValueError, TooLargeError) as error:
             summarise(f"model: not run: {error}")
         except OSError as error:
             summarise(f"model: not run: {reason_of(error)}")
         else:
             summarise(f"model: {directory}: compared")
-    return count

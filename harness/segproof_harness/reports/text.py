@@ -37,3 +37,13 @@ def printable(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def plural(count: int, word: str) -> str:
+    """Return the count with the word, which takes an s or es for the plural.
+
+    >>> plural(2, "batch")
+    '2 batches'
+    """
+    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
+    return f"{count} {word}{ending}"

@@ -16,6 +16,7 @@ from segproof.errors import (
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.partition_files import Segment
+from segproof.verifying.reporting import text_of
 
 
 def finding_of(
@@ -30,8 +31,8 @@ def finding_of(
             "log-segment",
             path,
             error.position,
-            _plain(error.expected),
-            _plain(error.actual),
+            text_of(error.expected),
+            text_of(error.actual),
             f"{error.message}; {_what_kafka_does_with(segment, error)}",
             error.hint or "copy the segment from another replica",
             f"segproof verify {shlex.quote(path)} --deep",
@@ -89,7 +90,3 @@ def _what_to_do(segment: Segment, *, is_torn: bool) -> str:
         "copy the segment from another replica, then rebuild; nothing was written, since an index"
         " of the part before this byte would hide that the rest can't be read"
     )
-
-
-def _plain(value: object) -> int | str | None:
-    return value if value is None or isinstance(value, int | str) else str(value)

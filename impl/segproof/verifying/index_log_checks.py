@@ -23,6 +23,7 @@ from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, declare
+from segproof.verifying.segment_carry import LogCarry
 
 declare("offset-index", Severity.ERROR, REBUILD, "SEG-7")
 declare("offset-index", Severity.WARNING,
@@ -89,6 +90,7 @@ class OffsetEntriesCheck(_EntriesCheck):
         super().__init__(log, log.offsets, "SEG-7")
         # Entries whose offset lies further on than the log has been read: number and offset.
         self._later: tuple[Int64Array, Int64Array] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._is_pointed_beyond = False
         self._outside(self._window.take(0))
 
     @classmethod
@@ -162,9 +164,14 @@ class OffsetEntriesCheck(_EntriesCheck):
         if self._window.unread:
             self._not_compared(self._window.unread, unread)
 
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on whether an entry points behind the end of the log."""
+        carry.is_pointed_beyond = self._is_pointed_beyond
+
     def _outside(self, taken: tuple[Int64Array, Int64Array, Int64Array]) -> None:
         numbers, positions, offsets = taken
         size = self._log.size
+        self._is_pointed_beyond |= bool((positions >= size).any())
         self._broken(
             np.ones(len(numbers), np.bool_), numbers,
             "the entry for offset {offset} points at byte {position}, where the log holds no batch",

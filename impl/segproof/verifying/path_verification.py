@@ -27,13 +27,9 @@ from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_verification import SteadyCheck
-
-Work = Partition | Place
-"""What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
+from segproof.verifying.summarising import NOTHING_HERE, OnSummary, Tallies, Work
 
 USUAL_RECORD_BYTES = 128
-NOTHING_HERE = "DISK-20"
-"""The law that a path breaks at which there is nothing of Kafka's."""
 TASKS_AHEAD = 4
 """Segments that are handed to each process before the first one's findings are wanted."""
 
@@ -46,21 +42,27 @@ class Result(NamedTuple):
 
 
 def run(
-    path: str, wanted: Wanted, files: Files, on_progress: Progress | None, jobs: int
+    path: str,
+    wanted: Wanted,
+    files: Files,
+    on_progress: Progress | None,
+    jobs: int,
+    on_summary: OnSummary | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings of everything at or below `path`.
+    """Yield the findings of everything at or below `path`, each partition's before its summary.
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
     works, findings = plan(path, wanted, files)
     meter = Meter(on_progress, _announced(works, wanted))
-    yield from findings
+    tallies = Tallies(path, findings, works, on_summary)
+    yield from tallies.outside(files)
     partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
     if jobs > 1 and count > 1 and files is REAL_FILES:
-        yield from _in_processes(partitions, wanted, meter, min(jobs, count))
+        yield from _in_processes(partitions, wanted, meter, min(jobs, count), tallies)
         works = [one for one in works if isinstance(one, Place)]
-    yield from _one_by_one(works, wanted, files, meter)
+    yield from _one_by_one(works, wanted, files, meter, tallies)
 
 
 def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Finding]]:
@@ -100,7 +102,8 @@ def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> It
 def check(works: Sequence[Work], wanted: Wanted, files: Files) -> Iterator[Finding]:
     """Yield the findings of what `plan` found, here or on another machine."""
     again = [_sized(one, files) if isinstance(one, Partition) else one for one in works]
-    yield from _one_by_one(again, wanted, files, Meter(None, _announced(again, wanted)))
+    meter = Meter(None, _announced(again, wanted))
+    yield from _one_by_one(again, wanted, files, meter, Tallies("", (), again, None))
 
 
 def _announced(works: Sequence[Work], wanted: Wanted) -> int:
@@ -113,21 +116,27 @@ def _announced(works: Sequence[Work], wanted: Wanted) -> int:
 
 
 def _one_by_one(
-    works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter
+    works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments and places in this process."""
     for partition in works:
+        tally = tallies.of(partition)
+        yield from tally.begin()
         if isinstance(partition, Place):
-            yield from check_place(partition, wanted, files, meter.add)
+            found = check_place(partition, wanted, files, meter.add, tally.checked)
+            yield from tally.count(found)
+            tally.end()
             continue
         carried = PartitionCheck(partition, wanted, files)
         for segment in partition.segments:
             steady = SteadyCheck(segment, wanted, files)
             for done in steady.run():
                 meter.add(done)
-            yield from steady.findings
+            yield from tally.count(steady.findings)
             carried.add(segment, steady.carry)
-        yield from carried.finish()
+            tally.add(segment, steady.carry)
+        yield from tally.count(carried.finish())
+        tally.end()
 
 
 def _sized(partition: Partition, files: Files) -> Partition:
@@ -148,38 +157,35 @@ def _run_segment(segment: Segment, wanted: Wanted) -> Result:
 
 
 def _in_processes(
-    partitions: list[Partition], wanted: Wanted, meter: Meter, jobs: int
+    partitions: list[Partition], wanted: Wanted, meter: Meter, jobs: int, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments in `jobs` processes; findings come in the same order as without."""
-    todo = ((one, segment) for one in partitions for segment in one.segments)
-    waiting: deque[tuple[Partition, Segment, Future[Result]]] = deque()
-    carried: PartitionCheck | None = None
-    current: Partition | None = None
+    todo = (segment for one in partitions for segment in one.segments)
+    waiting: deque[tuple[Segment, Future[Result]]] = deque()
     with Workers(jobs, meter) as workers:
 
         def begin(count: int) -> None:
-            for partition, segment in islice(todo, count):
-                future = workers.submit(_run_segment, segment, wanted)
-                waiting.append((partition, segment, future))
+            for segment in islice(todo, count):
+                waiting.append((segment, workers.submit(_run_segment, segment, wanted)))
 
         begin(TASKS_AHEAD * jobs)
-        while waiting:
-            partition, segment, future = waiting.popleft()
-            if partition is not current:
-                if carried is not None:
-                    yield from carried.finish()
-                carried, current = PartitionCheck(partition, wanted, REAL_FILES), partition
-            try:
-                result = workers.result(future)
-            except BrokenProcessPool as error:
-                raise SegproofError(
-                    "a process of the verifier was ended from outside, perhaps for want of memory",
-                    path=segment.path(".log"),
-                    hint=f"verify with jobs=1 (this process is {os.getpid()})",
-                ) from error
-            begin(1)
-            yield from result.findings
-            assert carried is not None
-            carried.add(segment, result.carry)
-        if carried is not None:
-            yield from carried.finish()
+        for partition in partitions:
+            tally, carried = tallies.of(partition), PartitionCheck(partition, wanted, REAL_FILES)
+            yield from tally.begin()
+            for _ in partition.segments:
+                segment, future = waiting.popleft()
+                try:
+                    result = workers.result(future)
+                except BrokenProcessPool as error:
+                    raise SegproofError(
+                        "a process of the verifier was ended from outside, perhaps for want of"
+                        " memory",
+                        path=segment.path(".log"),
+                        hint=f"verify with jobs=1 (this process is {os.getpid()})",
+                    ) from error
+                begin(1)
+                yield from tally.count(result.findings)
+                carried.add(segment, result.carry)
+                tally.add(segment, result.carry)
+            yield from tally.count(carried.finish())
+            tally.end()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from segproof.findings import Finding, Severity
 from segproof.verifying.rows import Int64Array
-from segproof.verifying.rules import DECLARED, declare
+from segproof.verifying.rules import DECLARED, declare, with_paths
 
 declare("log-segment", Severity.ERROR,
     "check the rights and the disk; what is no file, replace by that of a replica; then verify"
@@ -25,6 +25,8 @@ declare("log-segment", Severity.WARNING,
 
 FINDINGS_PER_LAW = 100
 
+FURTHER = " further places in this file break the same law"
+"""How the words of a finding end that stands for all that were only counted."""
 Value = int | str | None
 
 
@@ -168,7 +170,7 @@ class Reporter:
         """Return the rest, and how many findings were only counted."""
         for (law, path), severity in self._worst.items():
             more = self._counts[law, path] - FINDINGS_PER_LAW
-            words = f"{more} further places in this file break the same law"
+            words = f"{more}{FURTHER}"
             finding = self.at(path, shown_by=path).finding(
                 law, words, actual=more, severity=severity
             )
@@ -198,10 +200,10 @@ class PathReporter:
             structure,
             self.path,
             position,
-            facts.get("expected"),
-            facts.get("actual"),
+            text_of(facts.get("expected")),
+            text_of(facts.get("actual")),
             message,
-            facts.get("hint") or rule.hint,
+            with_paths(facts.get("hint") or rule.hint, self.path, self.shown_by),
             _command(self.shown_by, law, position, self.reporter.wanted),
         )
 
@@ -312,6 +314,11 @@ class PathReporter:
             position=position,
             expected=believed,
         )
+
+
+def text_of(value: object) -> str | None:
+    """Return a value as a finding holds it: in words, or a number in decimal."""
+    return None if value is None else str(value)
 
 
 def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:

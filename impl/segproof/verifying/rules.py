@@ -5,12 +5,17 @@ A rule is declared in the module that reports the law. `segproof.verification.RU
 them. The laws themselves are stated and kept in the model.
 """
 
+import posixpath
+import shlex
 from typing import NamedTuple
 
 from segproof.findings import Severity
 
+REBUILD_PARTITION = "segproof rebuild DIR --out DIR2"
+REBUILD_STORE = "segproof rebuild STORE --out DIR2"
+"""These two in a hint get the real paths in a finding: see `with_paths`."""
 REBUILD = (
-    "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
+    f"stop the broker and make the indexes new with `{REBUILD_PARTITION}` (or"
     " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
     " new at its start (for a missing .timeindex it does not)"
 )
@@ -27,8 +32,8 @@ REMAKE_SNAPSHOT = (
     " next start makes the state anew from an older one and the log"
 )
 REMAKE_INDEX = (
-    "stop the broker and make the index new from the commit log with `segproof rebuild STORE --out"
-    " DIR2` (or `--in-place`); messages that the log has lost are lost to the index too"
+    f"stop the broker and make the index new from the commit log with `{REBUILD_STORE}`"
+    " (or `--in-place`); messages that the log has lost are lost to the index too"
 )
 COPY_LOG = "copy the commit log from a replica; what is damaged here can't be made new"
 
@@ -43,6 +48,30 @@ class Rule(NamedTuple):
     """Whether only a deep run checks it."""
     is_of_any_file: bool = False
     """Whether a finding names the structure of its file, and not that of the rule."""
+
+
+def with_paths(hint: str, path: str, shown_by: str) -> str:
+    """Return a hint whose commands name the directory, or the store, of the file at `path`.
+
+    `shown_by` is the path whose verification shows the finding: the store, where the path of the
+    file does not tell.
+    """
+    folder, name = posixpath.split(path)
+    if REBUILD_PARTITION in hint:
+        return hint.replace(REBUILD_PARTITION, _rebuild_command(folder))
+    if REBUILD_STORE in hint:
+        store = shown_by
+        if "index" in (name, posixpath.basename(folder)):
+            store = folder if name == "index" else posixpath.dirname(folder)
+        return hint.replace(REBUILD_STORE, _rebuild_command(store))
+    return hint
+
+
+def _rebuild_command(place: str) -> str:
+    """Return a command that makes indexes new, beside no data: brokers refuse odd names there."""
+    name = posixpath.basename(posixpath.normpath(place or "."))
+    out = "rebuilt" if name in ("", ".", "..") else f"rebuilt/{name}"
+    return f"segproof rebuild {shlex.quote(place or '.')} --out {shlex.quote(out)}"
 
 
 DECLARED: dict[str, Rule] = {}

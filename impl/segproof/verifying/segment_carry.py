@@ -132,9 +132,18 @@ class LogCarry:
     is_read: bool = False
     """Whether all of the log was read."""
     cuts: list[Cut] = field(default_factory=list)
+    bytes_checked: int = 0
+    """Of the log and the index files."""
+    batches: int = 0
+    sound_batches: int = 0
+    """Those with a right checksum."""
+    is_pointed_beyond: bool = False
+    """Whether the offset index points behind the end of the log, which may have lost its end."""
 
 
 Seen = tuple[FileState, ...]
+CHECKED = ("bytes_checked", "batches", "sound_batches", "is_pointed_beyond")
+"""The fields of a carry that only the summary reads."""
 
 
 def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
@@ -150,6 +159,7 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
         "unread": carry.unread,
         "end_offset": carry.end_offset,
         "is_read": carry.is_read,
+        "checked": [getattr(carry, name) for name in CHECKED],
         "cuts": [
             [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing, cut.unread]
             for cut in carry.cuts
@@ -188,6 +198,7 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
                 tables[1:], told["cuts"], strict=True
             )
         ],
+        **dict(zip(CHECKED, told["checked"], strict=True)),
     )
     seen = tuple(FileState((device, inode), size) for device, inode, size in told["seen"])
     return carry, seen

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TypeVar
 
+import numpy as np
+
 from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchScan
@@ -31,7 +33,7 @@ from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import REBUILD_PARTITION, declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
     Segment,
@@ -46,7 +48,7 @@ declare("log-segment", Severity.ERROR,
 declare("log-segment", Severity.WARNING,
     "no record is lost: at its next start a broker reads the segment and makes a missing .index"
     " new, but a missing .timeindex empty, so that reads by time scan the log; make both new with"
-    " `segproof rebuild DIR --out DIR2` (or `--in-place`)", "DISK-5")  # fmt: skip
+    f" `{REBUILD_PARTITION}` (or `--in-place`)", "DISK-5")  # fmt: skip
 
 LOG_CHECKS: tuple[type[LogCheck], ...] = (
     BatchCheck,
@@ -110,6 +112,8 @@ class SegmentCheck:
             offsets = yield from self._index(OffsetIndexFile, stack)
             times = yield from self._index(TimeIndexFile, stack)
             transactions = yield from self._index(TransactionIndexFile, stack)
+            sizes = [one.size for one in (offsets, times, transactions) if one is not None]
+            self.carry.bytes_checked = sum(sizes)
             if log is None or not segment.judged:
                 return
             try:
@@ -119,14 +123,17 @@ class SegmentCheck:
                     segment, self._reporter, log, size, before, offsets, times, transactions, scan
                 )
                 yield from self._log(reading)
+                self.carry.bytes_checked = sum(sizes) + size
             except OSError as error:
                 segment.report(".log", self._reporter).unreadable(error)
 
     def _log(self, log: LogPass) -> Iterator[int]:
         """Run all checks of the log in one pass; yield the bytes read."""
         checks = [kind(log) for kind in LOG_CHECKS if kind.applies(log)]
-        done = 0
+        done = batches = sound_batches = 0
         for block in blocks_of(log.scan, log.segment):
+            batches += len(block.table)
+            sound_batches += int(np.count_nonzero(block.crc_valid))
             for check in checks:
                 check.check(block)
             log.reach = int(block.reach[-1])
@@ -136,6 +143,7 @@ class SegmentCheck:
             check.finish()
         end_offset = log.segment.base_offset + log.reach + 1
         carry = LogCarry(is_read=log.is_read, end_offset=end_offset)
+        carry.batches, carry.sound_batches = batches, sound_batches
         for check in checks:
             check.hand_on(carry)
         self.carry = carry

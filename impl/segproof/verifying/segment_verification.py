@@ -31,7 +31,7 @@ from segproof.verifying.segment_files import (
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
 that is made or renamed meanwhile."""
-Key = tuple[str, str, int | None, int | str | None]
+Key = tuple[str, str, int | None, str | None]
 
 
 class SteadyCheck:

@@ -17,7 +17,7 @@ from segproof_spark.result_rows import (
     add_up,
     arrow_fields,
     ddl,
-    finding_of_row,
+    finding_row,
     kept_on_disk,
     written,
 )
@@ -92,7 +92,7 @@ def summary_of(rows: Iterable[Mapping[str, Any]]) -> Summary:
         total.units += 1
         add_up(total, row, (*ADDED, "worker_peak_bytes"))
         room = FINDINGS_SHOWN - len(summary.findings)
-        summary.findings += [finding_of_row(finding) for finding in row["findings"][:room]]
+        summary.findings += [finding_row(finding) for finding in row["findings"][:room]]
         if row["notes"]:
             summary.left_out += 1
             if len(summary.notes) < FINDINGS_SHOWN:

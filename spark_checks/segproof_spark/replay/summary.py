@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from segproof_spark.result_rows import add_up, arrow_fields, ddl, finding_of_row
+from segproof_spark.result_rows import add_up, arrow_fields, ddl, finding_row
 from segproof_spark.tasks import batches_of
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Summary:
         for row in rows:
             if len(self.findings) >= findings_max:
                 break
-            self.findings.append(finding_of_row(row))
+            self.findings.append(finding_row(row))
 
     def rows(self) -> Iterable[dict[str, Any]]:
         """Yield the table: a row for each operation, then one for the structure."""

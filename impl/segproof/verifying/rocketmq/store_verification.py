@@ -9,6 +9,7 @@ from segproof.findings import Finding, Severity
 from segproof.reading.store_paths import PARTS, Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
+from segproof.verifying.checked import Checked
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
@@ -35,15 +36,31 @@ Advance = Callable[[int], None]
 
 
 def check_place(
-    place: Place, wanted: Wanted, files: Files, advance: Advance = lambda count: None
+    place: Place,
+    wanted: Wanted,
+    files: Files,
+    advance: Advance = lambda count: None,
+    checked: Checked | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings of one place. Bad data and unreadable files are findings, never raised."""
+    """Yield the findings of one place. Bad data and unreadable files are findings, never raised.
+
+    `checked` is filled meanwhile.
+    """
+    told = checked or Checked()
+
+    def count(done: int) -> None:
+        told.bytes_checked += done
+        advance(done)
+
     if place.kind is PlaceKind.STORE:
-        yield from _Store(place.path, wanted, files, advance).run()
+        yield from _Store(place.path, wanted, files, count, told).run()
     elif place.kind is PlaceKind.INDEX_FOLDER:
-        yield from _index_folder(place.path, wanted, files, advance)[1]
+        summaries, found, _ = _index_folder(place.path, wanted, files, count)
+        told.segments = len(summaries)
+        yield from found
     else:
-        yield from _single(place, wanted, files, advance)
+        told.segments = 1
+        yield from _single(place, wanted, files, count, told)
 
 
 def size_of(place: Place, files: Files) -> int:
@@ -69,7 +86,9 @@ def _size(path: str, files: Files) -> int:
     return status.size_bytes if status is not None and status.is_regular else 0
 
 
-def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
+def _single(
+    place: Place, wanted: Wanted, files: Files, advance: Advance, checked: Checked
+) -> Iterator[Finding]:
     path, reporter = place.path, Reporter(wanted, structure=STORE)
     if place.kind is PlaceKind.INDEX_FILE:
         try:
@@ -89,8 +108,10 @@ def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Ite
         size = _size(path, files)
         one = LogFile(int(posixpath.basename(path)), path, size)
         log = CommitLog(posixpath.dirname(posixpath.dirname(path)) or ".", size, (one,), files)
-        for _ in LogRecords(path, files, reporter, log).blocks():
-            pass
+        records = LogRecords(path, files, reporter, log)
+        for block in records.blocks():
+            checked.batches += len(block.offsets)
+        checked.first_offset, checked.end_offset = one.start, records.end
     name = posixpath.basename(path)
     if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
         report_stray(path, reporter, "no broker starts with it")
@@ -142,7 +163,10 @@ def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> Non
 class _Store:
     """All checks of one store."""
 
-    def __init__(self, store: str, wanted: Wanted, files: Files, advance: Advance) -> None:
+    def __init__(
+        self, store: str, wanted: Wanted, files: Files, advance: Advance, checked: Checked
+    ) -> None:
+        self._checked = checked
         self._store = store
         self._wanted = wanted
         self._files = files
@@ -198,6 +222,8 @@ class _Store:
             if log.log_files:
                 records = LogRecords(self._store, self._files, self._reporter, log, unread)
                 yield from self._check_log(records)
+                self._checked.segments = len(log.log_files)
+                self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end
             elif not unread and (self._queues.furthest >= 0 or has_entries):
                 self._reporter.at(self._path(COMMIT_LOG)).add(
                     "RMQDISK-23", "it holds no file, and index or queues lead into it"
@@ -220,6 +246,7 @@ class _Store:
             records.check_names()
             checks = self._checks_of(records)
             for block in records.blocks():
+                self._checked.batches += len(block.offsets)
                 for check in checks:
                     check.add(block)
                 self._advance(records.take_read())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of what `verify` writes, docs/reference/verify-output.md, with the JSON Schema."""
+
+from importlib import resources
+
+from segproof.findings import Verdict
+from segproof_harness import reports
+from segproof_harness.cli.verify import VerifyFormat
+from segproof_harness.reports.causes import PLACES_MAX
+from segproof_harness.reports.json_lines import SCHEMA_VERSION
+from segproof_harness.reports.verdicts import words_of
+
+MEANINGS = {
+    Verdict.SOUND: "no error and no warning",
+    Verdict.INDEX_DAMAGE_ONLY: "every record can be read; only files are damaged that "
+    "`segproof rebuild` or a broker makes new from the log",
+    Verdict.READABLE_WITH_DEFECTS: "no record is known to be lost, and a law is broken outside the "
+    "indexes; or an index points behind the end of its log, which may have lost its end",
+    Verdict.READABLE_WITH_GAPS: "some records can be read; others are damaged, out of reach or "
+    "missing",
+    Verdict.UNREADABLE: "no record can be read, or there is nothing of Kafka or RocketMQ",
+}
+FORMATS = {
+    VerifyFormat.TEXT: "for people: the verdict on each partition, then its causes",
+    VerifyFormat.JSONL: "for programs: one object a line, see below",
+    VerifyFormat.SARIF: "SARIF 2.1.0: a result for each finding, and the summaries in the "
+    "`properties` of the run; memory stays the same for any number of results",
+    VerifyFormat.JUNIT: "JUnit XML: a suite for each partition, a failed case for each cause that "
+    "`--fail-on` counts; other causes are cases that pass",
+}
+PAGE = """\
+# What verify writes
+
+Who should read this: everyone who reads the output of `segproof verify`, or lets a program read it.
+
+## Verdicts
+
+For each partition, store or single file there is one verdict, by its errors and warnings:
+
+| verdict | meaning |
+| --- | --- |
+{verdicts}
+
+The line of a verdict says what was checked: segments, bytes, batches or messages, and where the log
+begins and ends. It says how many offsets are lost, where that is known. With `--law` or
+`--position` it names what alone was checked.
+
+## Causes
+
+Behind the verdict come the causes. A cause is all that is wrong with one file for one reason: a law
+that is broken in many places, or several laws of an index that is not that of its log. It has the
+number of places, the first {places} of them, the words of the first finding, what consumers see,
+what to do, and commands that can be pasted: each on a line of its own, with the real path.
+
+`--all` lists each finding as it is found, and the verdict last. `--summary` prints the verdicts
+only. On a terminal severities and verdicts are coloured, and lines are wrapped between words;
+commands stay whole. `NO_COLOR` and `--color never` leave out the colours. A pipe or file gets
+neither, unless `--color always` is given.
+
+## Formats
+
+| `--format` | what it is |
+| --- | --- |
+{formats}
+
+`--format jsonl` writes a finding as soon as it is found. Behind the last finding of a partition
+come its causes and its summary. A finding has no field `type`; the others have it, with the
+`schema_version` {version}. Fields may be added to any of the three. The version is raised if a
+field goes or changes its meaning. In a shell, `jq 'select(.type == "summary")'` shows the
+summaries, and `jq 'select(.type == null)'` the findings.
+
+`expected` and `actual` are text, or null. Where they are a number, it is written in decimal.
+
+The schema of each line, as JSON Schema (draft 2020-12), is a file of the package:
+`segproof_harness/reports/output.schema.json`.
+
+```json
+{schema}```
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the page by path."""
+    verdicts = "\n".join(f"| {words_of(one)} | {MEANINGS[one]} |" for one in Verdict)
+    formats = "\n".join(f"| `{one.value}` | {FORMATS[one]} |" for one in VerifyFormat)
+    schema = resources.files(reports).joinpath("output.schema.json").read_text(encoding="ascii")
+    page = PAGE.format(
+        verdicts=verdicts, formats=formats, places=PLACES_MAX, version=SCHEMA_VERSION, schema=schema
+    )
+    return {"reference/verify-output.md": page}

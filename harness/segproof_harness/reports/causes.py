@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings of one file that one cause explains, as one: with a count, and the first places.
+
+One law broken in many places of one file has one cause. So have several laws that are broken in one
+index file, if the same is to be done about them: such a file is made new as a whole. What is wrong
+with a log keeps one cause for each law: two batches may be damaged for two reasons.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from segproof.findings import Finding, Severity
+from segproof.verifying.reporting import FURTHER
+from segproof.verifying.summarising import is_of_index
+from segproof_harness.reports.consumers import what_consumers_see
+
+PLACES_MAX = 3
+"""The places of a cause that are shown."""
+Key = tuple[str, Severity, str]
+
+
+@dataclass(slots=True)
+class Cause:
+    """Why one file breaks one or more laws."""
+
+    first: Finding
+    """The first of its findings."""
+    laws: dict[str, int] = field(default_factory=dict)
+    """In how many places each law is broken, in the order in which they were found."""
+    positions: list[int] = field(default_factory=list)
+    """The first few bytes at which something is wrong."""
+
+    @property
+    def count(self) -> int:
+        """In how many places laws are broken."""
+        return sum(self.laws.values())
+
+    @property
+    def reproduce(self) -> str:
+        """The command that lists each finding of the cause."""
+        if self.count == 1:
+            return self.first.reproduce
+        command = self.first.reproduce.rpartition(" --law ")[0]
+        return "".join([command, *(f" --law {law}" for law in self.laws), " --all"])
+
+    @property
+    def consumers_see(self) -> str | None:
+        """What readers of the data get to see; None for a note, or where nothing is known."""
+        return what_consumers_see(self.first) if self.first.is_defect else None
+
+    def add(self, finding: Finding) -> None:
+        """Take one more finding."""
+        count = 1
+        if finding.message.endswith(FURTHER):
+            count = int(finding.actual or 1)
+        elif finding.position is not None and len(self.positions) < PLACES_MAX:
+            self.positions.append(finding.position)
+        self.laws[finding.law] = self.laws.get(finding.law, 0) + count
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cause as plain values, by name."""
+        first = self.first
+        return {
+            "path": first.path,
+            "structure": first.structure,
+            "severity": first.severity.value,
+            "laws": self.laws,
+            "count": self.count,
+            "positions": self.positions,
+            "expected": first.expected,
+            "actual": first.actual,
+            "message": first.message,
+            "consumers_see": self.consumers_see,
+            "hint": first.hint,
+            "reproduce": self.reproduce,
+        }
+
+
+class Causes:
+    """Collects the causes of one partition. It holds a cause for each file and law at most."""
+
+    def __init__(self) -> None:
+        self._causes: dict[Key, Cause] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Take the next finding."""
+        alike = finding.hint if is_of_index(finding) else finding.law
+        key = finding.path, finding.severity, alike
+        if key not in self._causes:
+            self._causes[key] = Cause(finding)
+        self._causes[key].add(finding)
+
+    def take(self) -> Iterator[Cause]:
+        """Yield the causes, the worst first, and forget them."""
+        causes, self._causes = self._causes, {}
+        order = list(Severity)
+        yield from sorted(causes.values(), key=lambda one: order.index(one.first.severity))

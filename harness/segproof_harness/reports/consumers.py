@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What consumers see of a defect: brokers serve damaged files, mostly without an error.
+
+Upstream: Kafka 4.3.1: LogSegment.read, LocalLog.read, FileLogInputStream.nextBatch, the consumer's
+  CompletedFetch; RocketMQ 5.5.1: DefaultMessageStore.getMessage, queryMessage.
+"""
+
+from segproof.findings import Finding
+
+_FAILS_HERE = "a consumer fails at this batch with a corrupt-record error, until it seeks behind it"
+_WRONG_RECORDS = "a consumer may fail at this batch, or be given records with wrong fields"
+_CUT_OFF = (
+    "a broker reads no further here: fetches of the offsets behind it go on in the next segment,"
+    " without an error, and wait in the last segment"
+)
+_GONE = "consumers pass over these offsets, without an error"
+_QUEUE = "a consumer of this queue may miss messages, or be given others"
+_BY_KEY = "a query by key may miss messages; reads by offset are not affected"
+
+OF_LAWS = {
+    **dict.fromkeys(("BATCH-2", "BATCH-3", "BATCH-14"), _FAILS_HERE),
+    **dict.fromkeys(("DUMP-6", "DISK-6", "SCAN-10"), _CUT_OFF),
+    **dict.fromkeys(("SCAN-2", "DISK-23"), "a fetch of this offset, or of one behind it, fails"),
+    **dict.fromkeys(("DISK-4", "DISK-25", "DISK-43"), _GONE),
+    **dict.fromkeys(("RMQDISK-35", "RMQDISK-36", "RMQDISK-37"), _QUEUE),
+    **dict.fromkeys(
+        ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27"),
+        "messages in this part of the log can't be read",
+    ),
+    **dict.fromkeys(("RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31"), _BY_KEY),
+    "DISK-5": "reads are right, and slower until the broker makes the index new",
+    "DISK-24": "reads are right, and slower: the broker scans the log behind the last entry",
+    "DISK-13": "a consumer may be given records twice, or pass some over",
+    "LOG-4": "a consumer may be given records twice, or pass some over",
+    "CKPT-3": "nothing, while the broker that keeps this directory is down",
+    "META-2": "nothing, while the broker that keeps this directory is down",
+}
+"""By law."""
+OF_STRUCTURES = {
+    "offset-index": "a fetch that a wrong entry answers begins at the wrong batch: it may skip"
+    " records, without an error",
+    "time-index": "a search by time may answer a wrong offset; reads by offset are not affected",
+    "transaction-index": "a read_committed consumer may be given aborted records, or miss committed"
+    " ones",
+    "index-file": _BY_KEY,
+}
+"""By structure, for its other laws."""
+OF_BATCHES = frozenset(
+    {"BATCH-9", "BATCH-10", "BATCH-11", "BATCH-15", "BATCH-16", "BATCH-18", "DISK-14", "DISK-16"}
+)
+
+
+def what_consumers_see(finding: Finding) -> str | None:
+    """Return in words what a defect does to readers; None where nothing general can be said."""
+    if finding.law in ("DISK-6",) and finding.structure != "record-file":
+        return None
+    if finding.law in OF_BATCHES:
+        return _WRONG_RECORDS
+    return OF_LAWS.get(finding.law) or OF_STRUCTURES.get(finding.structure)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines for people: coloured and wrapped on a terminal, plain and whole everywhere else."""
+
+import io
+import os
+import re
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from segproof_harness.reports.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+MIN_COLUMNS = 40
+"""A narrower terminal wraps the lines itself."""
+STYLES = {
+    "error": "bold red",
+    "warning": "yellow",
+    "note": "cyan",
+    "sound": "bold green",
+    "index-damage-only": "bold yellow",
+    "readable-with-defects": "bold yellow",
+    "readable-with-gaps": "bold red",
+    "unreadable": "bold red",
+}
+"""The colours of severities and verdicts."""
+
+
+class Color(StrEnum):
+    """When output is coloured."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Lines:
+    """Writes lines to standard output: wrapped between words where that is a terminal."""
+
+    def __init__(self, color: Color = Color.AUTO) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._console = self._console_for(color)
+
+    def _console_for(self, color: Color) -> "Console | None":
+        """Return what colours and wraps; None where plain text is written."""
+        is_plain = color is Color.NEVER or (color is Color.AUTO and not _wants_color())
+        if is_plain and not self._is_terminal:
+            return None
+        from rich.console import Console
+
+        return Console(
+            file=io.StringIO(),
+            force_terminal=not is_plain,
+            color_system=None if is_plain else "standard",
+            no_color=is_plain,
+            highlight=False,
+            legacy_windows=False,
+        )
+
+    def write(
+        self, text: str, *, style: str | None = None, head: str = "", indent: int = 0
+    ) -> None:
+        """Write a paragraph: `head` in the colour of a severity or verdict, then the text.
+
+        A terminal gets it wrapped between words; a word that is too long stays whole. Further lines
+        are indented by so many columns.
+        """
+        head, text = printable(head), printable(text)
+        if self._console is None:
+            sys.stdout.write(f"{head}{text}\n")
+            return
+        from rich.text import Text
+
+        line = Text.assemble((head, STYLES.get(style or "", "")), text)
+        self._emit(self._wrapped(self._console, line, indent))
+
+    def command(self, text: str, *, indent: int) -> None:
+        """Write a command on a line of its own, which is never wrapped."""
+        sys.stdout.write(" " * indent + printable(text) + "\n")
+
+    def gap(self) -> None:
+        """Write an empty line."""
+        sys.stdout.write("\n")
+
+    def _wrapped(self, console: "Console", line: "Text", indent: int) -> "list[Text]":
+        """Return the lines of a paragraph. Rich would break a word that is wider than a line."""
+        if not self._is_terminal or console.width < MIN_COLUMNS:
+            return [line]
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        breaks, column, begins = [], 0, True
+        for word in re.finditer(r"(\s*)(\S+)", line.plain):
+            gap, width = len(word[1]), cell_len(word[2])
+            if not begins and column + gap + width > console.width:
+                breaks.append(word.start(2))
+                column, gap = indent, 0
+            column, begins = column + gap + width, False
+        first, *others = line.divide(breaks)
+        return [first, *(Text(" " * indent) + one for one in others)]
+
+    def _emit(self, lines: "list[Text]") -> None:
+        console = self._console
+        assert console is not None
+        buffer = io.StringIO()
+        console.file = buffer
+        for line in lines:
+            line.rstrip()
+            console.print(line, soft_wrap=True)
+        sys.stdout.write(buffer.getvalue())
+
+
+def _wants_color() -> bool:
+    """Return whether standard output is a terminal that may be coloured.
+
+    https://no-color.org: a variable NO_COLOR that is set and not empty forbids it.
+    """
+    is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not is_dumb

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of `verify` for people: a verdict on each partition, then its causes.
+
+A verdict comes before its causes, so the causes of one partition wait in memory: one for each file
+and law at most.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof_harness.reports.causes import Cause, Causes
+from segproof_harness.reports.terminal import Lines
+from segproof_harness.reports.text import plural
+
+COMMAND = re.compile(r"`(segproof [a-z]+) ([^`]+)`")
+"""A command with arguments in a hint."""
+DETAIL_COLUMNS = 13
+WITH_MESSAGES = ("store", "commit-log file")
+
+
+class Detail(StrEnum):
+    """How much is shown of each partition."""
+
+    CAUSES = "causes"
+    FINDINGS = "findings"
+    VERDICT = "verdict"
+
+
+class TextReport:
+    """Writes verdicts and causes; or each finding as it comes, and then the verdict."""
+
+    def __init__(
+        self, lines: Lines, detail: Detail = Detail.CAUSES, restricted_to: str = ""
+    ) -> None:
+        self._lines = lines
+        self._detail = detail
+        self._restricted_to = restricted_to
+        """What alone was checked, in words; empty: everything."""
+        self._causes = Causes()
+
+    def finding(self, finding: Finding) -> None:
+        """Take the next finding."""
+        if self._detail is Detail.CAUSES:
+            self._causes.add(finding)
+        elif self._detail is Detail.FINDINGS:
+            write_finding_lines(self._lines, finding)
+
+    def summary(self, summary: Summary) -> None:
+        """Write the verdict, and the causes behind it."""
+        words = facts_of(summary)
+        if self._restricted_to:
+            words += f"; {self._restricted_to}"
+        self._lines.write(
+            f": {summary.path}: {words}",
+            head=words_of(summary.verdict),
+            style=summary.verdict.value,
+            indent=2,
+        )
+        self._write_causes()
+
+    def end(self) -> None:
+        """Write the causes in a partition that was not checked to its end."""
+        self._write_causes()
+
+    def _write_causes(self) -> None:
+        causes = list(self._causes.take())
+        for cause in causes:
+            write_cause_lines(self._lines, cause)
+        if causes:
+            self._lines.gap()
+
+
+def words_of(verdict: Verdict) -> str:
+    """Return a verdict as words."""
+    return verdict.value.replace("-", " ")
+
+
+def facts_of(summary: Summary) -> str:
+    """Return in words what was checked, and what is lost."""
+    from rich.filesize import decimal
+
+    parts = []
+    if summary.kind == "partition":
+        parts.append(plural(summary.segments, "segment"))
+    elif summary.kind == "store":
+        parts.append(plural(summary.segments, "log file"))
+    elif summary.kind == "index folder":
+        parts.append(plural(summary.segments, "file"))
+    elif summary.kind == "directory" and summary.verdict is not Verdict.UNREADABLE:
+        parts.append("what lies beside its partitions")
+    else:
+        parts.append(summary.kind)
+    if summary.kind != "directory":
+        parts.append(decimal(summary.bytes_checked))
+    first, end = summary.first_offset, summary.end_offset
+    if first is not None:
+        has_messages = summary.kind in WITH_MESSAGES
+        parts.append(plural(summary.batches, "message" if has_messages else "batch"))
+        if end is not None and end > first:
+            what, of = ("bytes", " of the log") if has_messages else ("offsets", "")
+            parts.append(f"{what} {first} to {end - 1}{of}")
+    counted = [(summary.errors, "error"), (summary.warnings, "warning")]
+    defects = [plural(count, word) for count, word in counted if count]
+    text = "; ".join(filter(None, (", ".join(parts), ", ".join(defects))))
+    if summary.verdict in (Verdict.READABLE_WITH_GAPS, Verdict.UNREADABLE):
+        lost = summary.lost_offsets
+        if lost is None:
+            text += "; how many offsets are lost is not known"
+        elif lost:
+            text += f"; {plural(lost, 'offset')} lost"
+    return text
+
+
+def closing_words(kinds: Mapping[str, int], verdicts: Mapping[Verdict, int]) -> str:
+    """Return in words how many of each kind were checked, and with which verdicts."""
+    what = ", ".join(plural(count, kind) for kind, count in kinds.items())
+    told = ", ".join(f"{verdicts[one]} {words_of(one)}" for one in Verdict if one in verdicts)
+    return f"{what}: {told}"
+
+
+def write_cause_lines(lines: Lines, cause: Cause) -> None:
+    """Write a cause: where and what, what consumers see, what to do, and commands to paste."""
+    first = cause.first
+    laws = ", ".join(cause.laws)
+    place = f"{first.path}: "
+    if cause.count == 1:
+        place += "" if first.position is None else f"byte {first.position}: "
+    else:
+        if len(cause.laws) > 1:
+            laws = ", ".join(f"{law} ({count})" for law, count in cause.laws.items())
+        where = ", ".join(map(str, cause.positions))
+        first_places = f", the first at {'byte' if len(cause.positions) == 1 else 'bytes'} {where}"
+        place += f"{cause.count} places{first_places if where else ''}: "
+    _write_head(lines, first.severity, f" {laws} {place}{first.message}")
+    _write_detail(lines, "expected", first.expected)
+    _write_detail(lines, "actual", first.actual)
+    _write_detail(lines, "consumers", cause.consumers_see)
+    hint, commands = split_commands(first.hint)
+    _write_detail(lines, "hint", hint)
+    for command in (*commands, cause.reproduce):
+        lines.command(command, indent=4)
+
+
+def write_finding_lines(lines: Lines, finding: Finding) -> None:
+    """Write one finding by itself."""
+    at = "" if finding.position is None else f"byte {finding.position}: "
+    place = finding.path or finding.structure
+    _write_head(lines, finding.severity, f" {finding.law} {place}: {at}{finding.message}")
+    for name in ("expected", "actual", "hint"):
+        _write_detail(lines, name, getattr(finding, name))
+    lines.command(f"reproduce: {finding.reproduce}", indent=2)
+
+
+def _write_head(lines: Lines, severity: Severity, text: str) -> None:
+    lines.write(text, head=severity.value, style=severity.value, indent=2)
+
+
+def _write_detail(lines: Lines, name: str, value: str | None) -> None:
+    if value:
+        lines.write(f"  {name + ':':10} {value}", indent=DETAIL_COLUMNS)
+
+
+def split_commands(hint: str) -> tuple[str, list[str]]:
+    """Return a hint whose commands are shortened to their verbs, and the commands.
+
+    >>> split_commands("stop, then `segproof rebuild t-0 --out t` (or `--in-place`)")
+    ('stop, then `segproof rebuild` (or `--in-place`)', ['segproof rebuild t-0 --out t'])
+    """
+    commands = [" ".join(found) for found in COMMAND.findall(hint)]
+    return COMMAND.sub(r"`\1`", hint), commands

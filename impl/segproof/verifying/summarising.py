@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict on each partition, store or file, made while its findings go by.
+
+A verdict errs on the side of the bad news. `INDEX_DAMAGE_ONLY` is said only where every batch was
+read and no index entry points behind the end of its log, since such a log may have lost its end.
+"""
+
+import posixpath
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from segproof.files import Files, status_of
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.reading.store_paths import Place, PlaceKind
+from segproof.rocketmq.commit_log import COMMIT_LOG
+from segproof.verifying.checked import Checked
+from segproof.verifying.directory_checks import ALL_FILES, Partition
+from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import Segment
+
+Work = Partition | Place
+"""What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
+OnSummary = Callable[[Summary], None]
+"""Called with each summary, behind the findings that it counts."""
+
+LOSSES = frozenset({
+    "BATCH-2", "BATCH-3", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16",
+    "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
+    "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
+})  # fmt: skip
+"""Laws of which an error says that records can't be read, or are not there."""
+ENDS_LOST = frozenset({"DISK-25", "DISK-38", "DISK-43"})
+"""Laws of which a warning says so too: offsets that were there once are in no segment."""
+INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
+INDEX_LAWS = frozenset({
+    "DISK-5", "RMQDISK-17", "RMQDISK-18", "RMQDISK-19", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
+    "RMQDISK-32", "RMQDISK-33", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37",
+})  # fmt: skip
+"""Laws about what is made new from a log, of findings that name another structure."""
+UNREADABLE = "DISK-1"
+NOTHING_HERE = "DISK-20"
+"""The law that a path breaks at which there is nothing of Kafka's."""
+KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
+
+
+def is_loss(finding: Finding) -> bool:
+    """Return whether a finding says that records can't be read, or are not there."""
+    if finding.law == UNREADABLE:
+        folder = posixpath.basename(posixpath.dirname(finding.path))
+        return finding.structure == "record-file" or COMMIT_LOG in (
+            folder,
+            posixpath.basename(finding.path),
+        )
+    is_error = finding.severity is Severity.ERROR
+    return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
+
+
+def is_of_index(finding: Finding) -> bool:
+    """Return whether a finding is about a file that is made new from the log."""
+    return finding.structure in INDEX_STRUCTURES or finding.law in INDEX_LAWS
+
+
+class Tally:
+    """Counts what was found and checked of one path; `end` tells its summary."""
+
+    def __init__(
+        self, path: str, kind: str, on_summary: OnSummary | None, found: Sequence[Finding] = ()
+    ) -> None:
+        self._path = path
+        self._kind = kind
+        self._on_summary = on_summary
+        self._found = found
+        """What is known before anything is checked."""
+        self._severities: Counter[Severity] = Counter()
+        self._has_losses = self._has_index_damage = self._has_others = False
+        self._is_refused = False
+        self._lost: int | None = 0
+        self.checked = Checked()
+        """How much was checked so far."""
+        self._sound_batches = 0
+        self._is_pointed_beyond = False
+
+    def begin(self) -> Iterator[Finding]:
+        """Yield the findings that are known before anything is checked."""
+        return self.count(self._found)
+
+    def count(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield findings, counted."""
+        for one in findings:
+            self._take(one)
+            yield one
+
+    def _take(self, one: Finding) -> None:
+        self._severities[one.severity] += 1
+        if not one.is_defect:
+            return
+        if is_loss(one):
+            self._has_losses = True
+            self._lost = _added(self._lost, _lost_by(one))
+        elif is_of_index(one):
+            self._has_index_damage = True
+        else:
+            self._has_others = True
+            self._is_refused |= one.law in (UNREADABLE, NOTHING_HERE)
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Take what the check of the next segment has read."""
+        checked = self.checked
+        checked.segments += 1
+        checked.bytes_checked += carry.bytes_checked
+        checked.batches += carry.batches
+        self._sound_batches += carry.sound_batches
+        self._is_pointed_beyond |= carry.is_pointed_beyond
+        if checked.first_offset is None:
+            checked.first_offset = segment.base_offset
+        checked.end_offset = carry.end_offset
+
+    def end(self) -> None:
+        """Tell the summary."""
+        if self._on_summary is None:
+            return
+        checked, counts = self.checked, self._severities
+        self._on_summary(
+            Summary(
+                self._path,
+                self._kind,
+                self._verdict(),
+                checked.bytes_checked,
+                checked.batches,
+                checked.segments,
+                checked.first_offset,
+                checked.end_offset,
+                self._lost,
+                counts[Severity.ERROR],
+                counts[Severity.WARNING],
+                counts[Severity.NOTE],
+            )
+        )
+
+    def _verdict(self) -> Verdict:
+        if self._has_losses:
+            is_store = self._kind in KINDS_WITH_MESSAGES
+            readable = self.checked.batches if is_store else self._sound_batches
+            return Verdict.READABLE_WITH_GAPS if readable else Verdict.UNREADABLE
+        if self._is_refused and not self.checked.bytes_checked:
+            return Verdict.UNREADABLE
+        if self._has_others:
+            return Verdict.READABLE_WITH_DEFECTS
+        if self._has_index_damage:
+            is_certain = not self._is_pointed_beyond
+            return Verdict.INDEX_DAMAGE_ONLY if is_certain else Verdict.READABLE_WITH_DEFECTS
+        return Verdict.SOUND
+
+
+def _added(known: int | None, more: int | None) -> int | None:
+    return None if known is None or more is None else known + more
+
+
+def _lost_by(finding: Finding) -> int | None:
+    """Return how many offsets a loss took; None where its finding does not say."""
+    if finding.law != "DISK-25" or finding.expected is None or finding.actual is None:
+        return None
+    return int(finding.actual) - int(finding.expected)
+
+
+class Tallies:
+    """Makes the tally of each path, with the findings of names and directories that concern it."""
+
+    def __init__(
+        self, path: str, found: Iterable[Finding], works: Sequence[Work], on: OnSummary | None
+    ) -> None:
+        self._path = path
+        self._on = on
+        self._has_works = bool(works)
+        folders = {_plain(one.directory) for one in works if isinstance(one, Partition)}
+        self._outside: list[Finding] = []
+        self._inside: dict[str, list[Finding]] = {}
+        for one in found:
+            place = _plain(one.path)
+            folder = place if place in folders else posixpath.dirname(place)
+            kept = self._inside.setdefault(folder, []) if folder in folders else self._outside
+            kept.append(one)
+
+    def outside(self, files: Files) -> Iterator[Finding]:
+        """Yield the findings outside of all partitions and stores, and tell their summaries."""
+        refused = [one for one in self._outside if one.law == UNREADABLE and one.path != self._path]
+        for one in refused:
+            tally = Tally(one.path, "directory", self._on, [one])
+            yield from tally.begin()
+            tally.end()
+        rest = [one for one in self._outside if one not in refused]
+        if not rest and (self._has_works or refused):
+            return
+        status = status_of(files, self._path)
+        is_file = status is not None and not status.is_directory
+        tally = Tally(self._path, "file" if is_file else "directory", self._on, rest)
+        if status is not None and status.is_regular:
+            tally.checked.segments, tally.checked.bytes_checked = 1, status.size_bytes
+        yield from tally.begin()
+        tally.end()
+
+    def of(self, work: Work) -> Tally:
+        """Return the tally of a partition or place."""
+        if isinstance(work, Place):
+            return Tally(work.path, work.kind.value, self._on)
+        found = self._inside.pop(_plain(work.directory), ())
+        segments = work.segments
+        if len(segments) == 1 and segments[0].judged != ALL_FILES:
+            return Tally(self._path, "file", self._on, found)
+        return Tally(work.directory, "partition", self._on, found)
+
+
+def _plain(path: str) -> str:
+    """Return a path without the separators at its end."""
+    return path.rstrip("/")

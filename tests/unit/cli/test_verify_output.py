@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` tells a person and CI: verdicts, causes, colours, JSON, SARIF and JUnit."""
+
+import io
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
+from segproof_harness.reports.json_lines import schema
+from segproof_harness.reports.jsonl import FIELDS
+from segproof_harness.reports.terminal import STYLES
+from segproof_tests.partition_files import copied_partition, name_of
+
+FIRST, SECOND = name_of(0, ""), name_of(60, "")
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+LAWS = ("OFFIDX-2", "BATCH-3", "DISK-5", "DISK-25", "PROD-3", "RMQDISK-11", "RMQDISK-26")
+"""Examples of damage of each kind."""
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a partition whose first segment has the offset index of a busier one: one cause."""
+    folder = copied_partition("txn-a", tmp_path)
+    shutil.copyfile(
+        next((KAFKA / "plain").glob("*/" + f"{SECOND}.index")), folder / f"{FIRST}.index"
+    )
+    monkeypatch.chdir(tmp_path)
+    return Path(folder.name)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+    """Run `verify` and return what it printed on standard output."""
+    assert code == cli.run(["verify", *arguments])
+    return capsys.readouterr().out
+
+
+def objects(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> list[Any]:
+    """Return the objects of `--format jsonl`."""
+    lines = run(capsys, *arguments, "--format", "jsonl", code=code).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+# --- text
+
+
+def test_one_cause_is_one_block_behind_the_verdict(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index of another segment once gave 180 findings in 910 lines."""
+    listed = run(capsys, str(foreign), "--all").count("\n  reproduce: ")
+    shown = run(capsys, str(foreign), "--no-notes")
+    verdict, head, *_ = shown.splitlines()
+    assert verdict.startswith(f"index damage only: {foreign}: ")
+    assert " batches, offsets 0 to " in verdict
+    assert head.startswith("error ")
+    assert f"{foreign}/{FIRST}.index: " in head
+    count = int(re.search(r"\.index: (\d+) places, the first at bytes", head)[1])  # type: ignore[index]
+    assert 5 < count <= listed
+    assert 1 == shown.count("error ")
+    assert "  consumers: a fetch that a wrong entry answers" in shown
+
+
+def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stands on a line of its own, with the real path, and does what the block says."""
+    shown = run(capsys, str(foreign), "--no-notes")
+    rebuild, verify = (line[4:] for line in shown.splitlines() if line.startswith("    segproof "))
+    assert f"segproof rebuild {foreign} --out rebuilt/{foreign.name}" == rebuild
+    listed = run(capsys, *shlex.split(verify)[2:])
+    assert listed.startswith("error ")
+    assert 0 == cli.run(shlex.split(rebuild)[1:])
+    assert 0 == cli.run(["verify", f"rebuilt/{foreign.name}"])
+    assert "DIR" not in shown
+
+
+def test_a_path_with_a_space_is_quoted_in_commands(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command with a bare space would name two paths."""
+    odd = foreign.rename("a topic-0")
+    shown = run(capsys, str(odd), "--no-notes")
+    assert "    segproof rebuild 'a topic-0' --out 'rebuilt/a topic-0'\n" in shown
+
+
+def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--summary prints a line for each partition; the closing lines count them."""
+    sound = str(KAFKA / "txn-a" / "txn-a-0")
+    assert 1 == cli.run(["verify", str(foreign), sound, "--summary"])
+    shown = capsys.readouterr()
+    first, second = shown.out.splitlines()
+    assert first.startswith("index damage only: ")
+    assert second.startswith(f"sound: {sound}")
+    assert "2 partitions: 1 sound, 1 index damage only\n" in shown.err
+    kinds = [one["type"] for one in objects(capsys, str(foreign), sound, "--summary")]
+    assert ["summary", "summary"] == kinds
+    assert 2 == cli.run(["verify", sound, "--summary", "--all"])
+
+
+def test_a_restricted_run_says_what_it_did_not_check(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sound by one law is not sound."""
+    shown = run(capsys, str(foreign), "--law", "BATCH-3", "--summary", code=0)
+    assert shown.startswith("sound: ")
+    assert shown.endswith("; only BATCH-3 checked\n")
+
+
+def test_an_ended_run_tells_its_causes(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--max-findings ends a run inside of a partition, which then has no verdict."""
+    shown = run(capsys, str(foreign), "--max-findings", "4", "--no-notes")
+    assert shown.startswith("error ")
+    assert "4 places" in shown
+
+
+# --- a terminal
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it is sent."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
+
+
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, *arguments: str, **environment: str
+) -> str:
+    """Return what `verify` sends to a terminal."""
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm", "COLUMNS": str(columns), **environment}.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    cli.run(["verify", *arguments])
+    monkeypatch.undo()
+    return terminal.getvalue()
+
+
+@pytest.mark.parametrize("columns", [45, 80, 120])
+def test_a_terminal_gets_whole_words_and_whole_commands(
+    columns: int, foreign: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are wrapped between words at any width; a command, or a long path, stays whole."""
+    path = str(foreign.absolute())
+    plain = run(capsys, path, "--jobs", "1")
+    shown = ESCAPE.sub("", on_terminal(monkeypatch, columns, path, "--jobs", "1"))
+    assert plain.split() == shown.split()
+    commands = [line for line in plain.splitlines() if line.startswith("    segproof ")]
+    assert commands == [line for line in shown.splitlines() if line.startswith("    segproof ")]
+    for line in shown.splitlines():
+        words = line.split()
+        assert len(line) <= columns or line in commands or len(words) <= 2 or path in words[-1]
+
+
+@pytest.mark.parametrize(
+    ("option", "environment", "is_colored"),
+    [
+        ("auto", {}, True),
+        ("auto", {"NO_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": ""}, True),
+        ("auto", {"TERM": "dumb"}, False),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("never", {}, False),
+    ],
+)
+def test_colour_on_a_terminal(
+    option: str,
+    environment: dict[str, str],
+    is_colored: bool,
+    foreign: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Severities and verdicts are coloured, unless NO_COLOR, the terminal or --color forbids it."""
+    shown = on_terminal(monkeypatch, 80, str(foreign), "--color", option, **environment)
+    assert is_colored == bool(ESCAPE.search(shown))
+    assert "index damage only" in shown
+
+
+def test_piped_output_has_no_control_characters(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only --color always puts them in, and a pipe is never wrapped."""
+    plain = run(capsys, str(foreign))
+    colored = run(capsys, str(foreign), "--color", "always")
+    assert "\x1b" not in plain
+    assert "\x1b[" in colored
+    assert plain == ESCAPE.sub("", colored)
+
+
+def test_each_severity_and_verdict_has_a_colour() -> None:
+    """One that is added has to get one."""
+    from segproof.findings import Severity, Verdict
+
+    assert {*Severity, *Verdict} == set(STYLES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", str(KAFKA), "--law", "SEG7"], "did you mean SEG-7"),
+        (["verify", str(KAFKA), "--law", "offidx2"], "OFFIDX-2"),
+        (["explain", "BATHC-3"], "BATCH-3"),
+        (["verify", str(KAFKA), "--depe"], "--deep"),
+    ],
+)
+def test_a_slip_of_the_pen_is_answered_by_what_was_meant(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--law SEG7` listed 110 ids."""
+    assert 2 == cli.run(arguments)
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert len(shown) < 250
+
+
+# --- for programs
+
+
+@pytest.mark.needs("jsonschema")
+@pytest.mark.parametrize("law", LAWS)
+def test_each_line_of_json_keeps_the_schema(
+    law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Findings have exactly their fields, and no field `type`; causes and summaries follow them."""
+    from jsonschema import Draft202012Validator
+
+    folder = damaged_copy(EXAMPLES[law], tmp_path)
+    told = objects(capsys, str(folder), "--deep")
+    described = schema()
+    Draft202012Validator.check_schema(described)
+    validator = Draft202012Validator(described)
+    for each in told:
+        validator.validate(each)
+    kinds = [each.get("type", "finding") for each in told]
+    assert ["finding", "cause", "summary"] == list(dict.fromkeys(kinds))
+    for kind in ("finding", "cause", "summary"):
+        expected = FIELDS if kind == "finding" else described["$defs"][kind]["required"]
+        found = next(each for each in told if each.get("type", "finding") == kind)
+        assert list(expected) == list(found)
+    findings = [each for each in told if "type" not in each]
+    causes = [each for each in told if each.get("type") == "cause"]
+    assert len(findings) == sum(each["count"] for each in causes)
+    assert {each["law"] for each in findings} == {one for each in causes for one in each["laws"]}
+
+
+@pytest.mark.needs("jsonschema")
+def test_the_schema_refuses_what_is_wrong() -> None:
+    """A number where text is due, an unknown verdict, a finding with a type."""
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(schema())
+    finding: dict[str, Any] = dict.fromkeys(FIELDS, "x") | {
+        "law": "SEG-7", "severity": "error", "position": 8,
+    }  # fmt: skip
+    assert validator.is_valid(finding)
+    assert not validator.is_valid({**finding, "expected": 8})
+    assert not validator.is_valid({**finding, "type": "finding"})
+    assert not validator.is_valid({**finding, "severity": "fatal"})
+
+
+def test_places_that_were_only_counted_count_in_a_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a law in a file a hundred findings are made; the cause knows of all places."""
+    folder = copied_partition("plain", tmp_path)
+    (folder / f"{FIRST}.index").write_bytes(b"\1" * 8 * 500)
+    causes = [
+        each for each in objects(capsys, str(folder)) if each.get("type") == "cause"
+        and each["severity"] == "error"
+    ]  # fmt: skip
+    assert 499 <= max(max(each["laws"].values()) for each in causes) <= 500
+
+
+SARIF_TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["tool"],
+                "properties": {
+                    "tool": {
+                        "type": "object",
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "required": ["name"],
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "version": {"type": "string"},
+                                    "rules": {
+                                        "type": "array",
+                                        "uniqueItems": True,
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["id"],
+                                            "properties": {
+                                                "id": {"type": "string"},
+                                                "shortDescription": SARIF_TEXT,
+                                                "help": SARIF_TEXT,
+                                            },
+                                            "additionalProperties": False,
+                                        },
+                                    },
+                                },
+                                "additionalProperties": False,
+                            }
+                        },
+                        "additionalProperties": False,
+                    },
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["message"],
+                            "properties": {
+                                "ruleId": {"type": "string"},
+                                "ruleIndex": {"type": "integer", "minimum": -1},
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "message": SARIF_TEXT,
+                                "locations": {
+                                    "type": "array",
+                                    "uniqueItems": True,
+                                    "items": {
+                                        "type": "object",
+                                        "properties": {
+                                            "physicalLocation": {
+                                                "type": "object",
+                                                "required": ["artifactLocation"],
+                                                "properties": {
+                                                    "artifactLocation": {
+                                                        "type": "object",
+                                                        "properties": {"uri": {"type": "string"}},
+                                                        "additionalProperties": False,
+                                                    },
+                                                    "region": {
+                                                        "type": "object",
+                                                        "properties": {
+                                                            "byteOffset": {
+                                                                "type": "integer",
+                                                                "minimum": -1,
+                                                            }
+                                                        },
+                                                        "additionalProperties": False,
+                                                    },
+                                                },
+                                                "additionalProperties": False,
+                                            }
+                                        },
+                                        "additionalProperties": False,
+                                    },
+                                },
+                                "partialFingerprints": {
+                                    "type": "object",
+                                    "additionalProperties": {"type": "string"},
+                                },
+                                "properties": {"type": "object"},
+                            },
+                            "additionalProperties": False,
+                        },
+                    },
+                    "properties": {"type": "object"},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+"""The parts of SARIF 2.1.0 that are written: what the standard requires of them, and no others."""
+
+
+@pytest.mark.needs("jsonschema")
+@pytest.mark.parametrize("law", ["OFFIDX-2", "RMQDISK-11"])
+def test_sarif(law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run, a rule for each law, a result for each finding, and the summaries beside them."""
+    from jsonschema import validate
+
+    folder = damaged_copy(EXAMPLES[law], tmp_path)
+    findings = [each for each in objects(capsys, str(folder)) if "type" not in each]
+    document = json.loads(run(capsys, str(folder), "--format", "sarif"))
+    validate(document, SARIF)
+    (told,) = document["runs"]
+    assert [each["law"] for each in findings] == [each["ruleId"] for each in told["results"]]
+    rules = told["tool"]["driver"]["rules"]
+    for result in told["results"]:
+        assert result["ruleId"] == rules[result["ruleIndex"]]["id"]
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].startswith(folder.as_uri())
+    prints = [each["partialFingerprints"]["segproof/v1"] for each in told["results"]]
+    assert len(prints) == len(set(prints))
+    (summary,) = told["properties"]["summaries"]
+    assert "index-damage-only" == summary["verdict"]
+
+
+@pytest.mark.parametrize(("fail_on", "failures"), [("warning", 2), ("error", 1)])
+def test_junit(
+    fail_on: str,
+    failures: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A suite for each partition, a failed case for each cause that the exit code counts."""
+    folder = damaged_copy(EXAMPLES["OFFIDX-2"], tmp_path)
+    (folder / f"{SECOND}.index").unlink()
+    sound = str(KAFKA / "txn-a" / "txn-a-0")
+    text = run(capsys, str(folder), sound, "--format", "junit", "--fail-on", fail_on)
+    root = ElementTree.fromstring(text)
+    assert "testsuites" == root.tag
+    damaged, healthy = root
+    assert [str(folder), str(failures), "0"] == [
+        damaged.attrib[name] for name in ("name", "failures", "errors")
+    ]
+    cases = damaged.findall("testcase")
+    assert str(len(cases)) == damaged.attrib["tests"]
+    assert failures == len(damaged.findall("testcase/failure"))
+    assert "reproduce: segproof verify " in (damaged.find("testcase/failure").text or "")  # type: ignore[union-attr]
+    assert ("1", "0") == (healthy.attrib["tests"], healthy.attrib["failures"])
+    verdict = healthy.find("properties/property")
+    assert verdict is not None
+    assert verdict.attrib["value"].startswith("sound: ")
+
+
+@pytest.mark.parametrize("output_format", ["sarif", "junit", "jsonl"])
+def test_a_hostile_name_breaks_no_document(
+    output_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Colours, lines, markup and bytes that are no UTF-8 in the name of a folder."""
+    folder = tmp_path / '[red]\x1b[31mt\n<a>&"\udcff\x00'[:-1]
+    shutil.copytree(damaged_copy(EXAMPLES["OFFIDX-2"], tmp_path), folder)
+    text = run(capsys, str(folder), "--format", output_format)
+    assert text.isascii()
+    if output_format == "junit":
+        assert r"[red]\x1b[31mt\n<a>" in ElementTree.fromstring(text)[0].attrib["name"]
+    elif output_format == "sarif":
+        uri = json.loads(text)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        assert "%1B%5B31mt%0A%3Ca%3E" in uri["artifactLocation"]["uri"]
+    else:
+        assert str(folder) == json.loads(text.splitlines()[-1])["path"]

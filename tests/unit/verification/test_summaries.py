@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict that `verify` gives on each partition, store and file."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.verification import verify
+from segproof.verifying.segment_carry import LogCarry, carried_from_bytes, carried_to_bytes
+from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
+from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
+from segproof_tests.altered_files import altered
+from segproof_tests.partition_files import copied_partition, name_of
+
+SECOND = name_of(60, "")
+
+
+def summaries(path: Path, **options: Any) -> list[Summary]:
+    """Return the summaries of a run."""
+    told: list[Summary] = []
+    for _ in verify(path, on_summary=told.append, **options):
+        pass
+    return told
+
+
+def summary_of(path: Path, **options: Any) -> Summary:
+    """Return the only summary of a run."""
+    (told,) = summaries(path, **options)
+    return told
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a private copy of a partition that a broker wrote."""
+    return copied_partition("plain", tmp_path)
+
+
+def test_a_sound_partition(copy: Path) -> None:
+    """It says how much was checked, and where the log begins and ends. Notes do not count."""
+    told = summary_of(copy)
+    sizes = [
+        path.stat().st_size
+        for path in copy.iterdir()
+        if path.suffix in (".log", ".index", ".timeindex", ".txnindex")
+    ]
+    assert (Verdict.SOUND, "partition", str(copy)) == (told.verdict, told.kind, told.path)
+    assert (sum(sizes), 9) == (told.bytes_checked, told.segments)
+    assert (0, 746, 0) == (told.first_offset, told.end_offset, told.lost_offsets)
+    assert 0 < told.batches < 746
+    assert (0, 0, 2) == (told.errors, told.warnings, told.notes)
+    assert told.is_sound
+
+
+@pytest.mark.parametrize(
+    ("law", "verdict"),
+    [
+        ("OFFIDX-2", Verdict.INDEX_DAMAGE_ONLY),
+        ("DISK-9", Verdict.INDEX_DAMAGE_ONLY),
+        ("DISK-5", Verdict.INDEX_DAMAGE_ONLY),
+        ("BATCH-3", Verdict.READABLE_WITH_GAPS),
+        ("DISK-25", Verdict.READABLE_WITH_GAPS),
+        ("DISK-4", Verdict.READABLE_WITH_GAPS),
+        ("PROD-3", Verdict.READABLE_WITH_DEFECTS),
+        ("CKPT-3", Verdict.READABLE_WITH_DEFECTS),
+        ("RMQDISK-11", Verdict.INDEX_DAMAGE_ONLY),
+        ("RMQDISK-37", Verdict.INDEX_DAMAGE_ONLY),
+        ("RMQDISK-26", Verdict.READABLE_WITH_GAPS),
+        ("RMQDISK-20", Verdict.READABLE_WITH_DEFECTS),
+    ],
+)
+def test_the_verdict_on_real_files_that_were_damaged(
+    law: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    """What is made new from the log, what is lost, and all other damage are told apart."""
+    folder = damaged_copy(EXAMPLES[law], tmp_path)
+    told = summary_of(folder, deep=EXAMPLES[law].deep)
+    assert verdict == told.verdict
+    assert told.errors + told.warnings
+
+
+def test_an_index_that_points_behind_its_log_is_no_index_damage_alone(copy: Path) -> None:
+    """The log may have lost its end: then a new index would hide that."""
+    index = copy / f"{SECOND}.index"
+    data = bytearray(index.read_bytes())
+    data[-4:] = (1 << 30).to_bytes(4, "big")
+    index.write_bytes(data)
+    assert Verdict.READABLE_WITH_DEFECTS is summary_of(copy).verdict
+
+
+def test_a_partition_without_a_readable_batch(copy: Path) -> None:
+    """It is unreadable, and how many offsets are lost is not known."""
+    for path in copy.glob("*.log"):
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    told = summary_of(copy)
+    assert (Verdict.UNREADABLE, None) == (told.verdict, told.lost_offsets)
+    assert 0 == told.batches
+
+
+def test_lost_offsets_are_counted_where_they_are_known(tmp_path: Path) -> None:
+    """Offsets between two segments are known; those in a damaged batch are not."""
+    told = summary_of(damaged_copy(EXAMPLES["DISK-25"], tmp_path / "a"))
+    assert told.lost_offsets
+    assert summary_of(damaged_copy(EXAMPLES["BATCH-3"], tmp_path / "b")).lost_offsets is None
+
+
+def damaged_data(tmp_path: Path) -> Path:
+    """Return a data directory of sound and damaged partitions, a store, and foreign files."""
+    data = tmp_path / "data"
+    for name in ("OFFIDX-2", "BATCH-3"):
+        folder = damaged_copy(EXAMPLES[name], tmp_path / name)
+        shutil.copytree(folder, data / f"{name.lower()}-0")
+    shutil.copytree(copied_partition("txn-a", tmp_path), data / "sound-0")
+    (data / "sound-0" / "notes.txt").write_text("x")
+    (data / "notes.txt").write_text("x")
+    (data / "recovery-point-offset-checkpoint").write_text("7\n")
+    return data
+
+
+def test_each_partition_has_its_findings_before_its_summary(tmp_path: Path) -> None:
+    """In one process and in two. Those of names in a partition too; the others come first."""
+    data = damaged_data(tmp_path)
+    streams = []
+    for jobs in (1, 2):
+        stream: list[Finding | Summary] = []
+        add: Callable[[Summary], None] = stream.append
+        for finding in verify(data, jobs=jobs, on_summary=add):
+            stream.append(finding)
+        streams.append(stream)
+    assert streams[0] == streams[1]
+    waiting: list[Finding] = []
+    seen = []
+    for one in streams[0]:
+        if isinstance(one, Finding):
+            waiting.append(one)
+            continue
+        seen.append((Path(one.path).name, one.kind))
+        assert all(finding.path.startswith(one.path) for finding in waiting)
+        counted = [one.errors, one.warnings, one.notes]
+        assert counted == [
+            sum(finding.severity is severity for finding in waiting) for severity in Severity
+        ]
+        waiting.clear()
+    assert [] == waiting
+    assert ("data", "directory") == seen[0]
+    assert {("batch-3-0", "partition"), ("offidx-2-0", "partition"), ("sound-0", "partition")} == {
+        *seen[1:]
+    }
+
+
+def test_single_files_and_paths_without_any(copy: Path, tmp_path: Path) -> None:
+    """A file has a summary of its own; a folder with nothing of Kafka's is not sound."""
+    told = summary_of(copy / f"{SECOND}.index")
+    assert ("file", Verdict.SOUND, 1) == (told.kind, told.verdict, told.segments)
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n0\n")
+    told = summary_of(tmp_path / "leader-epoch-checkpoint")
+    assert ("file", Verdict.SOUND, 4) == (told.kind, told.verdict, told.bytes_checked)
+    (tmp_path / "empty").mkdir()
+    assert Verdict.UNREADABLE is summary_of(tmp_path / "empty").verdict
+    (store,) = summaries(ROCKETMQ / "small-5.5.1" / "store")
+    assert ("store", Verdict.SOUND) == (store.kind, store.verdict)
+    assert store.batches
+    assert store.bytes_checked
+    assert (0, True) == (store.first_offset, (store.end_offset or 0) > 0)
+    assert "index folder" == summary_of(ROCKETMQ / "small-5.5.1" / "store" / "index").kind
+
+
+def test_a_directory_that_cannot_be_listed_is_unreadable(tmp_path: Path) -> None:
+    """It has a line of its own, and the rest of the data directory is judged by itself."""
+    data = tmp_path / "data"
+    for name in ("bad-0", "good-0"):
+        shutil.copytree(copied_partition("txn-a", tmp_path / name), data / name)
+
+    def list_directory(path: str) -> list[str]:
+        if path.endswith("data/bad-0"):
+            raise PermissionError(13, "Permission denied", path)
+        return REAL_FILES.list_directory(path)
+
+    told = summaries(data, files=altered(list_directory=list_directory))
+    assert [("bad-0", Verdict.UNREADABLE), ("good-0", Verdict.SOUND)] == [
+        (Path(one.path).name, one.verdict) for one in told
+    ]
+
+
+def test_what_a_segment_has_checked_travels_as_bytes() -> None:
+    """Spark keeps what segments hand on."""
+    carry = LogCarry(bytes_checked=7, batches=3, sound_batches=2, is_pointed_beyond=True)
+    again, _ = carried_from_bytes(carried_to_bytes(carry, ()))
+    names = ("bytes_checked", "batches", "sound_batches", "is_pointed_beyond")
+    assert [7, 3, 2, True] == [getattr(again, name) for name in names]
+
+
+def test_a_summary_as_json() -> None:
+    """All fields by name, the verdict as a word."""
+    told = summary_of(KAFKA / "plain" / "plain-0").to_json()
+    assert ("sound", "partition", 9) == (told["verdict"], told["kind"], told["segments"])
