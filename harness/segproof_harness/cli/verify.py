@@ -95,6 +95,27 @@ FailOnOption = Annotated[
 NoNotesOption = Annotated[
     bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
 ]
+AgainstOption = Annotated[
+    Against | None,
+    typer.Option(
+        "--against",
+        help="Compare with the model's verdict on each law; directories up to 8 MiB.",
+    ),
+]
+MaxFindingsOption = Annotated[
+    int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="List each finding, not one for each cause.")
+]
+SummaryOption = Annotated[bool, typer.Option("--summary", help="Print the verdicts only.")]
+ColorOption = Annotated[
+    Color, typer.Option("--color", help="auto: on a terminal, unless NO_COLOR is set.")
+]
+VerifyFormatOption = Annotated[
+    VerifyFormat,
+    typer.Option("--format", help="text for people, jsonl for programs, sarif or junit for CI."),
+]
 
 
 def command(
@@ -111,33 +132,14 @@ def command(
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
-    against: Annotated[
-        Against | None,
-        typer.Option(
-            "--against",
-            help="Compare with the model's verdict on each law; directories up to 8 MiB.",
-        ),
-    ] = None,
+    against: AgainstOption = None,
     fail_on: FailOnOption = FailOn.WARNING,
-    max_findings: Annotated[
-        int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
-    ] = None,
+    max_findings: MaxFindingsOption = None,
     no_notes: NoNotesOption = False,
-    list_all: Annotated[
-        bool, typer.Option("--all", help="List each finding, not one for each cause.")
-    ] = False,
-    only_summary: Annotated[
-        bool, typer.Option("--summary", help="Print the verdicts only.")
-    ] = False,
-    color: Annotated[
-        Color, typer.Option("--color", help="auto: on a terminal, unless NO_COLOR is set.")
-    ] = Color.AUTO,
-    output_format: Annotated[
-        VerifyFormat,
-        typer.Option(
-            "--format", help="text for people, jsonl for programs, sarif or junit for CI."
-        ),
-    ] = VerifyFormat.TEXT,
+    list_all: AllOption = False,
+    only_summary: SummaryOption = False,
+    color: ColorOption = Color.AUTO,
+    output_format: VerifyFormatOption = VerifyFormat.TEXT,
 ) -> None:
     """Check files against the laws of their formats.
 

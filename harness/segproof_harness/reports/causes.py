@@ -54,8 +54,8 @@ class Cause:
         count = 1
         if finding.message.endswith(FURTHER):
             count = int(finding.actual or 1)
-        elif finding.position is not None and len(self.positions) < PLACES_MAX:
-            self.positions.append(finding.position)
+        elif finding.position is not None:
+            self.positions = sorted({*self.positions, finding.position})[:PLACES_MAX]
         self.laws[finding.law] = self.laws.get(finding.law, 0) + count
 
     def to_json(self) -> dict[str, Any]:

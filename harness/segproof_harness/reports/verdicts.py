@@ -83,9 +83,10 @@ def facts_of(summary: Summary) -> str:
 
     parts = []
     if summary.kind == "partition":
-        parts.append(plural(summary.segments, "segment"))
+        parts.append(plural(summary.segments, "segment") if summary.segments else "no segment")
     elif summary.kind == "store":
-        parts.append(plural(summary.segments, "log file"))
+        has_log = summary.segments > 0
+        parts.append(plural(summary.segments, "log file") if has_log else "no commit log")
     elif summary.kind == "index folder":
         parts.append(plural(summary.segments, "file"))
     elif summary.kind == "directory" and summary.verdict is not Verdict.UNREADABLE:

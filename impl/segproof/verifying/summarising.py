@@ -28,9 +28,9 @@ LOSSES = frozenset({
     "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
     "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
 })  # fmt: skip
-"""Laws of which an error says that records can't be read, or are not there."""
+"""An error by one of these laws says that records can't be read, or are not there."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-38", "DISK-43"})
-"""Laws of which a warning says so too: offsets that were there once are in no segment."""
+"""A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({
     "DISK-5", "RMQDISK-17", "RMQDISK-18", "RMQDISK-19", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
@@ -171,8 +171,12 @@ class Tallies:
     ) -> None:
         self._path = path
         self._on = on
-        self._has_works = bool(works)
-        folders = {_plain(one.directory) for one in works if isinstance(one, Partition)}
+        self._has_works = any(map(_holds_something, works))
+        folders = {
+            _plain(one.directory)
+            for one in works
+            if isinstance(one, Partition) and _holds_something(one)
+        }
         self._outside: list[Finding] = []
         self._inside: dict[str, list[Finding]] = {}
         for one in found:
@@ -205,9 +209,16 @@ class Tallies:
             return Tally(work.path, work.kind.value, self._on)
         found = self._inside.pop(_plain(work.directory), ())
         segments = work.segments
+        if not _holds_something(work):
+            return Tally(work.directory, "partition", None)
         if len(segments) == 1 and segments[0].judged != ALL_FILES:
             return Tally(self._path, "file", self._on, found)
         return Tally(work.directory, "partition", self._on, found)
+
+
+def _holds_something(work: Work) -> bool:
+    """Return whether there is anything to check; a partition that was verified already has none."""
+    return isinstance(work, Place) or bool(work.segments or work.others)
 
 
 def _plain(path: str) -> str:

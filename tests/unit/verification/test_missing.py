@@ -61,7 +61,7 @@ def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None
     if is_closed:
         write_segment(folder, b"", 14)
     (one,) = found(folder, "DISK-24")
-    assert (Severity.WARNING, 0, 16 * MIB, starts[13]) == (
+    assert (Severity.WARNING, 0, str(16 * MIB), str(starts[13])) == (
         one.severity, one.position, one.expected, one.actual,
     )  # fmt: skip
     # Behind the last entry 16 MiB are lawful, and so is 8 times the widest gap, where that is more.
@@ -88,7 +88,11 @@ def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
     nine, eight = time_entries(*range(2, 11)), time_entries(*range(2, 10))
     folder = write_segment(tmp_path / "t-0", log, index=index, timeindex=nine)
     (one,) = found(folder, "DISK-24")
-    assert (8, 64 << 10, starts[11] - starts[1]) == (one.position, one.expected, one.actual)
+    assert (8, str(64 << 10), str(starts[11] - starts[1])) == (
+        one.position,
+        one.expected,
+        one.actual,
+    )
     (alone,) = found(folder / name_of(0, ".index"), "DISK-24")
     assert one == alone
     for few in (eight, time_entries(0, 1, *range(2, 10)), nine[:-12] + time_entries(99)):
@@ -135,7 +139,7 @@ def test_lost_segment_among_records_without_keys(tmp_path: Path) -> None:
     folder = partition(tmp_path / "t-0", batch(0, key=b"k"), batch(1))
     (one,) = found(folder, "DISK-25")
     assert (Severity.WARNING, name_of(0, ".log")) == (one.severity, Path(one.path).name)
-    assert (2, 10) == (one.expected, one.actual)
+    assert ("2", "10") == (one.expected, one.actual)
     assert "8 offsets" in one.message
     assert "replica" in one.hint
     for following in (2, 1):
@@ -148,7 +152,7 @@ def test_records_with_keys_may_be_compacted(tmp_path: Path) -> None:
     """Where each record of the last batch has a key, compaction may have made the gap."""
     folder = partition(tmp_path / "t-0", batch(0), batch(1, key=b""), MARKER)
     assert [] == found(folder, "DISK-25")
-    assert [8 - 1] == [one.actual for one in found(folder, "DISK-19")]
+    assert ["7"] == [one.actual for one in found(folder, "DISK-19")]
 
 
 @pytest.mark.checks("DISK-25")

@@ -115,11 +115,11 @@ def test_iteration_may_be_abandoned() -> None:
 
 
 def test_finding_as_json() -> None:
-    """The fields and their order are those of every output; numbers stay numbers."""
-    finding = Finding("SEG-7", Severity.ERROR, "offset-index", "/t", 8, 1, "two", "m", "h", "r")
+    """The fields and their order are those of every output; what is expected is text."""
+    finding = Finding("SEG-7", Severity.ERROR, "offset-index", "/t", 8, "1", "two", "m", "h", "r")
     line = (
         '{"law": "SEG-7", "severity": "error", "structure": "offset-index", "path": "/t", '
-        '"position": 8, "expected": 1, "actual": "two", "message": "m", "hint": "h", '
+        '"position": 8, "expected": "1", "actual": "two", "message": "m", "hint": "h", '
         '"reproduce": "r"}'
     )
     assert line == finding.to_json_line()
@@ -141,7 +141,7 @@ def test_many_findings_are_counted() -> None:
     found = reporter.finish()
     assert FINDINGS_PER_LAW == len(made)
     assert FINDINGS_PER_LAW + 1 == len(found)
-    assert 10_000 - FINDINGS_PER_LAW == found[-1].actual
+    assert str(10_000 - FINDINGS_PER_LAW) == found[-1].actual
     assert found[-1].position is None
 
 
@@ -454,7 +454,7 @@ def test_empty_batch_and_gap(tmp_path: Path) -> None:
     """What compaction leaves is healthy; a gap is one note with its size."""
     log = write_empty_batch(0, 4, 10) + batch(9)
     folder = write_segment(tmp_path / "t-0", log)
-    assert [("DISK-19", Severity.NOTE, 4)] == [
+    assert [("DISK-19", Severity.NOTE, "4")] == [
         (one.law, one.severity, one.actual) for one in verify(folder, deep=True)
     ]
 
