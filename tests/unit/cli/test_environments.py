@@ -44,7 +44,7 @@ VERBS: dict[str, list[str]] = {
     "verify in json": [PLAIN, "--format", "jsonl"],
     "verify of a store": [STORE, "--deep"],
 }
-SILENT = {"replay", "verify of a store"}
+SILENT = {"replay"}
 """They write to stderr alone where all is well."""
 SCRATCH = {"explain"}
 """They need a temporary folder."""
