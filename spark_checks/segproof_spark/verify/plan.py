@@ -17,10 +17,11 @@ from typing import Any
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.path_verification import Work, walk
+from segproof.verifying.path_verification import walk
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.split_logs import cuts_of, log_state
+from segproof.verifying.summarising import Work
 from segproof_spark.arrow_files import files_of
 from segproof_spark.tasks import dearest_first, packed
 
