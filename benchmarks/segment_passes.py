@@ -27,7 +27,7 @@ def open_segment(directory: str, already_exists: bool = True) -> "LogSegment":
     """Open the segment 0 of a directory as KafkaBench.java does."""
     from segproof.kafka.log_segment import LogSegment
 
-    return LogSegment.open(directory, 0, config(), already_exists)
+    return LogSegment.open(directory, 0, config(), already_exists, create=True)
 
 
 @mode

@@ -114,6 +114,12 @@ class ReadOnlyIndexError(ReadOnlyError):
     """A change of an index that was opened for reading (ReadOnlyBufferException)."""
 
 
+class ReadOnlyFileError(ReadOnlyError, OSError):
+    """A change of a record file that was opened for reading (NonWritableChannelException)."""
+
+    kind = "io-error"
+
+
 class OutOfBoundsError(SegproofError, IndexError):
     """A field that lies behind the end of its message (IndexOutOfBoundsException)."""
 

@@ -104,7 +104,9 @@ def model_segment(partition: Path, expected: dict[str, Any], base_offset: int) -
 
 def implemented(partition: Path, expected: dict[str, Any], base_offset: int) -> LogSegment:
     """Return one segment, opened for writing."""
-    return LogSegment.open(str(partition), base_offset, LogConfig(**options(expected)), True)
+    return LogSegment.open(
+        str(partition), base_offset, LogConfig(**options(expected)), True, create=True
+    )
 
 
 SIDES: dict[str, tuple[Any, int]] = {

@@ -294,7 +294,7 @@ def test_the_tool_blames_sound_indexes_of_older_releases(tmp_path: Path) -> None
     partition = tmp_path / "t-0"
     partition.mkdir()
     config, form = LogConfig(index_interval_bytes=100), WriteFormat(entries="append")
-    with LogSegment.open(partition, 0, config, write_format=form) as segment:
+    with LogSegment.open(partition, 0, config, write_format=form, create=True) as segment:
         for first in range(0, 40, 4):
             offsets = range(first, first + 4)
             batches = [write_batch([Record(n, n, b"k", b"v")], base_offset=n) for n in offsets]

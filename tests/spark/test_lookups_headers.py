@@ -37,7 +37,7 @@ def test_headers_are_those_of_the_batches(tmp_path: Path) -> None:
     draw = Draw("headers")
     sizes = [draw.one_of((0, 1, 500, 65_000, 200_000)) for _ in range(300)]
     data = written_log(path, sizes)
-    with RecordFile.open(str(path), False) as log:
+    with RecordFile.open(path) as log:
         right = [
             (one.position, one.size_bytes, one.last_offset, one.max_timestamp)
             for one in log.batches()

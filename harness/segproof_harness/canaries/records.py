@@ -88,11 +88,13 @@ class K28RecordFile(RecordFile):
     """A short read is taken for the end of the file."""
 
     @classmethod
-    def open(cls, *arguments: Any, files: Files = REAL_FILES, **named: Any) -> "K28RecordFile":
+    def open(
+        cls, file: Any, *, create: bool = False, files: Files = REAL_FILES, **named: Any
+    ) -> "K28RecordFile":
         """Open, on a device that reads nine bytes a call."""
-        whole = RecordFile.open(*arguments, files=files, **named)
-        file: Any = _ShortFile(whole.file)
-        return cls(file, whole.size_in_bytes(), writable=whole.writable)
+        whole = RecordFile.open(file, create=create, files=files, **named)
+        short: Any = _ShortFile(whole.file)
+        return cls(short, whole.size_in_bytes(), writable=whole.writable)
 
 
 @canary("K-30a", "record-file", "SCAN-13")

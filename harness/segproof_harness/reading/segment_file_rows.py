@@ -187,7 +187,7 @@ def _not_shown(offset: int, words: str, most: str, batch: Any) -> TooLargeError:
 
 def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
-        with LogAsFound.open(file.path, mutable=False, files=files) as log:
+        with LogAsFound.open(file.path, files=files) as log:
             inflation = Inflation(limit)
             for batch in log.batches():
                 batch.limit = inflation.limit_of(batch.size_bytes)
@@ -361,7 +361,7 @@ def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        with LogAsFound.open(file.path, mutable=False, files=files) as log:
+        with LogAsFound.open(file.path, files=files) as log:
             end = 0
             for batch in log.batches():
                 end = batch.position + batch.size_bytes

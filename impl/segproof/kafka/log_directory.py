@@ -66,6 +66,8 @@ class LogDirectory:
             config.segment_bytes if is_preallocated else 0,
             is_preallocated,
             file_suffix,
+            writable=True,
+            create=not file_already_exists,
             files=self.files,
             time=self.time,
             write_format=self._write_format,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from segproof.closing import told_state
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.integers import INT32_MAX, INT64_MAX, as_int64, make_tuple
 from segproof.kafka import bulk_search, index_entries
@@ -56,7 +57,7 @@ class RollParams(NamedTuple):
 
 
 class LogSegment(SegmentFiles):
-    """One segment of a log, open for writing.
+    """One segment of a log, open for reading, or for writing where that was asked for.
 
     Made by `open`. Write: `append`, `append_many`, `append_from_file`, `truncate_to`, `recover`,
     `on_become_inactive_segment`, `update_txn_index`. Read: `read`, `read_many`,
@@ -66,11 +67,13 @@ class LogSegment(SegmentFiles):
     `delete_if_exists`.
 
     One writer, any number of readers. Indexes are opened when they are first needed. Once closed,
-    everything but renaming and deleting raises IndexClosedError.
+    everything but renaming and deleting raises IndexClosedError. A change of a segment that is open
+    for reading raises ReadOnlyError.
     """
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else f"{self.size} bytes"
+        is_open = not self._is_closed
+        state = told_state(f"{self.size} bytes", is_open=is_open, writable=self.writable)
         return f"LogSegment({self.log.name!r}, {state})"
 
     # --- writing
@@ -98,7 +101,7 @@ class LogSegment(SegmentFiles):
             given = largest_timestamp, shallow_offset_of_max_timestamp
             self.append_planned(records, self.plan_append(largest_offset, records, *given))
         else:
-            self._check_open()
+            self._check_writable()
 
     def plan_append(
         self,
@@ -108,7 +111,7 @@ class LogSegment(SegmentFiles):
         shallow_offset_of_max_timestamp: int | None = None,
     ) -> index_entries.Plan:
         """Return what `append` would do, for `append_planned`; raise what it would raise."""
-        self._check_open()
+        self._check_writable()
         largest_offset = to_int(largest_offset)
         offset_index, time_index, before = self.offset_index, self.time_index, self._indexing()
         if not fits_segment(largest_offset, self.base_offset):
@@ -153,7 +156,7 @@ class LogSegment(SegmentFiles):
         Raises, with nothing changed: what the first `append` that fails would raise;
         CorruptRecordError for a batch that is cut off.
         """
-        self._check_open()
+        self._check_writable()
         if not len(records):
             return
         offset_index, time_index = self.offset_index, self.time_index
@@ -174,7 +177,7 @@ class LogSegment(SegmentFiles):
         most 1 MiB, or one batch, is one append. Law: SEG-42. Raises: as `append` and
         `RecordFile.batches`; the pieces before stay.
         """
-        self._check_open()
+        self._check_writable()
         start = position = to_int(start)
         while position < start + records.size_in_bytes():
             largest_offset, size = index_entries.piece_of(records, position, self.base_offset)
@@ -189,7 +192,7 @@ class LogSegment(SegmentFiles):
 
         Raises: as `TransactionIndex.append`.
         """
-        self._check_open()
+        self._check_writable()
         append_aborted_txn(self.txn_index, completed_txn, to_int(last_stable_offset))
 
     def truncate_to(self, offset: int) -> int:
@@ -202,7 +205,7 @@ class LogSegment(SegmentFiles):
         full size; as `translate_offset` and `TransactionIndex.truncate_to`. CorruptRecordError and
         CorruptIndexError also where what is left is damaged; then it is cut already.
         """
-        self._check_open()
+        self._check_writable()
         offset = to_int(offset)
         found = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
@@ -260,7 +263,7 @@ class LogSegment(SegmentFiles):
         SegmentOffsetOverflowError; what an index raises that has no room, or gets offsets that do
         not rise; what the producer state raises; OSError. IndexClosedError.
         """
-        self._check_open()
+        self._check_writable()
         offset_index, time_index = self.offset_index, self.time_index
         offset_index.reset()
         time_index.reset()
@@ -525,7 +528,7 @@ class LogSegment(SegmentFiles):
 
         Raises: what `TimeIndex.maybe_append` raises, with nothing changed; IndexClosedError.
         """
-        self._check_open()
+        self._check_writable()
         self.time_index.maybe_append(*self.read_max_timestamp_and_offset_so_far(), True)
         self.offset_index.trim_to_valid_size()
         self.time_index.trim_to_valid_size()

@@ -8,16 +8,18 @@ Not covered: changing the file through a slice; conversion between formats; sock
 """
 
 import errno
+import os
 from collections.abc import Iterator
 from operator import index as to_int
 from typing import NamedTuple, Self
 
-from segproof.closing import undone_if_it_fails
+from segproof.closing import told_state, undone_if_it_fails
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
     OffsetOutOfRangeError,
+    ReadOnlyFileError,
     SegproofError,
 )
 from segproof.files import REAL_FILES, File, Files, holds_zeros
@@ -92,46 +94,50 @@ class RecordFile:
     @classmethod
     def open(
         cls,
-        file: str,
-        mutable: bool = True,
+        file: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        create: bool = False,
         file_already_exists: bool = False,
         init_file_size: int = 0,
         preallocate: bool = False,
-        *,
         files: Files = REAL_FILES,
     ) -> Self:
-        """Open the file, or create it when `mutable`.
+        """Open the file for reading.
 
-        A file that is new and preallocated has `init_file_size` bytes and the logical size 0; any
-        other is believed to its physical end.
+        With `writable=True` it may be appended to and cut. With `create=True` it is writable, and a
+        missing file is made. A file that is new and preallocated has `init_file_size` bytes and the
+        logical size 0; any other is believed to its physical end. With `create` and `preallocate` a
+        file counts as new unless `file_already_exists` says otherwise.
 
         Raises: FileNotFoundError, OSError; SegproofError above 2147483647 bytes, and
         InvalidArgumentError, with nothing changed, where the preallocated ones would be more.
         """
-        init_file_size = to_int(init_file_size)
+        path, init_file_size = os.fspath(file), to_int(init_file_size)
         is_new = preallocate and not file_already_exists
-        if is_new and mutable and init_file_size > MAX_FILE_BYTES:
+        if is_new and create and init_file_size > MAX_FILE_BYTES:
             raise InvalidArgumentError(
                 "a log segment cannot be so large",
-                path=file,
+                path=path,
                 expected=f"at most {MAX_FILE_BYTES} bytes",
                 actual=init_file_size,
             )
-        handle = files.open(file, writable=mutable, create=mutable)
+        is_writable = writable or create
+        handle = files.open(path, writable=is_writable, create=create)
         with undone_if_it_fails(handle.close):
-            if is_new and mutable:
+            if is_new and create:
                 if init_file_size < 0:
-                    raise OSError(errno.EINVAL, f"a file cannot have {init_file_size} bytes", file)
+                    raise OSError(errno.EINVAL, f"a file cannot have {init_file_size} bytes", path)
                 handle.truncate(init_file_size)
             size = 0 if is_new else handle.size()
             if size > MAX_FILE_BYTES:
                 raise SegproofError(
                     "the file is too large for a log segment",
-                    path=file,
+                    path=path,
                     expected=f"at most {MAX_FILE_BYTES} bytes",
                     actual=size,
                 )
-            return cls(handle, size, writable=mutable)
+            return cls(handle, size, writable=is_writable)
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +148,11 @@ class RecordFile:
 
     def __iter__(self) -> Iterator[RecordBatch]:
         return self.batches()
+
+    def __repr__(self) -> str:
+        content = f"bytes {self.start} to {self.end}" if self.is_slice else f"{self._size} bytes"
+        state = told_state(content, is_open=self.is_open, writable=self.writable)
+        return f"{type(self).__name__}({self.name!r}, {state})"
 
     @property
     def name(self) -> str:
@@ -410,7 +421,11 @@ class RecordFile:
             raise InvalidArgumentError("a slice only reads", path=self.name)
         self._check_open()
         if not self.writable:
-            raise OSError(errno.EBADF, "the record file was opened for reading", self.name)
+            raise ReadOnlyFileError(
+                "the record file was opened for reading",
+                path=self.name,
+                hint="open it with writable=True",
+            )
 
 
 class LogAsFound(RecordFile):

@@ -13,7 +13,12 @@ from operator import index as to_int
 from typing import Self
 
 from segproof.closing import Closing, attempt_all, undone_if_it_fails
-from segproof.errors import IndexClosedError, InvalidArgumentError, SegproofError
+from segproof.errors import (
+    IndexClosedError,
+    InvalidArgumentError,
+    ReadOnlyError,
+    SegproofError,
+)
 from segproof.files import REAL_FILES, Files, FileStatus
 from segproof.integers import in_range, now_ms
 from segproof.kafka.lazy_index import LazyIndex
@@ -49,6 +54,8 @@ class SegmentFiles(Closing):
     ) -> None:
         self.log = log
         """The record file."""
+        self.writable = log.writable
+        """Whether the segment may be changed."""
         self._lazy_offset_index, self._lazy_time_index = lazy_indexes
         self.txn_index = txn_index
         """The aborted transactions; its file is made by the first one."""
@@ -85,16 +92,20 @@ class SegmentFiles(Closing):
         preallocate: bool = False,
         file_suffix: str = "",
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
         write_format: WriteFormat = NEWEST_FORMAT,
         roll_jitter_ms: int = 0,
     ) -> Self:
-        """Open the segment in a directory, or make its `.log`; the index files come when needed.
+        """Open the segment in a directory for reading; the index files are opened when needed.
 
-        With `preallocate` a new log has `init_file_size` bytes, and its logical size is 0. `time`
-        tells the ms since 1970. The log is not read: the largest timestamp is that of the last time
-        entry, until `recover` or `truncate_to` (SEG-49). Laws: FILE-3, FILE-4.
+        With `writable=True` it may be changed, and a missing index is made when it is needed. With
+        `create=True` it is writable, and a missing `.log` is made. With `preallocate` a new log has
+        `init_file_size` bytes, and its logical size is 0. `time` tells the ms since 1970. The log
+        is not read: the largest timestamp is that of the last time entry, until `recover` or
+        `truncate_to` (SEG-49). Laws: FILE-3, FILE-4.
 
         Raises: OSError; SegproofError for a log above 2147483647 bytes; InvalidArgumentError for a
         base offset outside 64 bits.
@@ -105,14 +116,26 @@ class SegmentFiles(Closing):
             return os.path.join(folder, segment_file_name(base_offset, suffix) + file_suffix)
 
         log = RecordFile.open(
-            path(".log"), True, file_already_exists, init_file_size, preallocate, files=files
+            path(".log"),
+            writable=writable,
+            create=create,
+            file_already_exists=file_already_exists,
+            init_file_size=init_file_size,
+            preallocate=preallocate,
+            files=files,
         )
         with undone_if_it_fails(log.file.close):
-            txn_index = TransactionIndex(base_offset, path(".txnindex"), create=True, files=files)
+            txn_index = TransactionIndex(
+                base_offset, path(".txnindex"), create=log.writable, files=files
+            )
         size = config.segment_index_bytes
         lazy_indexes = (
-            LazyIndex.for_offset(path(".index"), base_offset, size, create=True, files=files),
-            LazyIndex.for_time(path(".timeindex"), base_offset, size, create=True, files=files),
+            LazyIndex.for_offset(
+                path(".index"), base_offset, size, create=log.writable, files=files
+            ),
+            LazyIndex.for_time(
+                path(".timeindex"), base_offset, size, create=log.writable, files=files
+            ),
         )
         return cls(
             log,
@@ -152,6 +175,7 @@ class SegmentFiles(Closing):
 
         Raises, with nothing changed: FileNotFoundError if one of them is missing.
         """
+        self._refuse_read_only()
         paths = self._paths()[:3]
         for path in paths:
             self._status(path)
@@ -170,7 +194,7 @@ class SegmentFiles(Closing):
         Raises, with nothing changed: InvalidArgumentError below what either of them holds;
         IndexClosedError.
         """
-        self._check_open()
+        self._check_writable()
         size = to_int(size)
         offset_index, time_index = self.offset_index, self.time_index
         if whole_entries(size, TimeIndex.ENTRY_SIZE) < time_index.size_in_bytes:
@@ -189,6 +213,8 @@ class SegmentFiles(Closing):
         self._check_open()
         self._status(self._lazy_offset_index.file)
         is_new = time_index_file_newly_created
+        if is_new:
+            self._refuse_read_only()
         if is_new and self.time_index.entries:
             self.time_index.resize(0)  # refused
         self.txn_index.sanity_check()
@@ -216,6 +242,7 @@ class SegmentFiles(Closing):
         Raises: InvalidArgumentError, with nothing changed, if a name does not end with the old
         one; OSError, also where there is no log.
         """
+        self._refuse_read_only()
         for path in self._paths():
             if not path.endswith(old_suffix):
                 raise InvalidArgumentError(
@@ -234,6 +261,7 @@ class SegmentFiles(Closing):
 
         Each is attempted. Raises: the first OSError.
         """
+        self._refuse_read_only()
         self._is_closed = True
         attempt_all(
             self._delete_log,
@@ -261,7 +289,11 @@ class SegmentFiles(Closing):
         if self._is_closed:
             return
         is_written = self._max_pair in (None, self._released_pair)
-        if self._max_pair is not None and (self._lazy_time_index.is_loaded or not is_written):
+        if (
+            self.writable
+            and self._max_pair is not None
+            and (self._lazy_time_index.is_loaded or not is_written)
+        ):
             # Upstream only logs it: the entry can be made again from the log.
             with contextlib.suppress(SegproofError, OSError):
                 self.time_index.maybe_append(*self._max_pair, True)
@@ -303,6 +335,18 @@ class SegmentFiles(Closing):
     def _check_open(self) -> None:
         if self._is_closed:
             raise self._closed()
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        self._refuse_read_only()
+
+    def _refuse_read_only(self) -> None:
+        if not self.writable:
+            raise ReadOnlyError(
+                "the segment was opened for reading",
+                path=self.log.name,
+                hint="open it with writable=True",
+            )
 
     def _closed(self) -> IndexClosedError:
         return IndexClosedError("the segment is closed", law="ABSIDX-15", path=self.log.name)

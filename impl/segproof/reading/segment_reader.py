@@ -90,7 +90,7 @@ class SegmentReader(SegmentSearch, Closing):
         self.is_last = is_last
         """Whether a broker may be writing it, so that its indexes may have leftover entries."""
         self._sound: dict[tuple[int, int], bool] = {}
-        self.log = _CountedLog.open(self.path(".log"), mutable=False, files=files)
+        self.log = _CountedLog.open(self.path(".log"), files=files)
         try:
             self.offset_index = open_index(OffsetIndex, self.path(".index"), base_offset, files)
             """The offset index, or None without a file."""

@@ -95,7 +95,7 @@ def build_segment(
     `producers` is the producer state at the base, and that at the end afterwards.
     Raises: InvalidArgumentError for an index that is too small; OSError.
     """
-    with RecordFile.open(segment.path(".log"), False, True, files=files) as log:
+    with RecordFile.open(segment.path(".log"), files=files) as log:
         if log.size_in_bytes() != segment.status.size_bytes:
             raise log_changed(log.name)
         with closing(_Build(segment, wanted, log, files, on_bytes)) as build:

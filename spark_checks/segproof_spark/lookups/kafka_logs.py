@@ -30,6 +30,7 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.structures.structure import creating
 from segproof_model.kafka.format.log_config import LogConfig as ModelLogConfig
 from segproof_model.kafka.format.log_segment import LogSegment as ModelLogSegment
 from segproof_model.language.files import Files as ModelFiles
@@ -369,7 +370,7 @@ def _records_of(paths: Sequence[str], files: Files, batches: Int64Array) -> Int6
     rows = rows[:: max(len(rows) // TIME_BATCHES, 1)]
     found: list[tuple[int, int, int, int]] = []
     for number in np.unique(numbers[rows]).tolist():
-        with RecordFile.open(paths[number], False, files=files) as log:
+        with RecordFile.open(paths[number], files=files) as log:
             for row in rows[numbers[rows] == number].tolist():
                 batch = next(log.batches(int(positions[row])), None)
                 if batch is None:
@@ -457,7 +458,8 @@ def _written(
     files, segments = MemoryFiles(clock_ms=lambda: 0), LogSegments()
     files.make_directory(DIRECTORY)
     for base, data in contents.items():
-        segment = opened.open(DIRECTORY, base, config, files=files, time=lambda: 0)
+        opening = partial(opened.open, DIRECTORY, base, config, **creating(opened.open))
+        segment = opening(files=files, time=lambda: 0)
         segments.add(segment)
         segment.append_many(data)
         if base != max(contents):

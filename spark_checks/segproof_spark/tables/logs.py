@@ -47,7 +47,7 @@ def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
     Raises: OSError; SegproofError for a file too large for a log.
     """
     kind = LogAsFound if unit.next_base_offset is None else RecordFile
-    with closing(kind.open(unit.path, mutable=False, files=files)) as log:
+    with closing(kind.open(unit.path, files=files)) as log:
         yield log
 
 

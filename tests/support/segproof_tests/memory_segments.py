@@ -34,7 +34,9 @@ def opened(
     config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
     exists = files is not None
     files = new() if files is None else files
-    return LogSegment.open(DIRECTORY, base, config, exists, files=files, time=lambda: NOW, **more)
+    return LogSegment.open(
+        DIRECTORY, base, config, exists, create=True, files=files, time=lambda: NOW, **more
+    )
 
 
 def batch(offset: int, timestamp: int, count: int = 1, **more: Any) -> bytes:

@@ -118,7 +118,7 @@ def test_epochs_behind_the_cut_are_left_out(copy: Path) -> None:
     os.truncate(last, last.stat().st_size - 3)
     out = cut("unreadable", b"no epochs")
     assert b"no epochs" == (out / epochs.name).read_bytes()
-    with RecordFile.open(str(out / last.name), mutable=False) as log:
+    with RecordFile.open(str(out / last.name)) as log:
         end = max(batch.next_offset for batch in log.batches())
     begins = ["0 0", f"1 {end - 1}", f"2 {end}", f"3 {end + 9}"]
     kept = (cut("cut", write_checkpoint(begins)) / epochs.name).read_bytes()

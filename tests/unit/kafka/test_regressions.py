@@ -57,7 +57,7 @@ def test_offset_of_a_message_whose_key_cannot_be_read(magic: int) -> None:
 
 def test_second_close_of_a_record_file(tmp_path: Path) -> None:
     """A second close flushed a file that was closed, and raised OSError."""
-    log = RecordFile.open(str(tmp_path / "0.log"))
+    log = RecordFile.open(tmp_path / "0.log", create=True)
     log.append(b"x")
     log.close()
     log.close()
@@ -102,7 +102,7 @@ def test_base_offset_where_the_file_ends_inside_the_header(tmp_path: Path) -> No
     data = bytearray(write_batch([Record(7, 1000, None, b"v")], base_offset=7)[:40])
     data[8:12] = (20).to_bytes(4, "big")
     (tmp_path / "0.log").write_bytes(data)
-    with RecordFile.open(os.fspath(tmp_path / "0.log"), mutable=False) as log:
+    with RecordFile.open(os.fspath(tmp_path / "0.log")) as log:
         (batch,) = log.batches()
         assert 7 == batch.base_offset
         with pytest.raises(SegproofError) as caught:

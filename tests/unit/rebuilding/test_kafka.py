@@ -85,7 +85,7 @@ def fill(files: MemoryFiles, directory: str = DIR) -> None:
     producers = ProducerStateManager.open(directory, files=files)
     config = LogConfig(index_interval_bytes=INTERVAL, segment_index_bytes=ROOM)
     for base in BASES:
-        with LogSegment.open(directory, base, config, files=files) as segment:
+        with LogSegment.open(directory, base, config, create=True, files=files) as segment:
             for one in log_of(base):
                 segment.append_many(one)
             segment.recover(producers)

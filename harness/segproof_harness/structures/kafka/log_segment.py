@@ -33,7 +33,7 @@ from segproof_harness.structures.kinds import (
 )
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.steps import Event, Setup, Situation
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
@@ -176,6 +176,7 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
         files=files,
         time=arguments["clock"],
         write_format=WriteFormat(arguments["index_key"], arguments["entries"]),
+        **creating(impl_class.open),
         **_plain(arguments),
     )
 

@@ -34,7 +34,13 @@ from segproof_harness.structures.kinds import (
 )
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.steps import Event, Setup, Situation
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import (
+    Parameter,
+    Structure,
+    creating,
+    operation,
+    takes,
+)
 from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -153,7 +159,10 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
-    return impl_class.open(**arguments, files=files)
+    given, opening = dict(arguments), impl_class.open
+    if not takes(opening, "mutable"):  # Kafka's name, and that of the operation
+        given["writable"] = given.pop("mutable")
+    return opening(**given, **creating(opening, arguments["mutable"]), files=files)
 
 
 # --- calls that the model and others take alike ---------------------------------------------------

@@ -100,7 +100,7 @@ def append_from_file_of_impl(segment: Any, records: bytes, start: int) -> Any:
     """Let the implementation copy from a file that lies elsewhere."""
     files = MemoryFiles()
     write_file(files, f"/{SOURCE}", records)
-    with ImplRecordFile.open(f"/{SOURCE}", False, True, files=files) as copied:
+    with ImplRecordFile.open(f"/{SOURCE}", files=files) as copied:
         return segment.append_from_file(copied, start)
 
 

@@ -84,7 +84,7 @@ def test_size_of_no_file(kind: Any, size: int, tmp_path: Path) -> None:
 def test_preallocated_size_of_no_log(tmp_path: Path) -> None:
     """A log segment of more than 31 bits is not preallocated either."""
     with pytest.raises(InvalidArgumentError):
-        RecordFile.open(str(tmp_path / "x"), init_file_size=2**40, preallocate=True)
+        RecordFile.open(tmp_path / "x", create=True, init_file_size=2**40, preallocate=True)
     assert [] == list(tmp_path.iterdir())
     kind = SEGPROOF.kind(ModelRecordFile)
     step = opened(kind, Files(), "x", init_file_size=2**40, preallocate=True)
@@ -216,7 +216,7 @@ def test_integers_of_numpy_in_other_files(tmp_path: Path) -> None:
     assert 1 == len(index.collect_aborted_txns(np.int64(0), np.int64(5)).aborted_transactions)
     with pytest.raises(TypeError):
         index.truncate_to(5.5)
-    log = RecordFile.open(str(tmp_path / "log"))
+    log = RecordFile.open(tmp_path / "log", create=True)
     log.append(b"0123456789")
     limits: Any = np.int32(4), np.int32(2**31 - 1)
     assert b"456789" == log.slice(*limits).read()

@@ -53,7 +53,9 @@ def test_opening_is_lazy() -> None:
     assert segment.has_suffix(".swap")
     segment.close()
     assert list(files.images("/t")) == [LOG + ".swap"]
-    segment = LogSegment.open("/t", BASE, LogConfig(), True, file_suffix=".swap", files=files)
+    segment = LogSegment.open(
+        "/t", BASE, LogConfig(), True, file_suffix=".swap", create=True, files=files
+    )
     segment.delete_if_exists()
     assert files.images("/t") == {}
 
@@ -96,7 +98,9 @@ def operations(segment: LogSegment) -> Iterator[Any]:
     """Yield every operation that a closed segment refuses."""
     yield lambda: segment.append(48, batch(48, 9))
     yield lambda: segment.append_many(batch(48, 9))
-    yield lambda: segment.append_from_file(RecordFile.open("/t/x", files=segment._files), 0)
+    yield lambda: segment.append_from_file(
+        RecordFile.open("/t/x", create=True, files=segment._files), 0
+    )
     yield lambda: segment.read(40, 1)
     yield lambda: segment.read(40, -1)
     yield lambda: segment.read_many([40])

@@ -65,7 +65,7 @@ def test_recovery_of_many_epochs_writes_them_once() -> None:
         for epoch in range(300)
     )
     files.make_directory("/t-0")
-    with LogSegment.open("/t-0", 0, config, files=files) as segment:
+    with LogSegment.open("/t-0", 0, config, create=True, files=files) as segment:
         segment.append_many(b"".join(batches))
         epochs = LeaderEpochFileCache.open("/t-0/leader-epoch-checkpoint", files=files)
         files.renames = 0

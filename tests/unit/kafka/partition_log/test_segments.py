@@ -17,7 +17,7 @@ OFFSETS = st.integers(-3, 40)
 
 def segment(base_offset: int, files: MemoryFiles | None = None) -> LogSegment:
     """Return an empty segment in memory."""
-    return LogSegment.open("/", base_offset, CONFIG, files=files or MemoryFiles())
+    return LogSegment.open("/", base_offset, CONFIG, create=True, files=files or MemoryFiles())
 
 
 def segments_at(bases: list[int]) -> LogSegments:

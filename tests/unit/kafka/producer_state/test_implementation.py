@@ -125,7 +125,7 @@ def test_real_snapshots(path: Path) -> None:
 def logs_of(folder: Path) -> Iterator[bytes]:
     """Yield the batches of a partition."""
     for path in sorted(folder.glob("*.log")):
-        log = RecordFile.open(str(path), mutable=False)
+        log = RecordFile.open(str(path))
         for batch in log.batches():
             yield path.read_bytes()[batch.position : batch.position + batch.size_bytes]
         log.close()
@@ -216,7 +216,7 @@ def test_what_releases_once_got_wrong() -> None:
     assert manager.latest_snapshot_offset() == 8
     manager.truncate_and_reload(0, 9, 0)
     assert (manager.latest_snapshot_offset(), manager.map_end_offset) == (5, 5)
-    segment = LogSegment.open("/t-0", 0, LogConfig(), files=files)
+    segment = LogSegment.open("/t-0", 0, LogConfig(), create=True, files=files)
     segment.append(4, write_batch([Record(4, 50, None, b"v")], base_offset=0))
     segment.recover(manager)
     segment.close()
@@ -224,7 +224,7 @@ def test_what_releases_once_got_wrong() -> None:
     assert manager.map_end_offset == 5
     fresh = ProducerStateManager.open("/t-0", files=files)
     fresh.update_map_end_offset(0)
-    again = LogSegment.open("/t-0", 0, LogConfig(), True, files=files)
+    again = LogSegment.open("/t-0", 0, LogConfig(), True, create=True, files=files)
     again.recover(fresh)
     again.close()
     assert fresh.take_snapshot() == 5

@@ -48,7 +48,7 @@ def log(tmp_path: Path) -> RecordFile:
     """An open file that holds LOG."""
     path = tmp_path / "0.log"
     path.write_bytes(LOG)
-    return RecordFile.open(str(path))
+    return RecordFile.open(path, writable=True)
 
 
 def last_offsets(log: RecordFile) -> list[int]:
@@ -58,7 +58,7 @@ def last_offsets(log: RecordFile) -> list[int]:
 
 def test_append_and_scan(tmp_path: Path) -> None:
     """SCAN-5, SCAN-11: appended bytes are the file, and batches tile it."""
-    with RecordFile.open(str(tmp_path / "0.log")) as log:
+    with RecordFile.open(tmp_path / "0.log", create=True) as log:
         assert log.append(LOG) == len(LOG) == log.size_in_bytes()
         assert [(b.position, b.position + b.size_bytes) for b in log] == [
             (0, ENDS[0]), (ENDS[0], ENDS[1]), (ENDS[1], ENDS[2]),
@@ -73,7 +73,7 @@ def test_zero_tails(tmp_path: Path, zeros: int) -> None:
     """SCAN-1, SCAN-2, SCAN-3: up to 17 zero bytes end a scan, 18 are corrupt-record."""
     path = tmp_path / "0.log"
     path.write_bytes(LOG + bytes(zeros))
-    log = RecordFile.open(str(path), mutable=False)
+    log = RecordFile.open(path)
     batches = log.batches()
     assert len([next(batches) for _ in range(3)]) == 3
     if zeros < 18:
@@ -123,7 +123,7 @@ def test_a_size_near_the_limit_does_not_wrap(tmp_path: Path) -> None:
     data = LOG + struct.pack(">qiib", 10, 2**31 - 20, -1, 2) + bytes(60)
     path = tmp_path / "0.log"
     path.write_bytes(data)
-    with RecordFile.open(str(path), mutable=False) as log:
+    with RecordFile.open(path) as log:
         assert last_offsets(log) == [2, 4, 9]
     assert read_batch_headers(data)[1:] == (len(LOG), None)
 
@@ -133,7 +133,7 @@ def test_an_unknown_magic_is_refused(tmp_path: Path) -> None:
     data = LOG + batch(10)[:16] + b"\x03" + batch(10)[17:]
     path = tmp_path / "0.log"
     path.write_bytes(data)
-    with RecordFile.open(str(path)) as log, pytest.raises(CorruptRecordError, match="magic 3"):
+    with RecordFile.open(path) as log, pytest.raises(CorruptRecordError, match="magic 3"):
         last_offsets(log)
     error = read_batch_headers(data).error
     assert error is not None
@@ -189,7 +189,7 @@ def test_truncate(log: RecordFile) -> None:
 def test_preallocation(tmp_path: Path) -> None:
     """SCAN-13, SCAN-20: the tail is not read, and closing cuts it."""
     path = tmp_path / "0.log"
-    log = RecordFile.open(str(path), init_file_size=4096, preallocate=True)
+    log = RecordFile.open(path, create=True, init_file_size=4096, preallocate=True)
     assert (log.size_in_bytes(), path.stat().st_size) == (0, 4096)
     log.append(LOG)
     assert last_offsets(log) == [2, 4, 9]
@@ -207,10 +207,10 @@ def test_a_read_only_file_is_not_changed(tmp_path: Path) -> None:
     """Opening to read creates nothing, and refuses what would write."""
     path = tmp_path / "0.log"
     with pytest.raises(FileNotFoundError):
-        RecordFile.open(str(path), mutable=False)
+        RecordFile.open(path)
     assert not path.exists()
     path.write_bytes(LOG)
-    with RecordFile.open(str(path), mutable=False) as log:
+    with RecordFile.open(path) as log:
         with pytest.raises(OSError, match="reading"):
             log.append(b"x")
         with pytest.raises(OSError, match="reading"):
