@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """segproof: read, write, look up and verify the index and segment files of Kafka.
 
-`segproof.verify` checks files, `segproof.rebuild` makes indexes new, `segproof.kafka` reads and
+`segproof.verify` checks files, `segproof.rebuild` makes indexes new, `segproof.salvage`
+saves what is sound in damaged logs, `segproof.kafka` reads and
 writes both. The names here load what is behind them when they are first used, so that `import
 segproof` costs next to nothing.
 """
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.findings import Finding, Severity, Summary, Verdict
     from segproof.rebuilding.partition_rebuild import rebuild
+    from segproof.salvaging.salvage import salvage
     from segproof.verification import verify
 
-__all__ = ["Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "verify"]
+__all__ = [
+    "Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "salvage", "verify",
+]  # fmt: skip
 
 _HOMES = {
     "Finding": "segproof.findings",
@@ -24,6 +28,7 @@ _HOMES = {
     "Summary": "segproof.findings",
     "Verdict": "segproof.findings",
     "rebuild": "segproof.rebuilding.partition_rebuild",
+    "salvage": "segproof.salvaging.salvage",
     "verify": "segproof.verification",
 }
 

@@ -29,6 +29,7 @@ __all__ = [
     "FileStatus",
     "Files",
     "Mapping",
+    "ReadOnlyFile",
     "RealFiles",
     "SharedFiles",
     "data_end",
@@ -124,8 +125,8 @@ def _is_own(path: str) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-class File(Protocol):
-    """One open file."""
+class ReadOnlyFile(Protocol):
+    """One open file, as far as it is read."""
 
     path: str
 
@@ -140,6 +141,13 @@ class File(Protocol):
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield, rising, the ranges of [start, end) that may hold other bytes than zeros."""
+
+    def close(self) -> None:
+        """Close; a second close does nothing."""
+
+
+class File(ReadOnlyFile, Protocol):
+    """One open file."""
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         """Write all of `data` at `position`."""
@@ -157,16 +165,13 @@ class File(Protocol):
     def sync(self) -> None:
         """Write contents and length to the device and wait."""
 
-    def close(self) -> None:
-        """Close; a second close does nothing."""
 
-
-def data_end(file: File) -> int:
+def data_end(file: ReadOnlyFile) -> int:
     """Return where the bytes of a file end that may not be zero. Cost: its holes, not its size."""
     return max((end for _, end in file.data_ranges(0, file.size())), default=0)
 
 
-def first_byte(file: File, start: int, end: int) -> int | None:
+def first_byte(file: ReadOnlyFile, start: int, end: int) -> int | None:
     """Return where the first byte of [start, end) lies that is not zero, or None."""
     for begin, behind in file.data_ranges(start, end):
         for position in range(begin, behind, PIECE_BYTES):
@@ -176,7 +181,7 @@ def first_byte(file: File, start: int, end: int) -> int | None:
     return None
 
 
-def holds_zeros(file: File, start: int, end: int) -> bool:
+def holds_zeros(file: ReadOnlyFile, start: int, end: int) -> bool:
     """Return whether all of [start, end) is there and nothing but zeros."""
     return first_byte(file, start, end) is None and file.size() >= end
 

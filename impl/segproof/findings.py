@@ -6,6 +6,7 @@ It gives one finding for each broken law, and one summary for each partition or 
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 
@@ -114,3 +115,18 @@ class Summary:
     def to_json(self) -> dict[str, int | str | None]:
         """Return the fields by name, as JSON knows them."""
         return {**asdict(self), "verdict": self.verdict.value}
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Return a time in milliseconds since 1970 as ISO 8601 in UTC.
+
+    A time outside of the years 1 to 9999 stays a number.
+
+    >>> time_text(1795222321537)
+    '2026-11-21T00:12:01.537Z'
+    """
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return str(timestamp_ms)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

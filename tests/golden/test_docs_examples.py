@@ -22,6 +22,7 @@ PAGES = [
     ROOT / "docs" / "tutorial" / "find-a-message-by-key.md",
     ROOT / "docs" / "howto" / "look-up-an-offset.md",
     ROOT / "docs" / "howto" / "rebuild-indexes.md",
+    ROOT / "docs" / "howto" / "save-a-damaged-partition.md",
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

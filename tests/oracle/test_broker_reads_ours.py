@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real broker starts on logs that segproof wrote; real consumers read every record of them."""
+"""A real broker starts on logs that segproof wrote; real consumers read every record of them.
+
+One of these logs is what `salvage` kept of a damaged one.
+"""
 
 import shutil
+import uuid
 from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka import LogManager
-from segproof.kafka.partition_metadata_file import read_partition_metadata
+from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.partition_metadata_file import PartitionMetadataFile, read_partition_metadata
 from segproof.lookup import PartitionReader
+from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof_harness.releases import kafka_clients
 from segproof_harness.releases.broker import Broker
 from segproof_harness.releases.kafka_clients import Clients
@@ -19,6 +25,8 @@ from segproof_harness.releases.written_logs import CONFIGS, TOPICS, Expected, wr
 pytestmark = pytest.mark.needs("java", "jpype")
 
 TRANSACTIONAL = ("transactions", "open", "stamped")
+SAVED = "saved"
+"""The topic of what was saved of a damaged copy of the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,33 @@ class Ours:
     """The files of each partition, as we left them."""
     written_ns: dict[str, dict[str, int]]
     """When each of them was written."""
+    saved: SalvagedPartition
     broker: Broker
+
+
+def save_a_damaged_copy(broker: Broker, topic_id: uuid.UUID, folder: Path) -> SalvagedPartition:
+    """Let the topic SAVED be what is saved of a damaged copy of the transactions."""
+    damaged = folder / f"{SAVED}-0"
+    shutil.copytree(broker.partition("transactions"), damaged)
+    logs = sorted(damaged.glob("*.log"))[1:5]
+    for number, log in enumerate(logs):
+        data = bytearray(log.read_bytes())
+        at = int(read_batch_headers(bytes(data)).table["position"][2])
+        if number == 0:
+            data[at + 8] = 0x7F  # the size of a batch leads behind the end
+        elif number == 1:
+            data[at + 6] ^= 8  # its base offset, which comes back
+        elif number == 2:
+            data[at : at + 1500] = bytes(1500)
+        else:
+            del data[at + 40 : at + 70]
+        log.write_bytes(data)
+    (told,) = salvage(damaged, folder / "out")
+    partition = broker.partition(SAVED)
+    shutil.rmtree(partition)
+    shutil.move(folder / "out" / partition.name, partition)
+    PartitionMetadataFile(partition / "partition.metadata").write(topic_id)
+    return told
 
 
 def times_of(partition: Path) -> dict[str, int]:
@@ -44,18 +78,20 @@ def files_of(partition: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def ours(broker: Broker, clients: Clients) -> Ours:
+def ours(broker: Broker, clients: Clients, tmp_path_factory: pytest.TempPathFactory) -> Ours:
     """A running broker on the logs that segproof wrote in the place of the broker's own."""
+    topics = {**TOPICS, SAVED: TOPICS["transactions"]}
     broker.start()
-    ids = clients.ask(kafka_clients.create_topics, broker.servers, TOPICS)
+    ids = clients.ask(kafka_clients.create_topics, broker.servers, topics)
     broker.stop()
     for name in TOPICS:
         shutil.rmtree(broker.partition(name))
-    expected = write_logs(broker.data, ids)
+    expected = write_logs(broker.data, {name: ids[name] for name in TOPICS})
+    saved = save_a_damaged_copy(broker, ids[SAVED], tmp_path_factory.mktemp("saved"))
     files = {name: files_of(broker.partition(name)) for name in TOPICS}
     written_ns = {name: times_of(broker.partition(name)) for name in TOPICS}
     broker.start()
-    return Ours(expected, files, written_ns, broker)
+    return Ours(expected, files, written_ns, saved, broker)
 
 
 @pytest.mark.checks("LOAD-11", "LOAD-13", "META-1", "CKPT-1")
@@ -77,6 +113,22 @@ def test_a_consumer_reads_every_record(name: str, ours: Ours, clients: Clients) 
     seen = clients.ask(kafka_clients.read_all, ours.broker.servers, name)
     assert len(expected.seen) == len(seen)
     assert expected.seen == seen
+
+
+@pytest.mark.checks("SEG-20", "LOAD-11")
+def test_a_consumer_reads_exactly_what_salvage_reports(ours: Ours, clients: Clients) -> None:
+    """The broker mends nothing, and every record is there but those of the lost offsets."""
+    saved, broker = ours.saved, ours.broker
+    assert (saved.gap_count, saved.restored_batches, saved.set_aside_batches) == (3, 1, 0)
+    lost = {
+        offset
+        for gap in saved.gaps
+        for offset in range(gap.first_lost_offset, (gap.last_lost_offset or 0) + 1)
+    }
+    assert len(lost) == saved.lost_offsets > 0
+    assert broker.mended(SAVED) == []
+    seen = clients.ask(kafka_clients.read_all, broker.servers, SAVED)
+    assert [one for one in ours.expected["transactions"].seen if one.offset not in lost] == seen
 
 
 @pytest.mark.parametrize("name", TRANSACTIONAL)

@@ -34,6 +34,7 @@ from segproof_harness.cli import (
     oracle,
     rebuild,
     replay,
+    salvage,
     verify,
 )
 from segproof_harness.cli.common import (
@@ -57,7 +58,7 @@ EINVAL with a name is not one: it says that a place takes no such name, or that 
 """
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-VERBS = (demo, verify, dump, lookup, rebuild, replay, explain, bench, doctor)
+VERBS = (demo, verify, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
 
 HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say what they mean.
 
@@ -74,6 +75,7 @@ Examples:
   segproof lookup my-topic-0 --offset 4711 --explain
   segproof lookup store --key TopicTest#order-1 --explain
   segproof rebuild my-topic-0 --out rebuilt/my-topic-0
+  segproof salvage my-topic-0 --out saved
 """
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File, data_end
+from segproof.files import ReadOnlyFile, data_end
 
 ENTRY_TYPES: Final = {
     ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
@@ -37,7 +37,7 @@ Entries = NDArray[np.void]
 class EntryFile:
     """An open index file with `slots` whole entries. Raises: OSError, in all methods."""
 
-    def __init__(self, file: File, dtype: "np.dtype[np.void]", slots: int) -> None:
+    def __init__(self, file: ReadOnlyFile, dtype: "np.dtype[np.void]", slots: int) -> None:
         self.file = file
         self.dtype = dtype
         self.entry_bytes = dtype.itemsize
@@ -81,7 +81,7 @@ class EntryFile:
                 return
 
 
-def _found(file: File, suffix: str, end: int | None) -> EntryFile:
+def _found(file: ReadOnlyFile, suffix: str, end: int | None) -> EntryFile:
     dtype, size = ENTRY_TYPES[suffix], file.size()
     shown = size if end is None else -(-end // dtype.itemsize) * dtype.itemsize
     entries = EntryFile(file, dtype, min(size, shown) // dtype.itemsize)
@@ -91,7 +91,7 @@ def _found(file: File, suffix: str, end: int | None) -> EntryFile:
 
 
 def genuine_entries(
-    file: File, suffix: str, end: int | None = None
+    file: ReadOnlyFile, suffix: str, end: int | None = None
 ) -> Iterator[tuple[int, Entries]]:
     """Yield the number of its first entry and a block of entries, up to the last that is not zero.
 
@@ -100,6 +100,6 @@ def genuine_entries(
     return _found(file, suffix, end).blocks()
 
 
-def count_entries(file: File, suffix: str, end: int | None = None) -> int:
+def count_entries(file: ReadOnlyFile, suffix: str, end: int | None = None) -> int:
     """Return how many entries come before the zeros at the end. Cost: only these are read."""
     return _found(file, suffix, end).count

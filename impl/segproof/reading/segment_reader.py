@@ -26,8 +26,8 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.reading.log_pieces import LogPieces, PieceKind
 from segproof.reading.partition_search import SegmentSearch
-from segproof.reading.sound_batches import next_sound_batch
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
@@ -149,10 +149,13 @@ class SegmentReader(SegmentSearch, Closing):
         file, end = self.log.file, self.log.size_in_bytes()
         if holds_zeros(file, position, end):
             return
-        found, searched_to = next_sound_batch(file, position + 1, end, reached)
-        if self.is_last and found is None and searched_to >= end:
+        pieces = LogPieces(file, position, end, reached=reached)
+        behind = next((one for one in pieces if one.kind is not PieceKind.BROKEN), None)
+        if self.is_last and behind is None:
             return
-        follows = "" if found is None else f"; sound batches follow, from byte {found[0]} on"
+        follows = ""
+        if behind is not None and behind.kind is PieceKind.SOUND:
+            follows = f"; sound batches follow, from byte {behind.start} on"
         raise CorruptRecordError(
             f"the log can't be read from here to its end at byte {end}{follows}",
             law="DUMP-6",

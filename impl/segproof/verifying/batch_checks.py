@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from segproof.checksums import crc32, crc32c
 from segproof.files import holds_zeros
 from segproof.findings import Severity
+from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
-from segproof.reading.sound_batches import MAX_CRC_BYTES, MAX_DISTANCE, next_sound_batch
+from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_of
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.log_damage import LogDamage, summed_up
 from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, declare
+from segproof.verifying.segment_carry import LogCarry
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,
@@ -36,6 +39,8 @@ declare("partition-log", Severity.NOTE,
     " records are missing: compare with another replica", "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
+MADE_AGAIN_BYTES = 32 << 20
+"""Of a larger batch with a wrong checksum the right one is not told."""
 TORN = (
     "nothing, if the broker is writing or was killed: a recovery removes these bytes; else compare"
     " the end of the log with another replica"
@@ -57,6 +62,8 @@ class BatchCheck(LogCheck):
         """Where the batches with wrong checksums begin that end what was read so far."""
         self._reached = self._segment.base_offset - 1
         """The last offset of the last batch whose checksum is right."""
+        self._damage: LogDamage | None = None
+        """What lies from the first damage on."""
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
@@ -99,24 +106,31 @@ class BatchCheck(LogCheck):
 
     def _check_checksums(self, block: Block) -> None:
         table, bad = block.table, ~block.crc_valid
+        if self._damage is None:
+            first = int(bad.argmax())
+            reached = int(table["last_offset"][first - 1]) if first else self._reached
+            self._damage = self._damage_from(int(table["position"][first]), reached)
+        behind = np.where(table["position"] == self._damage.position, self._damage.words(), "")
         is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
         self._broken(
             "BATCH-14", block, bad & is_small,
-            "a batch of magic 2 needs 61 bytes and this one says it has {row[size_bytes]}",
-            "61 or more", table["size_bytes"],
+            "a batch of magic 2 needs 61 bytes and this one says it has {row[size_bytes]}{behind}",
+            "61 or more", table["size_bytes"], behind=behind,
         )  # fmt: skip
         for law, is_format in (("BATCH-3", table["magic"] == 2), ("BATCH-2", table["magic"] < 2)):
-            rows = table[bad & is_format & ~is_small]
-            self._report.add_rows(law, rows["position"], partial(self._wrong_checksum, rows))
+            where = bad & is_format & ~is_small
+            describe = partial(self._wrong_checksum, table[where], behind[where])
+            self._report.add_rows(law, table["position"][where], describe)
 
-    def _wrong_checksum(self, rows: BatchTable, at: int) -> Described:
+    def _wrong_checksum(self, rows: BatchTable, behind: NDArray[Any], at: int) -> Described:
         size, magic = int(rows["size_bytes"][at]), int(rows["magic"][at])
         made: str | None = None
-        if size <= MAX_CRC_BYTES:
+        if size <= MADE_AGAIN_BYTES:
             data = self._file.pread(size, int(rows["position"][at]))
             made = f"{crc32c(data[21:]) if magic == 2 else crc32(data[16:]):#010x}"
         return Described(
-            f"the checksum of this batch of {size} bytes is wrong: bytes in it were changed",
+            f"the checksum of this batch of {size} bytes is wrong: bytes in it were changed"
+            f"{behind[at]}",
             made,
             f"{int(rows['crc'][at]):#010x}",
         )
@@ -172,9 +186,9 @@ class BatchCheck(LogCheck):
         own = np.where(table["magic"] == 2, block.stored_first, last)
         good = block.crc_valid
         self._broken(
-            "DISK-13", block, good & ((last < 0) | (last > MAX_DISTANCE)),
+            "DISK-13", block, good & ((last < 0) | (last > INT32_MAX)),
             "last offset {row[last_offset]} is not within 2^31 - 1 of the segment's base offset"
-            f" {base_offset}", f"{base_offset} to {base_offset + MAX_DISTANCE}",
+            f" {base_offset}", f"{base_offset} to {base_offset + INT32_MAX}",
             table["last_offset"],
         )  # fmt: skip
         # Of a loose batch only what is certain counts: see `Block.last`.
@@ -228,7 +242,7 @@ class BatchCheck(LogCheck):
             self._report.add(
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
-                f" the file are out of reach{self._told_batches_behind(position)}",
+                f" the file are out of reach{self._damage_at_end(position).words()}",
                 position=position,
                 actual=self._file.pread(17, position).hex(),
                 expected="a batch header",
@@ -281,17 +295,17 @@ class BatchCheck(LogCheck):
             self._report.shrunk(self._log.size, size)
         if size != self._log.size:
             return  # a batch that is being written
-        behind = self._told_batches_behind(position)
+        damage = self._damage_at_end(position)
         if rest >= 18:
             size = int.from_bytes(self._file.pread(4, position + 8), "big", signed=True) + 12
-            which = "this" if behind else "the last"
+            which = "the last" if damage.is_tail else "this"
             message = f"{which} batch says it has {size} bytes, and the file has {rest} of them"
         else:
             message = f"{rest} bytes behind the last batch are too few for another one"
-        is_torn = not segment.is_closed and not behind
+        is_torn = not segment.is_closed and damage.is_tail
         self._report.add(
             "DUMP-6",
-            message + behind,
+            message + damage.words(),
             position=position,
             expected=position,
             actual=self._log.size,
@@ -299,21 +313,25 @@ class BatchCheck(LogCheck):
             hint=TORN if is_torn else None,
         )
 
-    def _told_batches_behind(self, position: int) -> str:
-        """Return in words which sound batch follows the unreadable bytes; empty without one.
+    def _damage_at_end(self, position: int) -> LogDamage:
+        """Return what lies behind the last sound batch that was read.
 
-        A batch with a wrong size may have led past it.
+        A batch with a wrong size may have led past others.
         """
         start = position if self._bad_from is None else self._bad_from
-        found, searched_to = next_sound_batch(self._file, start + 1, self._log.size, self._reached)
-        if found is None and searched_to < self._log.size:
-            return (
-                f"; whether sound batches follow, which a recovery would delete, is not known: the"
-                f" search ended at byte {searched_to}"
-            )
-        if found is None:
-            return ""
-        return (
-            f"; sound batches follow, from byte {found[0]} and offset {found[1]} on, which a"
-            " recovery would delete"
-        )
+        if self._damage is not None and self._damage.position == start:
+            return self._damage
+        damage = self._damage_from(start, self._reached)
+        self._damage = self._damage or damage
+        return damage
+
+    def _damage_from(self, start: int, reached: int) -> LogDamage:
+        log, entries = self._log, NO_ENTRIES
+        if log.offsets is not None:
+            entries = entries_of(log.offsets, self._segment.base_offset)
+        pieces = LogPieces(log.file, start, log.size, reached=reached, entries=entries)
+        return summed_up(pieces, start, reached)
+
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on what the first damage costs."""
+        carry.damage = self._damage

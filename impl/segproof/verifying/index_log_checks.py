@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from segproof.findings import Severity
-from segproof.reading.sound_batches import FAR
 from segproof.verifying.index_file_checks import EntryWindow, KeyedIndexFile
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.offset_distances import FAR
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.rules import REBUILD, declare
 from segproof.verifying.segment_carry import LogCarry

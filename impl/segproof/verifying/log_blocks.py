@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
-from segproof.reading.sound_batches import FAR, distances
+from segproof.verifying.offset_distances import FAR, distances
 from segproof.verifying.rows import Bools, Int64Array, shifted
 from segproof.verifying.segment_files import Segment
 

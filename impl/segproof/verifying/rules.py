@@ -20,8 +20,9 @@ REBUILD = (
     " new at its start (for a missing .timeindex it does not)"
 )
 RESTORE = (
-    "copy the segment from another replica: a broker that recovers the partition may cut the log"
-    " here, and what follows is lost, sound or not"
+    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
+    " DIR2`: a broker that recovers the partition may cut the log here, and what follows is lost,"
+    " sound or not"
 )
 REMAKE_TRANSACTIONS = (
     "copy the segment from another replica, or remove the three index files and recover the"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_files import FileState
 
 _FIRST = (
@@ -139,6 +140,8 @@ class LogCarry:
     """Those with a right checksum."""
     is_pointed_beyond: bool = False
     """Whether the offset index points behind the end of the log, which may have lost its end."""
+    damage: LogDamage | None = None
+    """What the first damage of the log costs; None: all batches are sound."""
 
 
 Seen = tuple[FileState, ...]
@@ -164,6 +167,7 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
             [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing, cut.unread]
             for cut in carry.cuts
         ],
+        "damage": carry.damage,
         "seen": [[*state.identity, state.size_bytes] for state in seen],
     }
     arrays = [table.tobytes() for table in (*tables, runs)]
@@ -199,6 +203,7 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
             )
         ],
         **dict(zip(CHECKED, told["checked"], strict=True)),
+        damage=None if told["damage"] is None else LogDamage.from_json(told["damage"]),
     )
     seen = tuple(FileState((device, inode), size) for device, inode, size in told["seen"])
     return carry, seen

@@ -10,8 +10,8 @@ from segproof.checksums import crc32c
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
-from segproof.kafka.record_batch import RecordBatch
-from segproof.reading import sound_batches
+from segproof.reading import log_pieces
+from segproof.reading.log_pieces import LogPieces, PieceKind
 from segproof.verification import verify
 from segproof_tests.partition_files import write_segment
 
@@ -45,9 +45,13 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     (finding,) = (one for one in verify(folder) if one.is_defect)
     at = len(b"".join(batches[:bad]))
     assert (at, Path(finding.path).suffix) == (finding.position, ".log")
-    told = f"sound batches follow, from byte {at + len(own)} and offset {bad + 1} on"
-    is_last = bad == len(batches) - 1
+    behind = len(batches) - 1 - bad
+    told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with {behind} records"
+    is_last = behind == 0
     assert (told in finding.message) is not is_last
+    assert (
+        f"lost are {len(own)} bytes in 1 place, with 1 offset" in finding.message
+    ) is not is_last
     if finding.law == "DUMP-6":
         assert (finding.severity is Severity.WARNING) is is_last
         assert ("nothing, if" in finding.hint) is is_last
@@ -63,7 +67,8 @@ def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
     told = [one for one in verify(folder) if one.is_defect]
     assert ["BATCH-3", "SCAN-2"] == [one.law for one in told]
     at = len(batches[0] + own)
-    assert f"sound batches follow, from byte {at} and offset 2 on" in told[1].message
+    for one in told:
+        assert f"2 sound batches follow, from byte {at} and offset 2 on" in one.message
 
 
 @pytest.mark.checks("BATCH-3", "DISK-13")
@@ -81,21 +86,22 @@ def test_what_only_looks_like_batches_takes_little_time(
 ) -> None:
     """Behind damage each byte may begin a batch; what is summed up of them is bounded."""
     asked: list[int] = []
-    is_valid = RecordBatch.is_valid
+    end_at = LogPieces._end_at
 
-    def count(one: RecordBatch) -> bool:
-        asked.append(one.size_bytes)
-        return is_valid(one)
+    def count(one: LogPieces, position: int) -> int:
+        asked.append(end_at(one, position) - position)
+        return asked[-1] + position
 
-    monkeypatch.setattr(RecordBatch, "is_valid", count)
+    monkeypatch.setattr(LogPieces, "_end_at", count)
     fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + bytes(4) + b"\2"
     path = tmp_path / f"{ZERO}.log"
-    path.write_bytes(fake * 1000 + bytes(4 << 20))
+    path.write_bytes(b"\xff" * 17 + fake * 1000 + bytes(4 << 20))
     file = REAL_FILES.open(str(path))
-    found, searched_to = sound_batches.next_sound_batch(file, 0, file.size(), 0)
-    assert (None, True) == (found, searched_to < file.size())
+    kinds = [one.kind for one in LogPieces(file, 0, file.size())]
     file.close()
-    assert 0 < sum(asked) <= sound_batches.MAX_CRC_BYTES
+    assert [PieceKind.BROKEN, PieceKind.UNSEARCHED] == kinds
+    bound = log_pieces.CRC_BYTES + log_pieces.CRC_BYTES_OF_A_BYTE * (5 << 20)
+    assert 0 < sum(asked) <= bound
 
 
 @pytest.mark.checks("DISK-18")
@@ -121,8 +127,8 @@ def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
 @pytest.mark.checks("DUMP-6")
 def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no hint leaves the log to a recovery, which might delete what was not found."""
-    monkeypatch.setattr(sound_batches, "SEARCH_BYTES", 1000)
-    monkeypatch.setattr(sound_batches, "SEARCH_PIECE_BYTES", 500)
+    monkeypatch.setattr(log_pieces, "CRC_BYTES", 0)
+    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
     large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
     bad = large[:8] + b"\x7f" + large[9:]
     folder = write_segment(tmp_path / "t-0", batch(0) + bad + batch(2))

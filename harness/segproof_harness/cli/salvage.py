@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `salvage`: save what is sound in damaged logs into a new directory."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    check_readable,
+    plural,
+    progress,
+    refuse,
+    summarise,
+    write_line,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof.salvaging.salvage import Gap, SalvagedPartition
+
+PARTITION_FIELDS = (
+    "directory",
+    "target",
+    "bytes_read",
+    "bytes_kept",
+    "unreadable_bytes",
+    "batches",
+    "records",
+    "first_offset",
+    "last_offset",
+    "restored_batches",
+    "set_aside_batches",
+    "lost_offsets",
+    "gap_count",
+    "open_transactions",
+    "left_out",
+)
+GAPS_SHOWN = 10
+"""So many gaps of a partition stand in the text; jsonl has all that are told."""
+
+
+def command(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="The directory of one partition, or a data directory."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="A new or empty directory, which is filled."),
+    ],
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Save every sound batch into a new data directory, which a broker loads.
+
+    Behind a damage the sound batches go on where an entry of the index leads to one, or where a
+    header and its checksum say so. DIR gets for each partition the logs with these batches, with
+    gaps as compaction leaves them, and indexes, leader epochs and producer snapshots that fit.
+    PATH stays as it is. Blocks that its disk does not give cost only the batches in them.
+
+    The base offset of a batch is not under its checksum. A batch whose base offset is wrong gets
+    the right one back where exactly its offsets are missing. Batches that fit nowhere go to the
+    file DIR/salvage-set-aside.TOPIC-N.log, which no broker reads.
+
+    For each gap stdout tells the file, the bytes, and the offsets that are lost. Exit code 1 if
+    anything was not kept.
+
+    \b
+    To serve what was saved: stop the broker, move its own directory of the partition away, move
+    DIR/TOPIC-N in its place, and start it.
+
+    \b
+    Examples:
+      segproof salvage /var/lib/kafka/data --out /mnt/saved
+      segproof salvage /var/lib/kafka/data/orders-0 --out saved --format jsonl
+    """
+    from segproof.errors import SegproofError
+    from segproof.salvaging.salvage import salvage
+
+    check_readable(path)
+    started = time.monotonic()
+    partitions = lost = 0
+    try:
+        with progress("salvage") as show:
+            for told in salvage(path, out, on_progress=show):
+                _write(told, output_format)
+                partitions += 1
+                lost += not told.is_whole
+    except SegproofError as error:
+        refuse(str(error))
+    summarise(
+        f"{plural(partitions, 'partition')} saved into {out}, {lost} of them with gaps, in"
+        f" {time.monotonic() - started:.1f} s"
+    )
+    if lost:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _write(told: "SalvagedPartition", output_format: Format) -> None:
+    """Write what was saved of a partition, then its gaps."""
+    if output_format is Format.JSONL:
+        write_row({name: getattr(told, name) for name in PARTITION_FIELDS}, output_format)
+        for gap in told.gaps:
+            write_row(gap._asdict(), output_format)
+        return
+    write_line(f"{told.directory}: {_kept(told)}")
+    for line in _lines(told):
+        write_line(f"  {line}")
+
+
+def _kept(told: "SalvagedPartition") -> str:
+    if told.target is None:
+        return f"no sound batch in {told.bytes_read} bytes"
+    word = "everything" if told.is_whole else "part"
+    return (
+        f"{word} kept: {told.bytes_kept} of {told.bytes_read} bytes,"
+        f" {told.batches} batches, {plural(told.records, 'record')},"
+        f" offsets {told.first_offset} to {told.last_offset}"
+    )
+
+
+def _lines(told: "SalvagedPartition") -> Iterator[str]:
+    """Yield what an operator must know beside."""
+    if told.target is not None:
+        yield f"saved as: {told.target}"
+    if told.lost_offsets:
+        yield f"lost: {plural(told.lost_offsets, 'offset')}"
+    for gap in told.gaps[:GAPS_SHOWN]:
+        yield f"gap: {_gap(gap)}"
+    if told.gap_count > GAPS_SHOWN:
+        yield f"gap: {told.gap_count - GAPS_SHOWN} more; --format jsonl tells them"
+    if told.unreadable_bytes:
+        yield f"unreadable: the disk did not give {told.unreadable_bytes} bytes"
+    if told.restored_batches:
+        yield f"restored: {told.restored_batches} batches got their base offset back"
+    if told.set_aside_batches:
+        yield f"set aside: {told.set_aside_batches} batches, in a file beside the new directory"
+    if told.open_transactions:
+        yield (
+            f"open: {plural(told.open_transactions, 'transaction')} without an end; read_committed"
+            " consumers stop at the first until it is aborted (kafka-transactions.sh)"
+        )
+    for left_out in told.left_out:
+        yield f"left out: {left_out}"
+
+
+def _gap(gap: "Gap") -> str:
+    name = Path(gap.path).name
+    place = f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}"
+    if gap.last_lost_offset is None:
+        return f"{place}, with the offsets from {gap.first_lost_offset} on"
+    if gap.last_lost_offset < gap.first_lost_offset:
+        return f"{place}, no offset lost"
+    return f"{place}, with the offsets {gap.first_lost_offset} to {gap.last_lost_offset}"

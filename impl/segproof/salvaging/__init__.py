@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving what is sound in damaged files into a directory that a broker loads."""

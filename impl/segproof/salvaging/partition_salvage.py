@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving the sound batches of one partition into a new directory.
+
+The logs get every sound batch, byte for byte, with gaps as compaction leaves them. Then the new
+directory is loaded as a broker loads it after a crash: so its indexes, transaction indexes, leader
+epochs and producer snapshots are of what was kept.
+
+A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
+are missing between its neighbours: the base offset is not under the checksum. Any other such batch
+goes to a file of its own, for people to look at.
+
+Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.
+Laws: SEG-20, LOAD-7 to LOAD-9.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from segproof.errors import SegproofError
+from segproof.files import File, Files, ReadOnlyFile
+from segproof.integers import INT64_MAX
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.partition_metadata_file import read_partition_metadata
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.log_pieces import (
+    NO_ENTRIES,
+    Entries,
+    LogPieces,
+    Piece,
+    PieceKind,
+    entries_of,
+)
+from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.small_files import METADATA
+
+COPY_BYTES = 1 << 20
+GAPS_TOLD = 10_000
+"""So many gaps of a partition are told one by one; all of them are counted."""
+
+
+class Gap(NamedTuple):
+    """Bytes of a log that were not kept in the log."""
+
+    path: str
+    kind: str
+    """`broken`, `unsearched`, `zeros`; or, of batches that are kept in a file of their own,
+    `misplaced`, and `unloadable`: a marker of a transaction that no broker can read, so that it
+    would not load the log."""
+    position: int
+    size_bytes: int
+    first_lost_offset: int
+    """Of the offsets in no batch that was kept, between those around the gap; above
+    `last_lost_offset` where none is lost."""
+    last_lost_offset: int | None
+    """None at the end of the partition: how many were lost there is not known."""
+
+
+@dataclass(slots=True)
+class SalvagedPartition:
+    """What was saved of a partition, and what was not."""
+
+    directory: str
+    target: str | None
+    """The new directory; None where no batch was sound."""
+    bytes_read: int = 0
+    bytes_kept: int = 0
+    unreadable_bytes: int = 0
+    """Bytes that the disk did not give."""
+    batches: int = 0
+    records: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    restored_batches: int = 0
+    """Batches that got their offsets back."""
+    set_aside_batches: int = 0
+    """Batches in a file of their own: those misplaced and those unloadable."""
+    lost_offsets: int = 0
+    """Without those that were lost at the end of the partition."""
+    gap_count: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    """The first GAPS_TOLD of them."""
+    open_transactions: int = 0
+    """Transactions without an end in what was kept: read_committed consumers stop at the first."""
+    left_out: list[str] = field(default_factory=list)
+    """Files whose content is in no new file, each with the reason."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was there is in the new directory."""
+        return not self.gap_count and not self.unreadable_bytes and not self.left_out
+
+
+def salvage_partition(
+    partition: Partition,
+    target: str,
+    aside_path: str,
+    files: Files,
+    on_bytes: Callable[[int], None],
+) -> SalvagedPartition:
+    """Save the sound batches of a partition into the directory `target`, which is not there yet.
+
+    Batches that fit nowhere go to the file `aside_path`, one behind the other.
+    Raises: OSError for any trouble but blocks of a log that can't be read; SegproofError where the
+    new directory can't be loaded.
+    """
+    return _Salvage(partition, target, aside_path, files, on_bytes).run()
+
+
+class _Salvage:
+    def __init__(
+        self,
+        partition: Partition,
+        target: str,
+        aside_path: str,
+        files: Files,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._partition = partition
+        self._target = target
+        self._aside_path = aside_path
+        self._files = files
+        self._on_bytes = on_bytes
+        self._told = SalvagedPartition(partition.directory, None)
+        self._reached = -1
+        self._pending: list[Gap] = []
+        """Gaps behind the last sound batch."""
+        self._held: Piece | None = None
+        """A misplaced batch that lies between two sound ones, as far as is known."""
+        self._log: File | None = None
+        """The new log that is written."""
+        self._log_bytes = 0
+        self._aside: File | None = None
+        self._aside_bytes = 0
+
+    def run(self) -> SalvagedPartition:
+        try:
+            segments = [one for one in self._partition.segments if ".log" in one.suffixes]
+            for number, segment in enumerate(segments):
+                following = segments[number + 1] if number + 1 < len(segments) else None
+                limit = INT64_MAX
+                if following is not None:
+                    limit = self._first_offset(following.path(".log"), following.base_offset)
+                self._save_segment(segment.path(".log"), segment.base_offset, limit)
+        finally:
+            for file in (self._log, self._aside):
+                if file is not None:
+                    file.sync()
+                    file.close()
+        self._count([one for one in self._pending if one.kind != PieceKind.ZEROS])
+        if self._told.target is not None:
+            self._bring_metadata()
+            self._load()
+        return self._told
+
+    def _first_offset(self, path: str, base_offset: int) -> int:
+        """Return where a segment begins, by its name and its first batch: the later one."""
+        try:
+            with closing(ReadableParts(self._files.open(path))) as file:
+                first = LogPieces(file, 0, file.size()).batch_at(0)
+        except OSError:
+            first = None
+        return base_offset if first is None else max(base_offset, first.first_offset)
+
+    # --- one segment
+
+    def _save_segment(self, path: str, base_offset: int, limit: int) -> None:
+        told = self._told
+        try:
+            file = ReadableParts(self._files.open(path))
+        except OSError as error:
+            told.left_out.append(f"{path}: {error.strerror}")
+            return
+        with closing(file):
+            size = file.size()
+            pieces = LogPieces(
+                file, 0, size, reached=self._reached, limit=limit,
+                entries=self._entries(path.removesuffix(".log") + ".index", base_offset),
+            )  # fmt: skip
+            for piece in pieces:
+                self._on_bytes(piece.size_bytes)
+                if piece.kind is PieceKind.SOUND:
+                    self._keep(file, piece, base_offset)
+                else:
+                    self._pass_over(file, piece)
+            self._give_up_held(file)
+            told.bytes_read += size
+            told.unreadable_bytes += file.unreadable_bytes
+        if self._log is not None:
+            self._log.sync()
+            self._log.close()
+            self._log = None
+
+    def _entries(self, path: str, base_offset: int) -> Entries:
+        try:
+            with closing(self._files.open(path)) as file:
+                dtype = ENTRY_TYPES[".index"]
+                index = EntryFile(file, dtype, file.size() // dtype.itemsize)
+                for _ in index.find_end():
+                    pass
+                return entries_of(index, base_offset)
+        except OSError:
+            return NO_ENTRIES  # they only save work
+
+    # --- what is kept
+
+    def _keep(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> None:
+        told = self._told
+        held = self._held
+        if held is not None and self._fits_between(file, held, piece.first_offset):
+            del self._pending[-1]
+            self._held = None
+            restored = held._replace(
+                first_offset=self._reached + 1, last_offset=piece.first_offset - 1
+            )
+            position = self._copy(file, restored, base_offset)
+            assert self._log is not None
+            self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
+            told.restored_batches += 1
+        self._give_up_held(file)
+        self._close_gaps(piece.first_offset)
+        self._copy(file, piece, base_offset)
+
+    def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
+        """Return whether exactly the offsets of a misplaced batch are missing."""
+        is_covered = file.pread(1, held.start + 16) == b"\2"  # of an older one no size is known
+        missing = following - self._reached - 1
+        return is_covered and held.last_offset - held.first_offset + 1 == missing
+
+    def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:
+        """Copy sound batches behind those that were kept; return where they begin."""
+        told = self._told
+        if told.target is None:
+            self._files.make_directory(self._target)
+            told.target, told.first_offset = self._target, piece.first_offset
+        if self._log is None:
+            # A name says where a segment begins, as far as its batches allow it.
+            is_right = self._reached < base_offset <= piece.first_offset
+            name = segment_file_name(base_offset if is_right else piece.first_offset, ".log")
+            path = os.path.join(self._target, name)
+            self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
+        position = self._log_bytes
+        _copy_bytes(file, self._log, piece, position)
+        self._log_bytes += piece.size_bytes
+        self._reached = told.last_offset = piece.last_offset
+        told.bytes_kept += piece.size_bytes
+        told.batches += piece.batches
+        told.records += piece.records
+        return position
+
+    # --- what is not
+
+    def _pass_over(self, file: ReadOnlyFile, piece: Piece) -> None:
+        last = self._pending[-1] if self._pending else None
+        is_joined = last is not None and (
+            last.path == file.path and last.position + last.size_bytes == piece.start
+        )
+        self._give_up_held(file)
+        kind = piece.kind.value
+        if kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
+            self._held = piece
+            if is_joined or kind == PieceKind.UNLOADABLE:
+                self._give_up_held(file)
+        is_alike = last is not None and last.kind == kind
+        if is_joined and last is not None and (is_alike or len(self._pending) >= GAPS_TOLD):
+            self._pending[-1] = last._replace(size_bytes=piece.end - last.position)
+            return
+        gap = Gap(file.path, kind, piece.start, piece.size_bytes, self._reached + 1, None)
+        self._pending.append(gap)
+
+    def _give_up_held(self, file: ReadOnlyFile) -> None:
+        """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""
+        if self._held is None:
+            return
+        if self._aside is None:
+            self._aside = self._files.open(self._aside_path, writable=True, create=True)
+        _copy_bytes(file, self._aside, self._held, self._aside_bytes)
+        self._aside_bytes += self._held.size_bytes
+        self._told.set_aside_batches += 1
+        self._held = None
+
+    def _close_gaps(self, first_offset: int) -> None:
+        """Tell the offsets that are lost in the gaps so far: a sound batch follows them."""
+        lost = first_offset - self._reached - 1
+        is_lost = bool(lost)
+        pending = [one for one in self._pending if is_lost or one.kind != PieceKind.ZEROS]
+        if pending:
+            self._told.lost_offsets += lost
+        self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
+
+    def _count(self, gaps: list[Gap]) -> None:
+        told = self._told
+        told.gap_count += len(gaps)
+        told.gaps += gaps[: GAPS_TOLD - len(told.gaps)]
+        self._pending = []
+
+    # --- the new directory
+
+    def _bring_metadata(self) -> None:
+        """Copy the topic's id, if it can be read."""
+        told = self._told
+        path = self._partition.path(METADATA)
+        try:
+            with closing(self._files.open(path)) as file:
+                data = file.pread(COPY_BYTES, 0)
+            read_partition_metadata(data, source=path)
+        except FileNotFoundError:
+            return  # releases below 2.8 have none
+        except (OSError, SegproofError) as error:
+            told.left_out.append(f"{path}: {error}")
+            return
+        new = os.path.join(self._target, METADATA)
+        with closing(self._files.open(new, writable=True, create=True)) as file:
+            file.pwrite(data, 0)
+            file.sync()
+
+    def _load(self) -> None:
+        """Load the new logs as a broker does after a crash, and close them."""
+        told = self._told
+        log = PartitionLog.open(
+            self._target, LogConfig(), last_shutdown_clean=False, files=self._files
+        )
+        try:
+            end = log.log_end_offset
+            told.open_transactions = len(log.producer_state_manager.ongoing_txns)
+            log.log_segments.active_segment.on_become_inactive_segment()
+            log.flush(True)
+        finally:
+            log.close()
+        if end != told.last_offset + 1:
+            raise SegproofError(
+                f"the new log ends before offset {end}, and what was kept ends with"
+                f" {told.last_offset}: a broker would cut it there",
+                law="SEG-20",
+                path=self._target,
+                hint="report it, with the log if you can",
+            )
+
+
+def _copy_bytes(source: ReadOnlyFile, target: File, piece: Piece, position: int) -> None:
+    buffer = memoryview(bytearray(min(COPY_BYTES, piece.size_bytes)))
+    for start in range(piece.start, piece.end, COPY_BYTES):
+        part = buffer[: min(COPY_BYTES, piece.end - start)]
+        if source.pread_into(part, start) < len(part):
+            raise SegproofError(
+                "the file became shorter while it was copied",
+                path=source.path,
+                position=start,
+                hint="stop the broker that is at work here",
+            )
+        target.pwrite(part, position + start - piece.start)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving every sound batch of damaged logs into a new data directory, which a broker loads.
+
+Upstream: Kafka since 0.11.0: LogManager, LogLoader, LogSegment.recover.
+Laws: SEG-20, and those of the batches.
+Not covered: the log of a cluster's metadata; records inside of broken batches.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from segproof.errors import InvalidArgumentError
+from segproof.files import REAL_FILES, SharedFiles
+from segproof.kafka.checkpoint_file import OffsetCheckpointFile
+from segproof.processes import Meter, Progress
+from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.rebuilding.safe_places import check_apart, names_in_new, not_empty
+from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
+from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.small_files import START
+
+__all__ = ["Gap", "SalvagedPartition", "salvage"]
+
+ASIDE_FILE = "salvage-set-aside.{}.log"
+"""No broker reads a file of this name beside its partitions."""
+
+
+def salvage(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    on_progress: Progress | None = None,
+    files: SharedFiles = REAL_FILES,
+) -> Iterator[SalvagedPartition]:
+    """Save what is sound at or below `path` into `out`; yield what was done, by partition.
+
+    `path` is a partition, or a data directory with partitions at any depth. `out` is a new or an
+    empty directory. It becomes a data directory: a broker loads it, or single partitions of it.
+    Nothing at `path` changes, and blocks that its disk does not give cost what lies in them only.
+
+    A batch is kept whose checksum is right and whose offsets fit behind those before it. In `out`
+    stands for each partition: its logs with these batches, byte for byte, and indexes, epochs and
+    producer snapshots of them; the topic's id; and, where there are any, the batches that fit
+    nowhere or that no broker loads, in `salvage-set-aside.TOPIC-N.log`, which no broker reads.
+
+    Memory: as a verification. Cost: the logs are read three times, the new ones once.
+    Raises, at the first step: InvalidArgumentError where `path` holds no partition that a broker
+    would load, or two of one name; FileExistsError, NotADirectoryError for `out`; OSError. Later:
+    OSError for what can't be written.
+    """
+    source, target = os.fspath(path), os.fspath(out)
+    check_apart(source, target, "old one")
+    if names_in_new(target, files):
+        raise not_empty(target)
+    reporter = Reporter(Wanted())
+    partitions = _partitions(source, files, reporter)
+    unread = [one for one in reporter.finish() if ".log" in os.path.basename(one.path)]
+    files.make_directory(target)
+    meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
+    starts: dict[tuple[str, int], int] = {}
+    for name, partition in partitions.items():
+        aside = os.path.join(target, ASIDE_FILE.format(name))
+        told = salvage_partition(partition, os.path.join(target, name), aside, files, meter.add)
+        told.left_out += [
+            f"{one.path}: {one.message}"
+            for one in unread
+            if os.path.dirname(one.path) == partition.directory.rstrip("/")
+        ]
+        start = dict(partition.offsets).get(START, 0)
+        known = read_partition_name(name)
+        if known is not None and told.first_offset < start <= told.last_offset:
+            starts[known.topic, known.partition] = start
+        yield told
+    if starts:
+        OffsetCheckpointFile(os.path.join(target, START), files=files).write(starts)
+    files.sync_directory(target)
+
+
+def _partitions(source: str, files: SharedFiles, reporter: Reporter) -> dict[str, Partition]:
+    """Return the partitions at or below a path by the names of their directories."""
+    found: dict[str, Partition] = {}
+    for partition in find_partitions(source, files, reporter):
+        name = os.path.basename(os.path.realpath(partition.directory))
+        known = read_partition_name(name)
+        is_log = any(".log" in one.suffixes for one in partition.segments)
+        if not is_log or (known is not None and known.topic == METADATA_TOPIC):
+            continue
+        if known is None or known.state:
+            raise InvalidArgumentError(
+                "the directory is not named TOPIC-N, as the directory of a partition in use is",
+                path=partition.directory,
+                hint="copy or rename it to the name that a broker shall load it by",
+            )
+        if name in found:
+            raise InvalidArgumentError(
+                f"there are two directories of the partition {name}",
+                path=partition.directory,
+                hint=f"save each by itself; the other one is {found[name].directory}",
+            )
+        segments = tuple(sized(one, files) for one in partition.segments)
+        found[name] = replace(partition, segments=segments)
+    if not found:
+        raise InvalidArgumentError(
+            "there is no partition with a log here",
+            path=source,
+            hint="give the directory of a partition (TOPIC-N), or a data directory of Kafka",
+        )
+    return found

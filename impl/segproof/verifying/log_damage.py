@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a damage in a log costs: what a recovery keeps, what it deletes though it is sound, what is
+lost for good.
+
+Upstream: Kafka 4.3.1: LogSegment.recover cuts a log at its first batch that is not valid.
+Laws: SEG-20.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+from segproof.findings import time_text
+from segproof.reading.log_pieces import Piece, PieceKind
+
+
+class LogDamage(NamedTuple):
+    """A log from its first damage on."""
+
+    position: int
+    """Where a recovery would cut the log."""
+    sound: Piece | None = None
+    """The first to the last sound batch behind it, as one piece; None without any."""
+    odd_batches: int = 0
+    """Batches with a right checksum whose offsets do not fit, or that no broker loads."""
+    broken_places: int = 0
+    broken_bytes: int = 0
+    lost_offsets: int = 0
+    """Offsets in no sound batch, between the sound batches around broken bytes."""
+    unsearched_from: int | None = None
+    """Where the search for sound batches gave up; None if it did not."""
+
+    @classmethod
+    def from_json(cls, told: list[Any]) -> Self:
+        """Return what JSON made lists of."""
+        position, sound, *others = told
+        return cls(
+            position, None if sound is None else Piece(PieceKind(sound[0]), *sound[1:]), *others
+        )
+
+    @property
+    def is_tail(self) -> bool:
+        """Whether nothing sound follows, for certain."""
+        is_alone = self.sound is None and not self.odd_batches
+        return is_alone and self.unsearched_from is None
+
+    def words(self) -> str:
+        """Return it in words that follow the words of a finding; empty for a tail."""
+        told = []
+        if self.sound is not None:
+            told.append(
+                f"{_number(self.sound.batches, 'sound batch')} follow, from byte {self.sound.start}"
+                f" and offset {self.sound.first_offset} on to offset {self.sound.last_offset}, with"
+                f" {self.sound.records} records{_times(self.sound)}: a recovery would delete them"
+            )
+        if self.odd_batches:
+            told.append(
+                f"{_number(self.odd_batches, 'batch')} with a right checksum fit nowhere:"
+                " a recovery would delete them"
+            )
+        if self.unsearched_from is not None:
+            told.append(
+                "whether sound batches follow, which a recovery would delete, is not known: the"
+                f" search ended at byte {self.unsearched_from}"
+            )
+        elif told:
+            told.append(
+                f"lost are {self.broken_bytes} bytes in {_number(self.broken_places, 'place')},"
+                f" with {_number(self.lost_offsets, 'offset')}"
+            )
+        return "".join(f"; {one}" for one in told)
+
+
+def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
+    """Return what pieces from a damage on say together."""
+    damage = LogDamage(start)
+    is_broken = False
+    for piece in pieces:
+        if piece.kind is PieceKind.SOUND:
+            sound = piece if damage.sound is None else damage.sound.joined(piece)
+            lost = piece.first_offset - reached - 1 if is_broken else 0
+            damage = damage._replace(sound=sound, lost_offsets=damage.lost_offsets + lost)
+            reached, is_broken = piece.last_offset, False
+        elif piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
+            damage = damage._replace(odd_batches=damage.odd_batches + 1)
+            is_broken = True
+        elif piece.kind is PieceKind.UNSEARCHED:
+            damage = damage._replace(unsearched_from=piece.start)
+        elif piece.kind is PieceKind.BROKEN:
+            damage = damage._replace(
+                broken_places=damage.broken_places + 1,
+                broken_bytes=damage.broken_bytes + piece.size_bytes,
+            )
+            is_broken = True
+    return damage
+
+
+def _number(count: int, word: str) -> str:
+    plural = f"{word}es" if word.endswith("ch") else f"{word}s"
+    return f"{count} {word if count == 1 else plural}"
+
+
+def _times(piece: Piece) -> str:
+    if piece.max_timestamp < 0:
+        return ""
+    return f" of {time_text(piece.min_timestamp)} to {time_text(piece.max_timestamp)}"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A damaged log in pieces: no batch that is whole is passed over, and none is made up."""
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.kafka import Record, write_batch
+from segproof.reading import log_pieces
+from segproof.reading.log_pieces import Entries, LogPieces, PieceKind
+from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.random_damages import check_pieces, damaged
+
+LOGS = {"plain": 60, "txn-a": 1014, "v1-gzip": 1000, "compacted": 4104}
+
+
+def pieces_of(path: Path, data: bytes, **options: object) -> list[tuple[str, int, int]]:
+    """Return kind, start and end of each piece of a log."""
+    path.write_bytes(data)
+    file = REAL_FILES.open(str(path))
+    try:
+        made = LogPieces(file, 0, len(data), **options)  # type: ignore[arg-type]
+        return [(one.kind.value, one.start, one.end) for one in made]
+    finally:
+        file.close()
+
+
+def batch(offset: int, value: bytes = b"value") -> bytes:
+    """Return a plain batch of one record."""
+    return write_batch([Record(offset, 1000, None, value)], base_offset=offset)
+
+
+@pytest.mark.checks("BATCH-2", "BATCH-3")
+@pytest.mark.parametrize("scenario", LOGS)
+def test_no_whole_batch_is_lost_to_random_damage(scenario: str, tmp_path: Path) -> None:
+    """Real logs of all formats, damaged at random."""
+    name = name_of(LOGS[scenario], ".log")
+    log = (copied_partition(scenario, tmp_path) / name).read_bytes()
+    for seed in range(25):
+        check_pieces(log, damaged(log, Random(seed)), tmp_path / "damaged.log")
+
+
+@pytest.mark.checks("BATCH-3")
+def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: Path) -> None:
+    """One offset too high, even beside damage, makes no batch behind it doubtful."""
+    high = (1 << 40).to_bytes(8, "big")
+    wrong = high + batch(1)[8:]
+    rest = b"".join(batch(offset) for offset in range(3, 9))
+    size = len(wrong)
+    log = batch(0) + wrong + batch(2) + rest
+    sound = [("sound", 0, size), ("misplaced", size, 2 * size)]
+    assert [*sound, ("sound", 2 * size, len(log))] == pieces_of(tmp_path / "log", log)
+    beside = batch(0) + wrong + b"?" * size + rest
+    assert [
+        *sound,
+        ("broken", 2 * size, 3 * size),
+        ("sound", 3 * size, len(log)),
+    ] == pieces_of(tmp_path / "log", beside)
+
+
+@pytest.mark.checks("DUMP-6")
+def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
+    """Its offset does not fit between the batches around the broken one."""
+    outer = bytearray(batch(5, batch(900) * 2))
+    outer[8] = 0x7F
+    before, after = b"".join(map(batch, range(5))), batch(6) + batch(7)
+    log = before + outer + after
+    end = len(before) + len(outer)
+    assert [
+        ("sound", 0, len(before)),
+        ("broken", len(before), end),
+        ("sound", end, len(log)),
+    ] == pieces_of(tmp_path / "log", log)
+
+
+@pytest.mark.checks("SEG-7")
+def test_an_entry_of_the_index_leads_on_where_too_much_looks_like_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search may give up before it: the entry is looked at first."""
+    monkeypatch.setattr(log_pieces, "CRC_BYTES", 1 << 12)
+    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
+    fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + bytes(4) + b"\2"
+    bad = b"\xff" * 20 + fake * 200
+    log = batch(0) + bad + batch(3) + batch(4)
+    start, end = len(batch(0)), len(batch(0) + bad)
+    blind = pieces_of(tmp_path / "log", log)
+    assert ["sound", "broken", "unsearched"] == [one[0] for one in blind]
+    entries = Entries(np.array([3]), np.array([end]))
+    assert [
+        ("sound", 0, start),
+        ("broken", start, end),
+        ("sound", end, len(log)),
+    ] == pieces_of(tmp_path / "log", log, entries=entries)
+
+
+@pytest.mark.checks("BATCH-19")
+def test_a_control_batch_that_is_no_marker_is_a_piece_of_its_own(tmp_path: Path) -> None:
+    """No broker loads a log with it."""
+    odd = write_batch([Record(1, 1000, b"\0", b"")], base_offset=1, is_control=True,
+                      is_transactional=True, producer_id=7, producer_epoch=0)  # fmt: skip
+    kinds = [one[0] for one in pieces_of(tmp_path / "log", batch(0) + odd + batch(2))]
+    assert [PieceKind.SOUND, PieceKind.UNLOADABLE, PieceKind.SOUND] == kinds

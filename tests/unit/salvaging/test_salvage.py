@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `salvage` keeps of damaged partitions: all that is sound, and a log that a broker loads."""
+
+import errno
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from segproof.errors import InvalidArgumentError
+from segproof.files import REAL_FILES, File
+from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.verification import verify
+from segproof_tests.corruptions import CORRUPTIONS, Corruption
+from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.random_damages import batches_of, damaged, is_intact
+from segproof_tests.reported_findings import state_of
+
+LOG_CORRUPTIONS = [one for one in CORRUPTIONS if one.file.endswith(".log")]
+INDEXED = ("OFFIDX", "TIMEIDX", "TXNIDX", "SEG", "PROD", "SCAN", "DUMP", "BATCH-2", "BATCH-3")
+"""Laws, by their beginnings, that nothing saved may break."""
+
+
+def saved(source: Path, out: Path) -> SalvagedPartition:
+    """Save a partition; check that it stays as it is."""
+    before = state_of(source)
+    (told,) = salvage(source, out)
+    assert before == state_of(source)
+    return told
+
+
+def all_batches(directory: Path) -> list[bytes]:
+    """Return the batches of the logs in a directory, in order; all of them can be read."""
+    logs = [path.read_bytes() for path in sorted(directory.glob("*.log"))]
+    batches = [batches_of(log) for log in logs]
+    assert sum(map(len, logs)) == sum(len(one) for log in batches for one in log)
+    return [one for log in batches for one in log]
+
+
+def check_saved(original: Path, bad: Path, told: SalvagedPartition, out: Path) -> None:
+    """Hold what was kept against the sound partition: nothing is lost, nothing is made up."""
+    kept = all_batches(out / bad.name)
+    assert all(map(is_intact, kept))
+    assert (told.batches, told.bytes_kept) == (len(kept), sum(map(len, kept)))
+    aside = out / f"salvage-set-aside.{bad.name}.log"
+    beside = aside.read_bytes() if aside.exists() else b""
+    files = b"".join(path.read_bytes() for path in sorted(bad.glob("*.log*")))
+    unread = [Path(one.split(": ")[0]).read_bytes() for one in told.left_out if ".log" in one]
+    known = {*kept}
+    for one in all_batches(original):
+        if one in files and one not in known:
+            assert one in beside or any(one in data for data in unread), one[:8].hex()
+    for finding in verify(out, deep=False):
+        assert not (finding.is_defect and finding.law.startswith(INDEXED)), str(finding)
+
+
+@pytest.mark.slow
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize("corruption", LOG_CORRUPTIONS, ids=lambda one: one.name)
+def test_of_a_corrupted_partition_all_sound_batches_are_kept(
+    corruption: Corruption, tmp_path: Path
+) -> None:
+    """For each way that a log can be wrong."""
+    original = copied_partition(corruption.scenario, tmp_path / "original")
+    bad = corruption.make(tmp_path / "bad")
+    told = saved(bad, tmp_path / "out")
+    check_saved(original, bad, told, tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.checks("SEG-20")
+@pytest.mark.parametrize("seed", range(12))
+def test_of_a_randomly_damaged_partition_all_sound_batches_are_kept(
+    seed: int, tmp_path: Path
+) -> None:
+    """Several logs of it at once; transactions may stay open, and are counted."""
+    random = Random(seed)
+    scenario = random.choice(("plain", "txn-a", "v1-gzip"))
+    original = copied_partition(scenario, tmp_path / "original")
+    bad = copied_partition(scenario, tmp_path / "bad")
+    for log in sorted(bad.glob("*.log"))[::2]:
+        log.write_bytes(damaged(log.read_bytes(), random))
+    told = saved(bad, tmp_path / "out")
+    check_saved(original, bad, told, tmp_path / "out")
+    assert not told.is_whole or not told.gaps
+
+
+def test_a_wrong_base_offset_is_restored(tmp_path: Path) -> None:
+    """Exactly the offsets of the batch are missing, so its place says what they were."""
+    original = copied_partition("plain", tmp_path / "original")
+    corruption = next(one for one in CORRUPTIONS if one.name == "base offset, one bit")
+    told = saved(corruption.make(tmp_path / "bad"), tmp_path / "out")
+    assert (1, 0, 0) == (told.restored_batches, told.set_aside_batches, told.gap_count)
+    assert all_batches(original) == all_batches(tmp_path / "out" / original.name)
+    assert (tmp_path / "out" / original.name / "partition.metadata").exists()
+
+
+class _BadDisk(type(REAL_FILES)):  # type: ignore[misc]
+    """A file system in which some bytes of one file can't be read."""
+
+    bad_name = name_of(162, ".log")
+    bad_bytes = range(9000, 9100)
+
+    def open(self, path: str, **options: Any) -> File:
+        file: Any = super().open(path, **options)
+        if not path.endswith(self.bad_name) or options.get("writable"):
+            return file  # type: ignore[no-any-return]
+        pread, pread_into = file.pread, file.pread_into
+
+        def check(size: int, position: int) -> None:
+            if position < self.bad_bytes.stop and position + size > self.bad_bytes.start:
+                raise OSError(errno.EIO, "Input/output error", path)
+
+        class Bad(type(file)):  # type: ignore[misc]
+            __slots__ = ()
+
+            def pread(self, size: int, position: int) -> bytes:
+                check(size, position)
+                return pread(size, position)  # type: ignore[no-any-return]
+
+            def pread_into(self, buffer: memoryview, position: int) -> int:
+                check(len(buffer), position)
+                return pread_into(buffer, position)  # type: ignore[no-any-return]
+
+        return Bad(file._descriptor, path)
+
+
+def test_an_unreadable_block_costs_the_batches_in_it_only(tmp_path: Path) -> None:
+    """A disk that answers with an I/O error for one block gives all the others."""
+    original = copied_partition("plain", tmp_path / "original")
+    (told,) = salvage(original, tmp_path / "out", files=_BadDisk())
+    assert 4096 == told.unreadable_bytes
+    (gap,) = told.gaps
+    assert gap.path.endswith(_BadDisk.bad_name)
+    assert gap.position <= 8192
+    assert gap.position + gap.size_bytes >= 9100
+    kept = all_batches(tmp_path / "out" / original.name)
+    assert len(all_batches(original)) - len(kept) in (1, 2)
+
+
+def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> None:
+    """Each partition is there, and the start that records were deleted up to."""
+    source = tmp_path / "data"
+    for scenario in ("plain", "txn-a"):
+        copied_partition(scenario, source)
+    (source / "log-start-offset-checkpoint").write_text("0\n2\nplain 0 77\ntxn-a 0 99999\n")
+    told = list(salvage(source, tmp_path / "out"))
+    assert [True, True] == [one.is_whole for one in told]
+    assert ["plain-0", "txn-a-0"] == sorted(Path(one.target or "").name for one in told)
+    start = (tmp_path / "out" / "log-start-offset-checkpoint").read_text()
+    assert ["0", "1", "plain 0 77"] == start.splitlines()
+    assert [] == [str(one) for one in verify(tmp_path / "out") if one.is_defect]
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A directory in use, a name that no broker loads, a place without a log."""
+    source = copied_partition("plain", tmp_path / "data")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "something").touch()
+    with pytest.raises(FileExistsError):
+        list(salvage(source, full))
+    with pytest.raises(InvalidArgumentError, match="lie in each other"):
+        list(salvage(source, source / "out"))
+    shutil.copytree(source, tmp_path / "copy of it")
+    with pytest.raises(InvalidArgumentError, match="not named TOPIC-N"):
+        list(salvage(tmp_path / "copy of it", tmp_path / "out"))
+    with pytest.raises(InvalidArgumentError, match="no partition with a log"):
+        list(salvage(full, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_partition_without_a_sound_batch_leaves_no_directory(tmp_path: Path) -> None:
+    """An empty log would be taken for what was there."""
+    bad = tmp_path / "t-0"
+    bad.mkdir()
+    (bad / name_of(0, ".log")).write_bytes(Random(1).randbytes(5000))
+    (told,) = salvage(bad, tmp_path / "out")
+    assert (None, 1, False) == (told.target, told.gap_count, told.is_whole)
+    assert [] == sorted((tmp_path / "out").iterdir())
