@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "docs" / "tutorial" / "verify-your-first-directory.md",
     ROOT / "docs" / "tutorial" / "find-a-message-by-key.md",
+    ROOT / "docs" / "howto" / "check-files-in-ci.md",
     ROOT / "docs" / "howto" / "look-up-an-offset.md",
     ROOT / "docs" / "howto" / "rebuild-indexes.md",
     ROOT / "docs" / "howto" / "save-a-damaged-partition.md",

@@ -347,5 +347,12 @@ def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path)
         laws = sorted((one["law"], one["path"].removeprefix("file://")) for one in told)
         assert sorted((one.law, one.path) for one in verify(path)) == laws
     assert with_command(
-        {"reproduce": "segproof verify 's3://b/a b/0.log' --law X-1"}, "s3://b/a?region=eu"
-    ) == {"reproduce": "segproof spark verify 's3://b/a b/0.log?region=eu' --law X-1"}
+        {
+            "hint": "`segproof rebuild 's3://b/a b' --out 'rebuilt/a b'`, or copy it",
+            "reproduce": "segproof verify 's3://b/a b/0.log' --law X-1",
+        },
+        "s3://b/a?region=eu",
+    ) == {
+        "hint": "`segproof rebuild`, or copy it",
+        "reproduce": "segproof spark verify 's3://b/a b/0.log?region=eu' --law X-1",
+    }

@@ -162,6 +162,8 @@ def command(
     laws = known_laws(law)
     if list_all and only_summary:
         refuse("give --all or --summary, not both")
+    if only_summary and output_format in (VerifyFormat.SARIF, VerifyFormat.JUNIT):
+        refuse(f"--summary is for text and jsonl: {output_format} is for findings")
     for path in paths:
         check_readable(path)
     started = time.monotonic()

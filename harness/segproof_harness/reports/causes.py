@@ -12,7 +12,7 @@ from typing import Any
 
 from segproof.findings import Finding, Severity
 from segproof.verifying.reporting import FURTHER
-from segproof.verifying.summarising import is_of_index
+from segproof.verifying.summarising import is_loss, is_of_index
 from segproof_harness.reports.consumers import what_consumers_see
 
 PLACES_MAX = 3
@@ -92,7 +92,10 @@ class Causes:
         self._causes[key].add(finding)
 
     def take(self) -> Iterator[Cause]:
-        """Yield the causes, the worst first, and forget them."""
+        """Yield the causes, and forget them: the worst first, lost records before other damage."""
         causes, self._causes = self._causes, {}
         order = list(Severity)
-        yield from sorted(causes.values(), key=lambda one: order.index(one.first.severity))
+        yield from sorted(
+            causes.values(),
+            key=lambda one: (order.index(one.first.severity), not is_loss(one.first)),
+        )

@@ -36,6 +36,7 @@ from segproof.verifying.split_logs import (
     piece_of,
     scan_in_pieces,
 )
+from segproof_harness.reports.verdicts import split_commands
 from segproof_spark.arrow_files import is_url
 from segproof_spark.verify.checkpoint import Checkpoint, Mark
 from segproof_spark.verify.plan import (
@@ -315,10 +316,14 @@ def as_seen_here(seen: tuple[FileState, ...], now: tuple[FileState, ...]) -> tup
 
 
 def with_command(told: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return a finding whose command works where the file is: behind a URL only Spark's verb."""
+    """Return a finding whose command works where the file is: behind a URL only Spark's verb.
+
+    A command in its hint loses its path: `segproof rebuild` needs a copy of the files.
+    """
     if not is_url(place):
         return told
     words = shlex.split(told["reproduce"])
     query = urlsplit(place).query
     words[:3] = ["segproof", "spark", "verify", words[2] + (f"?{query}" if query else "")]
-    return {**told, "reproduce": shlex.join(words)}
+    hint, _ = split_commands(told["hint"])
+    return {**told, "hint": hint, "reproduce": shlex.join(words)}

@@ -102,7 +102,8 @@ def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "2 partitions: 1 sound, 1 index damage only\n" in shown.err
     kinds = [one["type"] for one in objects(capsys, str(foreign), sound, "--summary")]
     assert ["summary", "summary"] == kinds
-    assert 2 == cli.run(["verify", sound, "--summary", "--all"])
+    for other in (["--all"], ["--format", "sarif"], ["--format", "junit"]):
+        assert 2 == cli.run(["verify", sound, "--summary", *other])
 
 
 def test_a_restricted_run_says_what_it_did_not_check(
