@@ -187,13 +187,15 @@ class Tallies:
 
     def outside(self, files: Files) -> Iterator[Finding]:
         """Yield the findings outside of all partitions and stores, and tell their summaries."""
-        refused = [one for one in self._outside if one.law == UNREADABLE and one.path != self._path]
-        for one in refused:
+        rest = []
+        for one in self._outside:
+            if one.law != UNREADABLE or one.path == self._path:
+                rest.append(one)
+                continue
             tally = Tally(one.path, "directory", self._on, [one])
             yield from tally.begin()
             tally.end()
-        rest = [one for one in self._outside if one not in refused]
-        if not rest and (self._has_works or refused):
+        if not rest and (self._has_works or self._outside):
             return
         status = status_of(files, self._path)
         is_file = status is not None and not status.is_directory
