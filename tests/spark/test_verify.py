@@ -181,8 +181,7 @@ def test_numbers_reach_the_verifier(spark: "SparkSession", data_directory: Path)
 
 
 def test_the_verb_has_the_options_of_verify() -> None:
-    """One that `verify` had been given, `spark verify` refused. It gives no verdicts, and lists each
-    finding."""
+    """One that `verify` had been given, `spark verify` refused. It lists findings, no verdicts."""
     own, others = (set(inspect.signature(one).parameters) for one in (on_spark, in_processes))
     assert others - own == {"against", "jobs", "list_all", "only_summary", "color"}
 
