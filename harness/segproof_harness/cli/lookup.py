@@ -31,6 +31,8 @@ from segproof_harness.cli.lookup_keys import (
     MaxOption,
     PhyOffsetOption,
     RawOption,
+    ScanOption,
+    ShowOption,
     answer_store,
     is_of_rocketmq,
     lines_of,
@@ -52,6 +54,10 @@ OFFSET_FIELDS = (
     "batch_size",
 )
 TIMESTAMP_FIELDS = ("timestamp", "offset")
+NOTHING_ASKED = (
+    "nothing asked: give --offset, --timestamp, --offsets or --timestamps, or for a store of"
+    " RocketMQ --key, --keys or --phy-offset"
+)
 
 
 OffsetOption = Annotated[
@@ -110,6 +116,8 @@ def command(
     end: EndOption = None,
     max_num: MaxOption = None,
     raw: RawOption = False,
+    scan: ScanOption = False,
+    show: ShowOption = None,
     explain: ExplainOption = False,
     hash_slots: HashSlotsOption = None,
     profile: ProfileOption = None,
@@ -129,6 +137,8 @@ def command(
     message is read, and messages of other keys with the same hash are left out; --raw shows them
     too. With --profile the answer is that of the release's index: raw, 64 offsets at most.
 
+    --scan reads the whole commit log and no index, also behind damage, and shows each message.
+
     \b
     Examples:
       segproof lookup my-topic-0 --offset 4711 --explain
@@ -136,15 +146,15 @@ def command(
       seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
       segproof lookup my-topic-0 --offset 4711 --profile kafka-4.4.0
       segproof lookup store --key TopicTest#order-1 --explain
+      segproof lookup store --key TopicTest#order-1 --scan --max 3
     """
     release = known_profile(profile)
     numbers = Numbers(offset, offsets, timestamp, timestamps, explain)
-    asked = Asked(key or [], keys, phy_offset or [], begin, end, max_num, raw, explain, hash_slots)
+    asked = Asked(
+        key or [], keys, phy_offset or [], begin, end, max_num, raw, explain, hash_slots, scan, show
+    )
     if not (numbers.is_asked or asked.is_asked):
-        refuse(
-            "nothing asked: give --offset, --timestamp, --offsets or --timestamps, or for a store"
-            " of RocketMQ --key, --keys or --phy-offset"
-        )
+        refuse(NOTHING_ASKED)
     name = os.fspath(directory)
     if is_of_rocketmq(name):
         if numbers.is_asked:
@@ -157,7 +167,7 @@ def command(
     if asked.is_given:
         refuse(
             f"{name}: no store or index folder of RocketMQ, and --key, --keys, --phy-offset,"
-            " --begin, --end, --max, --raw and --hash-slots are for these"
+            " --begin, --end, --max, --raw, --scan, --show and --hash-slots are for these"
         )
     _answer_partition(name, numbers, release, output_format)
 

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from segproof_harness.cli.common import Format, reason_of, write_line, write_row
+from segproof_harness.cli.lookup_messages import lines_of_message
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes one row for each target."""
+    """Writes one row for each target; as text the messages of its field `messages` below it."""
 
     reader: Any
     """Who is asked; its `steps` are those of the last question."""
@@ -41,8 +42,14 @@ class AnswerWriter:
         steps = self.reader.steps if self.explain else ()
         if self.explain and self.output_format is Format.JSONL:
             row["steps"] = [asdict(step) for step in steps]
+        if self.output_format is Format.JSONL:
+            write_row(row, self.output_format)
+            return is_sound
+        messages = row.pop("messages", ())
         write_row(row, self.output_format)
-        if self.output_format is Format.TEXT:
-            for step in steps:
-                write_line(f"  {step}")
+        for step in steps:
+            write_line(f"  {step}")
+        for message in messages:
+            for line in lines_of_message(message):
+                write_line(line)
         return is_sound

@@ -2,7 +2,7 @@
 """What the verb `lookup` does with a store of RocketMQ: keys, and offsets of the commit log."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +14,13 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     check_profile_of,
+    progress,
     reason_of,
     refuse,
     summarise,
 )
 from segproof_harness.cli.lookup_answers import AnswerWriter
+from segproof_harness.cli.lookup_messages import message_rows
 
 if TYPE_CHECKING:
     from segproof_model.language.behaviours import Release
@@ -66,6 +68,21 @@ RawOption = Annotated[
     bool,
     typer.Option("--raw", help="For keys: every entry of the key's hash, as a broker answers."),
 ]
+ScanOption = Annotated[
+    bool,
+    typer.Option(
+        "--scan",
+        help="For keys: read the whole commit log and no index, as where the index is lost.",
+    ),
+]
+ShowOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--show/--no-show",
+        help="For keys: show each message too, with times, properties and body."
+        " Default: with --scan, as text.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +98,8 @@ class Asked:
     raw: bool
     explain: bool
     hash_slots: int | None
+    scan: bool = False
+    show: bool | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -91,7 +110,8 @@ class Asked:
     def is_given(self) -> bool:
         """Whether anything is that is for stores only."""
         limits = (self.begin, self.end, self.max_num, self.hash_slots)
-        return self.is_asked or self.raw or any(each is not None for each in limits)
+        is_any = self.is_asked or self.raw or self.scan or self.show is not None
+        return is_any or any(each is not None for each in limits)
 
     @property
     def window(self) -> tuple[int, int, int]:
@@ -121,6 +141,9 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
     from segproof.store_lookup import StoreReader
     from segproof_harness.reading.store_under_profile import StoreAsFound
 
+    if asked.scan and (asked.raw or release is not None):
+        refuse("--scan asks no index: leave --raw and --profile out")
+
     try:
         if release is None:
             reader: Any = StoreReader(name, hash_slot_num=asked.hash_slots)
@@ -134,10 +157,14 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
             "there is no commit log here: answers are of the index alone, with other keys of the"
             " same hash"
         )
+    if reader.log is None and (asked.scan or (asked.show and asks_keys)):
+        refuse(f"{name}: there is no commit log here, which holds the messages")
+    show = asked.scan and output_format is Format.TEXT if asked.show is None else asked.show
     sane = True
     writer = AnswerWriter(reader, asked.explain, output_format)
-    for key in _keys(asked):
-        sane &= writer.write(key, ["phy_offsets"], partial(_key_fields, key, asked, reader))
+    for key, ask in _scanned(asked, reader) if asked.scan else _asked_of_index(asked, reader):
+        answered = partial(_key_fields, ask, reader if show else None)
+        sane &= writer.write(key, ["phy_offsets"], answered)
     writer = AnswerWriter(reader, False, output_format)
     for offset in asked.phy_offsets:
         sane &= writer.write(offset, ["phy_offset"], partial(_message_fields, offset, reader))
@@ -182,13 +209,39 @@ def _whole(key: str, where: str) -> str:
     return key
 
 
-def _key_fields(target: str, asked: Asked, reader: Any) -> tuple[dict[str, Any], bool]:
-    """Return the fields of the answer for a key, and whether all its messages are read."""
-    answer = reader.lookup_key(target, *asked.window, raw=asked.raw, explain=asked.explain)
+def _asked_of_index(asked: Asked, reader: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield each key, and what asks the index for it."""
+    for key in _keys(asked):
+        yield (
+            key,
+            partial(reader.lookup_key, key, *asked.window, raw=asked.raw, explain=asked.explain),
+        )
+
+
+def _scanned(asked: Asked, reader: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield each key, and what gives its answer; the commit log is read once for all of them."""
+    keys = list(_keys(asked))
+    if not keys:
+        return
+    with progress("scan") as show:
+        answers = reader.scan_keys(keys, *asked.window, on_progress=show, explain=asked.explain)
+    for key in keys:
+        yield key, partial(answers.__getitem__, key)
+
+
+def _key_fields(ask: Callable[[], Any], messages_of: Any) -> tuple[dict[str, Any], bool]:
+    """Return the fields of the answer for a key, and whether all its messages are read.
+
+    With the reader as `messages_of` the messages are among the fields.
+    """
+    answer = ask()
     offsets = list(answer.phy_offsets)
-    if answer.reason is None:
-        return {"phy_offsets": offsets}, True
-    return {"phy_offsets": offsets or None, "reason": answer.reason}, not answer.unreadable
+    fields: dict[str, Any] = {"phy_offsets": offsets}
+    if answer.reason is not None:
+        fields = {"phy_offsets": offsets or None, "reason": answer.reason}
+    if messages_of is not None:
+        fields["messages"] = list(message_rows(messages_of, answer.phy_offsets))
+    return fields, not answer.unreadable and not answer.damaged_bytes
 
 
 def _message_fields(target: int, reader: Any) -> tuple[dict[str, Any], bool]:

@@ -16,7 +16,7 @@ from typing import Any
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.reading.lookup_answers import LookupStep
-from segproof.reading.store_reader import NOT_FOUND, KeyAnswer, StoreReader
+from segproof.reading.store_reader import NO_INDEX, NOT_FOUND, KeyAnswer, StoreReader
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries
 from segproof.rocketmq.index_table import Geometry
@@ -121,7 +121,7 @@ class StoreAsFound:
         """
         topic, _, key = target.partition("#")
         if not self._reader.index_paths():
-            return KeyAnswer(target, (), "there is no index file")
+            return KeyAnswer(target, (), NO_INDEX)
         with answered(self.path):
             found = self.service.query_offset(topic, key, max_num, begin, end).phy_offsets
         return KeyAnswer(target, found, None if found else NOT_FOUND)

@@ -16,7 +16,8 @@ class LookupStep:
     action: str
     """Of a partition: `segment`, `offset-index`, `time-index`, `largest-timestamp`, `scan`,
     `next-segment`, or `leftover-entries`: entries that a truncation left, or damaged ones, were
-    passed over. Of a store: `hash`, `no-log`, `file`, `slot`, `entry` or `end`."""
+    passed over. Of a store: `hash`, `no-log`, `file`, `slot`, `entry` or `end`; `log` where the
+    commit log was read in place of an index."""
     path: str
     """The file or directory that was looked at."""
     facts: Facts
@@ -147,6 +148,7 @@ _WORDS: dict[str, Callable[[Facts], str]] = {
     "scan": _scan,
     "hash": lambda facts: f"hash: {facts['key']} has {facts['key_hash']}",
     "no-log": lambda _: "there is no commit log: other keys of the same hash count too",
+    "log": lambda facts: f"{facts['messages']} messages were read, in {facts['files']} files",
     "file": _index_file,
     "slot": _hash_slot,
     "entry": _chain_entry,

@@ -10,12 +10,12 @@ Beside a writer a question that meets something unsound in files that were chang
 asked anew.
 
 Upstream: RocketMQ 5.5.1: IndexService.queryOffset, IndexFile.selectPhyOffset, MQAdminImpl.
-Laws: RMQIDX-16, RMQIDX-31 to RMQIDX-36, RMQIDX-40, RMQSVC-17, RMQSVC-19, RMQLOG-3.
+Laws: RMQIDX-16, RMQIDX-31 to RMQIDX-36, RMQIDX-40, RMQSVC-17, RMQSVC-19, RMQLOG-3, RMQDISK-33.
 Not covered: the broker's limits of 32 and 64 answers, unless they are asked for.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from struct import Struct
@@ -24,6 +24,8 @@ from typing import NamedTuple
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, File, Files
 from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.processes import Meter, Progress
+from segproof.reading.key_scan import scan_for_keys
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.reading.record_keys import keys_of, tag_key_of
@@ -44,6 +46,8 @@ from segproof.rocketmq.message import Message, dispatch_request_of
 INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
 NOT_FOUND = "no message has this key in this time"
+NO_INDEX = "there is no index file"
+SCAN_HINT = "`segproof lookup STORE --key TOPIC#KEY --scan` reads the commit log instead"
 ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
 SHOWN_OFFSETS = 3
 _INT32 = Struct(">i")
@@ -94,6 +98,8 @@ class KeyAnswer:
     unreadable: tuple[int, ...] = ()
     """Offsets that entries of the key's hash lead to, where the log has no message to read."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
+    damaged_bytes: int = 0
+    """Where the whole log was read: bytes in which messages may be lost."""
 
 
 class _Hit(NamedTuple):
@@ -206,6 +212,44 @@ class StoreReader:
 
         return until_steady(ask, may_change)
 
+    def scan_keys(
+        self,
+        targets: Iterable[str],
+        begin: int = 0,
+        end: int = INT64_MAX,
+        max_num: int = 64,
+        *,
+        on_progress: Progress | None = None,
+        explain: bool = False,
+    ) -> dict[str, KeyAnswer]:
+        """Return where the messages of keys lie, found in the commit log alone, in one pass.
+
+        No index is asked. Damage is passed over; the reason of each answer then says so. Times are
+        those of the messages, in milliseconds, both inclusive; a message is told once.
+        Raises: SegproofError without a commit log; OSError.
+        """
+        if self.log is None:
+            raise SegproofError("there is no commit log here", path=self.path)
+        log = CommitLog.open(self.path, files=self._files)
+        size = sum(one.size_bytes for one in log.log_files)
+        scan = scan_for_keys(
+            log, targets, begin, end, max_num, self._files, Meter(on_progress, size).add
+        )
+        damage, answers = scan.damage, {}
+        self._steps = steps = Steps(explain)
+        steps.note("log", log.store_path, messages=scan.messages, files=len(log.log_files))
+        for target, offsets in scan.phy_offsets.items():
+            reason = None if offsets else "no offset is asked for" if max_num < 1 else NOT_FOUND
+            if damage.places:
+                words = (
+                    f"the commit log holds no sound message in {damage.size_bytes} bytes at"
+                    f" {damage.places} {'place' if damage.places == 1 else 'places'}: more messages"
+                    " may have been there; `segproof verify` tells where"
+                )
+                reason = words if reason is None else f"{reason}; {words}"
+            answers[target] = KeyAnswer(target, offsets, reason, (), steps.taken, damage.size_bytes)
+        return answers
+
     def _ask(self, question: _Question) -> KeyAnswer:
         key_hash = index_key_hash(question.target)
         self._steps.note("hash", self.path, key=question.target, key_hash=key_hash)
@@ -217,7 +261,33 @@ class StoreReader:
                 break
         unreadable = tuple(question.unreadable)
         reason = _reason(question, bool(paths))
+        if reason in (NOT_FOUND, NO_INDEX) and self.log is not None:
+            reason = f"{reason}{self._unindexed(paths)}"
         return KeyAnswer(question.target, tuple(question.found), reason, unreadable, self.steps)
+
+    def _unindexed(self, paths: list[str]) -> str:
+        """Return in words where else to look, if messages of the log are in no index file."""
+        for path in reversed(paths):
+            with closing(self._files.open(path)) as file:
+                header = _sound_header(file)
+            if header.index_count > 1:
+                break
+        else:
+            return f"{'; its files have no entry' if paths else ''}: {SCAN_HINT}"
+        log, end = self.log, header.end_phy_offset
+        if log is None or not self._is_followed(log, end):
+            return ""
+        return f"; the index ends with offset {end}, and the log goes on behind it: {SCAN_HINT}"
+
+    def _is_followed(self, log: CommitLog, phy_offset: int) -> bool:
+        """Return whether a message begins behind that at an offset."""
+        last, log_file = log.check(phy_offset), log.file_of(phy_offset)
+        if last.message is None or log_file is None:
+            return False
+        following = log.check(phy_offset + last.size)
+        if following.success and following.size == 0:  # the blank end of a file
+            following = log.check(log_file.start + log.mapped_file_size)
+        return following.message is not None
 
     def _geometry(self, path: str) -> Geometry:
         if path not in self._geometries:
@@ -318,7 +388,7 @@ def _reason(question: _Question, has_files: bool) -> str | None:
         return None
     if question.max_num < 1:
         return "no offset is asked for"
-    return NOT_FOUND if has_files else "there is no index file"
+    return NOT_FOUND if has_files else NO_INDEX
 
 
 def _sound_header(file: File) -> StoredHeader:

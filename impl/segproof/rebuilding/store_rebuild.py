@@ -25,8 +25,8 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
 from segproof.processes import Progress
+from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
-from segproof.rebuilding.store_log import LogReader, MessageBlock
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog

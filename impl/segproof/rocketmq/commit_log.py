@@ -139,7 +139,7 @@ class CommitLog:
             return
         for log_file in self.log_files[bisect_right(self._starts, first) - 1 :]:
             with closing(self._files.open(log_file.path)) as file:
-                records = _Records(file, log_file)
+                records = LogFileRecords(file, log_file)
                 position = max(0, first - log_file.start)
                 while True:
                     result = records.check(position, check_crc=True)
@@ -156,7 +156,7 @@ class CommitLog:
         if log_file is None:
             return FAILED
         with closing(self._files.open(log_file.path)) as file:
-            return _Records(file, log_file).check(phy_offset - log_file.start, check_crc)
+            return LogFileRecords(file, log_file).check(phy_offset - log_file.start, check_crc)
 
     def look_message(self, phy_offset: int) -> Message | None:
         """Return the record at an offset, whatever its checksum; None if there is no record.
@@ -183,8 +183,8 @@ class CommitLog:
         return int.from_bytes(record[at : at + 8], "big", signed=True)
 
 
-class _Records:
-    """The records of one open file."""
+class LogFileRecords:
+    """The records of one open file of a log."""
 
     def __init__(self, file: File, log_file: LogFile) -> None:
         self._file = file
@@ -193,7 +193,7 @@ class _Records:
         self._chunk_position = 0
 
     def check(self, position: int, check_crc: bool) -> CheckResult:
-        """Return what a look at a position of the file finds."""
+        """Return what a look at a position of the file finds. Raises: as `CommitLog.scan`."""
         head = self._window(position, 8)
         total_size = int.from_bytes(self._chunk[head : head + 4], "big", signed=True)
         if total_size > self._size - position:

@@ -130,7 +130,7 @@ def test_an_index_that_leads_to_nothing(store: Path, capsys: pytest.CaptureFixtu
     """There was said to be no index file, with code 0, as of a store that never had one."""
     shutil.rmtree(store / "index")
     code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
-    assert (0, "there is no index file") == (code, row["reason"])
+    assert (0, "there is no index file") == (code, str(row["reason"]).partition(":")[0])
     (store / "index").symlink_to("nothing")
     code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
     assert (1, None) == (code, row["phy_offsets"])

@@ -24,7 +24,7 @@ from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES
 from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
-from segproof.rebuilding import store_log
+from segproof.reading import store_log
 from segproof.rebuilding import store_rebuild as module
 from segproof.rebuilding.safe_places import MARKER
 from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index

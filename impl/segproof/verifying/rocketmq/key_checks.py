@@ -36,11 +36,15 @@ from segproof.verifying.rocketmq.log_records import (
 from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
+REMAKE_AND_SCAN = (
+    "make the index new from the commit log with `segproof rebuild STORE --in-place` while the"
+    " broker is stopped; until then `segproof lookup STORE --key TOPIC#KEY --scan` reads the log"
+)
 declare("index-service", Severity.ERROR,
     REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
     "RMQDISK-32")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    "these messages are found by offset and not by key; make the index new from the commit log",
+    f"these messages are found by offset and not by key; {REMAKE_AND_SCAN}",
     "RMQDISK-33")  # fmt: skip
 declare("index-service", Severity.NOTE,
     "nothing: a broker that died indexes the message on the border of two files again",
@@ -49,8 +53,8 @@ declare("index-service", Severity.NOTE,
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
 NO_INDEX_HINT = (
-    "nothing if the broker makes no index (messageIndexEnable=false); else make it new from the"
-    " commit log: these messages are found by offset and not by key"
+    "nothing if the broker makes no index (messageIndexEnable=false); else these messages are found"
+    f" by offset and not by key, and no broker makes their entries by itself; {REMAKE_AND_SCAN}"
 )
 BLOCK_ENTRIES = 1 << 14
 """Entries of each file that are in memory."""

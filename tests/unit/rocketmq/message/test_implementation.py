@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from segproof.errors import InvalidArgumentError
 from segproof.kernels import rocketmq_records as kernels
-from segproof.rebuilding.store_log import MessageBlock
+from segproof.reading.store_log import MessageBlock
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import (
     FAILED,

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from segproof.files import File, Files, data_end
 from segproof.kernels import rocketmq_records as kernels
-from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
 from segproof.rocketmq.message import (
     CRC_MASK,
     FAILED,
     CheckResult,
     DispatchRequest,
+    Message,
     check_message_and_return_size,
     decode_text,
     dispatch_request_of,
@@ -45,8 +46,13 @@ class Entries(NamedTuple):
     hashes: Int64Array
     phy_offsets: Int64Array
     store_timestamps: Int64Array
-    last_message: int
-    """Number in the block of the last message that has an entry; -1 for none."""
+    messages: Int64Array
+    """The number in the block of the message of each; they never fall."""
+
+    @property
+    def last_message(self) -> int:
+        """The number in the block of the last message that has an entry; -1 for none."""
+        return int(self.messages[-1]) if len(self.messages) else -1
 
 
 class MessageBlock(NamedTuple):
@@ -55,18 +61,30 @@ class MessageBlock(NamedTuple):
     data: bytes
     rows: Int64Array
     """A row of MESSAGE_ROW columns for each."""
+    offset: int = 0
+    """The offset in the log of the first byte of `data`."""
+
+    @property
+    def lies_at(self) -> Int64Array:
+        """Where each message lies in the log."""
+        return self.rows[:, 0] + self.offset
 
     @property
     def phy_offsets(self) -> Int64Array:
         """Where each message says that it lies in the log."""
         return self.rows[:, 2]
 
+    def message(self, number: int) -> Message:
+        """Return one of the messages."""
+        position = int(self.rows[number, 0])
+        message = check_message_and_return_size(self.data, position, False).message
+        assert message is not None
+        return message
+
     def requests(self) -> Iterator[DispatchRequest]:
         """Yield what the index is told of each message."""
-        for position in self.rows[:, 0].tolist():
-            message = check_message_and_return_size(self.data, position, False).message
-            assert message is not None
-            yield dispatch_request_of(message)
+        for number in range(len(self.rows)):
+            yield dispatch_request_of(self.message(number))
 
     def entries(self, index_tags: bool) -> Entries:
         """Return what the index gets of the messages."""
@@ -75,8 +93,7 @@ class MessageBlock(NamedTuple):
             hashes[messages == message] = _hashes_of_decoded(
                 self.data, self.rows[message], index_tags
             )
-        last = int(messages[-1]) if len(messages) else -1
-        return Entries(hashes, self.rows[messages, 2], self.rows[messages, 3], last)
+        return Entries(hashes, self.rows[messages, 2], self.rows[messages, 3], messages)
 
 
 def _hashes(data: bytes, rows: Int64Array, index_tags: bool) -> tuple[Int64Array, Int64Array]:
@@ -132,12 +149,16 @@ class LogReader:
             self.end_offset = log_file.start
             with closing(self._files.open(log_file.path)) as file:
                 _announce(data_end(file))
-                yield from self._blocks_of(file, log_file)
+                yield from self.blocks_of(file, log_file)
             if self.end_result is not None:
                 return
 
-    def _blocks_of(self, file: File, log_file: LogFile) -> Iterator[MessageBlock]:
-        position = 0
+    def blocks_of(self, file: File, log_file: LogFile, position: int = 0) -> Iterator[MessageBlock]:
+        """Yield the messages of one file from a position on, up to its blank end or a failure.
+
+        Raises: as `blocks`.
+        """
+        self.end_offset, self.end_result = log_file.start + position, None
         size = CHUNK_BYTES
         while True:
             data = file.pread(max(0, min(size, log_file.size_bytes - position)), position)
@@ -152,7 +173,7 @@ class LogReader:
                 intact = self._intact(data, count)
                 self.end_offset = log_file.start + position + (stop if intact == count else 0)
                 if intact:
-                    yield MessageBlock(data, self._rows[:intact])
+                    yield MessageBlock(data, self._rows[:intact], log_file.start + position)
                 if intact < count:
                     self.end_offset += int(self._rows[intact, 0])
                     self.end_result = FAILED
@@ -163,7 +184,7 @@ class LogReader:
             position += done
             if done == 0:
                 # No whole sound record here: a long one, a blank end, or a failure.
-                result = self._log.check(log_file.start + position)
+                result = LogFileRecords(file, log_file).check(position, check_crc=True)
                 if not result.success:
                     self.end_result = result
                 if not result.success or result.size == 0:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of keys, found without an index: the whole commit log is read.
+
+Keys are compared as texts, not by their hashes alone. Damage in the log is passed over: sound
+messages behind it are found too.
+
+Laws: RMQSVC-13 to RMQSVC-15, RMQLOG-3.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.files import Files
+from segproof.reading.record_keys import keys_of, tag_key_of
+from segproof.reading.store_log import Int64Array, MessageBlock
+from segproof.reading.store_pieces import Damage, Gap, StorePieces
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.key_hash import index_key_hash
+from segproof.rocketmq.message import dispatch_request_of
+
+
+class KeyScan(NamedTuple):
+    """What one pass through a commit log found."""
+
+    phy_offsets: dict[str, tuple[int, ...]]
+    """By key: where its messages lie, newest first."""
+    messages: int
+    """How many sound messages there are in all."""
+    damage: Damage
+    """Where messages may be lost."""
+
+
+def scan_for_keys(
+    log: CommitLog,
+    keys: Iterable[str],
+    begin: int,
+    end: int,
+    max_num: int,
+    files: Files,
+    advance: Callable[[int], None] = lambda count: None,
+) -> KeyScan:
+    """Return where the newest messages of some keys lie whose store time is in begin..end.
+
+    Keys are topic, `#` and key. Times are milliseconds, both inclusive; of each key the last
+    `max_num` messages of the log are told, a message once. `advance` gets the bytes read since its
+    last call. Memory: as `LogReader`, and the answers. Raises: OSError.
+    """
+    found: dict[str, deque[int]] = {key: deque(maxlen=max(0, max_num)) for key in keys}
+    hashes = np.array([index_key_hash(key) for key in found], np.int64)
+    messages, damage = 0, Damage()
+    for piece in StorePieces(log, files, advance=advance):
+        damage.add(piece)
+        if isinstance(piece, Gap):
+            continue
+        messages += len(piece.rows)
+        for number in _may_have(piece, hashes, begin, end):
+            request = dispatch_request_of(piece.message(number))
+            for key in dict.fromkeys([*keys_of(request), tag_key_of(request)]):
+                if key in found:
+                    found[key].append(int(piece.lies_at[number]))
+    newest_first = {key: tuple(reversed(offsets)) for key, offsets in found.items()}
+    return KeyScan(newest_first, messages, damage)
+
+
+def _may_have(block: MessageBlock, hashes: Int64Array, begin: int, end: int) -> list[int]:
+    """Return the numbers of the messages of these times that have a key of one of the hashes."""
+    entries = block.entries(index_tags=True)
+    times = entries.store_timestamps
+    is_asked = np.isin(entries.hashes, hashes) & (begin <= times) & (times <= end)
+    numbers: list[int] = np.unique(entries.messages[is_asked]).tolist()
+    return numbers

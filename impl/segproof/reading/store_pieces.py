@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A commit log in pieces: sound messages, damage between them, and where messages go on behind it.
+
+A message is sound if its magic, its lengths and the checksum of its body are right, if it follows a
+sound one or says the offset at which it lies, and if a blank end has room behind it. The checksum
+covers the body alone. So a message that follows a sound one may say a wrong offset: readers of
+pieces compare it with `MessageBlock.lies_at`.
+
+Behind damage each byte may be the first one of a message: magic, offset, length and checksum
+together decide. A message that lies in the body of another one says another offset.
+
+Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize.
+Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24 to RMQDISK-27.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.errors import TooLargeError
+from segproof.files import File, Files
+from segproof.reading.store_log import LogReader, MessageBlock
+from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile, LogFileRecords
+from segproof.rocketmq.message import BLANK_BYTES
+
+SEARCH_PIECE_BYTES = 1 << 20
+"""Bytes that a search reads at once."""
+CRC_BYTES = 64 << 20
+CRC_BYTES_OF_A_BYTE = 16
+"""A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
+GAPS_MAX = 10_000
+"""So many gaps are kept one by one."""
+HEAD_BYTES = 36
+"""Up to here a message says its length, its magic, and where it lies."""
+MESSAGE_BYTES_MIN = 91
+OFFSET_POSITION = 28
+MAGIC_BYTES = (0xDA, 0xA3, 0x20)
+MAGIC_ENDS = (0xA7, 0xAB)
+"""The last byte of the magic in both versions."""
+
+
+class GapKind(StrEnum):
+    """What is where no sound message is."""
+
+    BROKEN = "broken"
+    """Bytes that are no sound message."""
+    ZEROS = "zeros"
+    """Zeros up to the end of a file: of the last one as it was made, else lost messages."""
+    MISSING = "missing"
+    """No file, or the end of a file that is too short."""
+    UNSEARCHED = "unsearched"
+    """Bytes behind damage that were not searched: too much of them looks like messages."""
+
+
+class Gap(NamedTuple):
+    """The offsets [start, end) of a log, where no sound message is."""
+
+    kind: GapKind
+    path: str
+    """The file; for files that are missing the one before them."""
+    start: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it has."""
+        return self.end - self.start
+
+
+class Damage:
+    """Counts the gaps in which messages may be lost: all but the zeros that end the log."""
+
+    def __init__(self) -> None:
+        self.places = 0
+        self.size_bytes = 0
+        self.gaps: list[Gap] = []
+        """The first GAPS_MAX of them, in order."""
+        self._zeros: list[Gap] = []
+        """Those at the end of what was told so far."""
+
+    def add(self, piece: "MessageBlock | Gap") -> None:
+        """Take the next piece."""
+        if isinstance(piece, Gap):
+            self._zeros.append(piece)
+            if piece.kind is GapKind.ZEROS or piece.kind is GapKind.MISSING:
+                return
+        for gap in self._zeros:
+            self.places += 1
+            self.size_bytes += gap.size_bytes
+            self.gaps += [gap] if len(self.gaps) < GAPS_MAX else []
+        self._zeros.clear()
+
+
+class StorePieces:
+    """The pieces of a commit log from an offset on, in order; iterate once.
+
+    Between two of them lie at most the blank ends of files. The zeros that the last file ends with
+    are a gap too.
+    Memory: as `LogReader`. Cost: sound messages are read once, damaged bytes a few times.
+    Raises: OSError.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        files: Files,
+        *,
+        start: int | None = None,
+        open_file: Callable[[str], File] | None = None,
+        advance: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self._log = log
+        self._start = log.min_offset if start is None else start
+        self._open = open_file or files.open
+        self._advance = advance
+        self._reader = LogReader(log, files)
+        self._told = self._start
+
+    def __iter__(self) -> Iterator[MessageBlock | Gap]:
+        """Yield the pieces. A block holds until the next piece is asked for."""
+        log, before = self._log, None
+        for one in log.log_files:
+            behind = one.start + log.mapped_file_size
+            if behind <= self._start:
+                continue
+            if before is not None and before.start + before.size_bytes < one.start:
+                end = before.start + before.size_bytes
+                yield Gap(GapKind.MISSING, before.path, end, one.start)
+            with closing(self._open(one.path)) as file:
+                yield from self._file(file, one, max(0, self._start - one.start))
+            before = one
+
+    def _file(self, file: File, one: LogFile, at: int) -> Iterator[MessageBlock | Gap]:
+        end = one.size_bytes
+        while at < end:
+            broken_from, is_ended = yield from self._walk(file, one, at)
+            if is_ended and self._is_filled_up(file, broken_from):
+                break
+            found, searched_to, written = self._search(file, one, broken_from)
+            if found is not None:
+                yield self._gap(GapKind.BROKEN, one, broken_from, found)
+                at = found
+                continue
+            if searched_to < end:
+                yield self._gap(GapKind.BROKEN, one, broken_from, searched_to)
+                yield self._gap(GapKind.UNSEARCHED, one, searched_to, end)
+            elif not is_ended:
+                if broken_from < written:
+                    yield self._gap(GapKind.BROKEN, one, broken_from, written)
+                if written < end:
+                    yield self._gap(GapKind.ZEROS, one, written, end)
+            break
+        self._tell(one.start + end)
+
+    def _is_filled_up(self, file: File, position: int) -> bool:
+        """Return whether a blank end says that it takes the rest of the file."""
+        size = int.from_bytes(file.pread(4, position), "big")
+        return position + size == self._log.mapped_file_size
+
+    def _tell(self, offset: int) -> None:
+        """Say how many bytes were read since the last call."""
+        self._advance(max(0, offset - self._told))
+        self._told = max(offset, self._told)
+
+    def _gap(self, kind: GapKind, one: LogFile, start: int, end: int) -> Gap:
+        return Gap(kind, one.path, one.start + start, one.start + end)
+
+    def _walk(
+        self, file: File, one: LogFile, at: int
+    ) -> Generator[MessageBlock, None, tuple[int, bool]]:
+        """Yield message after message; return where they end, and whether at a blank end."""
+        reader, last = self._reader, self._log.mapped_file_size - BLANK_BYTES
+        try:
+            for block in reader.blocks_of(file, one, at):
+                ends = block.lies_at + block.rows[:, 1] - one.start
+                count = int(np.searchsorted(ends, last, "right"))
+                if count:
+                    self._tell(one.start + int(ends[count - 1]))
+                    yield block._replace(rows=block.rows[:count])
+                if count < len(ends):
+                    return int(block.lies_at[count]) - one.start, False
+        except TooLargeError:
+            return reader.end_offset - one.start, False
+        return reader.end_offset - one.start, reader.end_result is None
+
+    def _search(self, file: File, one: LogFile, start: int) -> tuple[int | None, int, int]:
+        """Return where the first sound message lies, where the search ended, and what is written.
+
+        The last one is the position behind the last byte that is not zero. All are positions from
+        `start` on.
+        """
+        records, written, to_sum = LogFileRecords(file, one), start, CRC_BYTES
+        last = self._log.mapped_file_size - BLANK_BYTES
+        for begin, behind in file.data_ranges(start, one.size_bytes):
+            # The first bytes of a length are zeros, and may lie in a hole.
+            for at in range(max(start, begin - 3), behind, SEARCH_PIECE_BYTES):
+                stop = min(behind, at + SEARCH_PIECE_BYTES)
+                data = file.pread(stop - at + HEAD_BYTES - 1, at)
+                if filled := len(data[: stop - at].rstrip(b"\0")):
+                    written = at + filled
+                to_sum += CRC_BYTES_OF_A_BYTE * (stop - at)
+                for position, size in _candidates(data, one.start + at, stop - at):
+                    position += at
+                    if position < start or position + size > last:
+                        continue
+                    to_sum -= size
+                    if to_sum < 0:
+                        return None, position, written
+                    if records.check(position, check_crc=True).success:
+                        return position, position, written
+        return None, one.size_bytes, written
+
+
+def _candidates(data: bytes, offset: int, count: int) -> Iterator[tuple[int, int]]:
+    """Yield position and size of what looks like a message among the first `count` places.
+
+    The data begins at an offset of the log.
+    """
+    count = min(count, len(data) - HEAD_BYTES + 1)
+    if count <= 0:
+        return
+    view = np.frombuffer(data, np.uint8)
+    rows = np.flatnonzero(view[4 : 4 + count] == MAGIC_BYTES[0])
+    for place, byte in enumerate(MAGIC_BYTES[1:], 5):
+        rows = rows[view[rows + place] == byte]
+    rows = rows[np.isin(view[rows + 7], MAGIC_ENDS)]
+    sizes = np.ndarray((count,), ">i4", data, 0, (1,))[rows]
+    offsets = np.ndarray((count,), ">i8", data, OFFSET_POSITION, (1,))[rows]
+    fits = (offsets == rows + offset) & (sizes >= MESSAGE_BYTES_MIN) & (sizes <= RECORD_LIMIT_BYTES)
+    yield from zip(rows[fits].tolist(), sizes[fits].tolist(), strict=True)
