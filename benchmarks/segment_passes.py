@@ -37,7 +37,7 @@ def recover(directory: str) -> Prepared:
 
     def prepare() -> Pass:
         segment = open_segment(directory)
-        producers = ProducerStateManager.open(directory)
+        producers = ProducerStateManager.open(directory, writable=True)
 
         def one_pass() -> Callable[[], int]:
             truncated = segment.recover(producers)
@@ -76,7 +76,7 @@ def open_log(directory: str) -> Prepared:
         options = config()
 
         def one_pass() -> Callable[[], int]:
-            log = PartitionLog.open(directory, options)
+            log = PartitionLog.open(directory, options, create=True)
 
             def checksum() -> int:
                 log.close()

@@ -115,7 +115,7 @@ class ReadOnlyIndexError(ReadOnlyError):
 
 
 class ReadOnlyFileError(ReadOnlyError, OSError):
-    """A change of a record file that was opened for reading (NonWritableChannelException)."""
+    """A change of a file that was opened for reading (NonWritableChannelException)."""
 
     kind = "io-error"
 

@@ -132,18 +132,18 @@ def test_writes() -> None:
             model.write(topic_id.bytes)
             assert answer == f"ok {written(model)}"
             if topic_id.int:
-                partition_metadata_file.PartitionMetadataFile("/d/file", files=files).write(
-                    topic_id
-                )
+                partition_metadata_file.PartitionMetadataFile(
+                    "/d/file", create=True, files=files
+                ).write(topic_id)
                 assert answer == f"ok {files.images('/d')['file'].hex()}"
             continue
         rows = [] if what == "-" else [row.split("/") for row in what.split(",")]
         offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
         checkpoint = model_checkpoint_file.OffsetCheckpointFile(Files(), "file")
-        checkpoint_file.OffsetCheckpointFile("/d/file", files=files)
+        checkpoint_file.OffsetCheckpointFile("/d/file", create=True, files=files)
         assert {"file": b""} == dict(checkpoint.files.images) == files.images("/d")
         checkpoint.write(offsets)
-        checkpoint_file.OffsetCheckpointFile("/d/file", files=files).write(offsets)
+        checkpoint_file.OffsetCheckpointFile("/d/file", create=True, files=files).write(offsets)
         assert answer == f"ok - {written(checkpoint)} {','.join(checkpoint.files)}"
         assert dict(checkpoint.files.images) == files.images("/d")
 
@@ -235,7 +235,7 @@ class OnlyForward(leader_epoch_cache.LeaderEpochFileCache):
 def opened_cache(files: MemoryFiles, of_class: Any) -> tuple[Outcome, Any]:
     """Open the file with the implementation; return the outcome, and the cache if it is open."""
     seen: list[Any] = []
-    opening = partial(of_class.open, "/d/file", files=files)
+    opening = partial(of_class.open, "/d/file", create=True, files=files)
     outcome = outcome_of(lambda: seen.append(opening()))
     return outcome, seen[0] if seen else None
 

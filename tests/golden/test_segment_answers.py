@@ -144,7 +144,7 @@ def test_recovery_leaves_what_the_real_one_left(scenario: Path, copy: Path) -> N
     # From the last one on: loading the producers of a segment removes the later snapshots.
     for recorded in reversed(expected["segments"]):
         base = recorded["base"]
-        producers = ProducerStateManager.open(str(copy))
+        producers = ProducerStateManager.open(str(copy), writable=True)
         producers.truncate_and_reload(0, base, 0)
         segment = implemented(copy, expected, base)
         cut = segment.recover(producers, LeaderEpochFileCache.in_memory())
@@ -184,7 +184,7 @@ def test_an_unclean_log_is_recovered_to_the_bytes_the_broker_left(tmp_path: Path
     after = json.loads((before / "after-restart.json").read_text())["files"]
     options_of_topic = options(load_expected(before))
     config = LogConfig(segment_bytes=1_000_000, **options_of_topic)
-    log = PartitionLog.open(str(partition), config, last_shutdown_clean=False)
+    log = PartitionLog.open(str(partition), config, last_shutdown_clean=False, create=True)
     assert 2847 == log.log_end_offset
     log.close_handlers()
     found = {

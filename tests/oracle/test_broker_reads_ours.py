@@ -248,7 +248,7 @@ def test_the_broker_leaves_our_files_as_they_are(ours: Ours) -> None:
 @pytest.mark.checks("LOAD-11", "LOAD-13")
 def test_we_go_on_where_the_broker_stopped(ours: Ours) -> None:
     """The disk that the broker leaves is one that we load without recovery, all topics of it."""
-    with LogManager(ours.broker.data, CONFIGS["transactions"]) as manager:
+    with LogManager(ours.broker.data, CONFIGS["transactions"], create=True) as manager:
         logs = manager.load_logs()
         for name, expected in ours.expected.items():
             assert expected.end_offset == logs[name, 0].log_end_offset
@@ -266,7 +266,7 @@ def test_the_broker_recovers_what_a_process_of_ours_left(ours: Ours, tmp_path: P
         name: read_partition_metadata(ours.files[name]["partition.metadata"]).topic_id
         for name in names
     }
-    manager = LogManager(tmp_path / "ours", CONFIGS["open"])
+    manager = LogManager(tmp_path / "ours", CONFIGS["open"], create=True)
     manager.load_logs()
     expected = {name: write_log(manager, name, topic_id) for name, topic_id in ids.items()}
     manager.checkpoint_log_recovery_offsets()
@@ -282,7 +282,7 @@ def test_the_broker_recovers_what_a_process_of_ours_left(ours: Ours, tmp_path: P
         assert (expected[name].segments, expected[name].end_offset) == broker.loaded(name)
         assert any("Recovering unflushed segment" in line for line in broker.said_about(name))
     broker.stop()
-    with LogManager(tmp_path / "copy", CONFIGS["open"]) as again:
+    with LogManager(tmp_path / "copy", CONFIGS["open"], create=True) as again:
         again.load_logs()
     for name in names:
         theirs = files_of(broker.partition(name))

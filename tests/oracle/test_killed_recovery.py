@@ -16,7 +16,7 @@ SEGMENTS = [f"{base:020d}.log" for base in (0, 4, 8, 12, 16, 20)]
 
 def damaged(folder: Path) -> None:
     """Write a log of segments with two batches each; the second batch of the second is damaged."""
-    log = PartitionLog.open(folder, CONFIG)
+    log = PartitionLog.open(folder, CONFIG, create=True)
     for _ in range(5):
         log.append_as_leader(batch(2), 0)
         log.append_as_leader(batch(2), 0)
@@ -36,7 +36,7 @@ def loaded(release: str, folder: Path) -> str:
 
 def offsets(folder: Path) -> list[int]:
     """Return the base offset of each batch, of all segments."""
-    with PartitionLog.open(folder, CONFIG) as log:
+    with PartitionLog.open(folder, CONFIG, create=True) as log:
         return [one.base_offset for segment in log.log_segments for one in segment.log]
 
 
@@ -71,8 +71,8 @@ def test_our_recovery_that_is_ended_leaves_none(tmp_path: Path) -> None:
     obstacle = folder / f"{SEGMENTS[3]}.deleted"
     (obstacle / "x").mkdir(parents=True)
     with pytest.raises(OSError, match="deleted"):
-        PartitionLog.open(folder, CONFIG, last_shutdown_clean=False)
+        PartitionLog.open(folder, CONFIG, last_shutdown_clean=False, create=True)
     (obstacle / "x").rmdir()
     obstacle.rmdir()
-    PartitionLog.open(folder, CONFIG, last_shutdown_clean=False).close()
+    PartitionLog.open(folder, CONFIG, last_shutdown_clean=False, create=True).close()
     assert offsets(folder) == [0, 2, 4]

@@ -192,7 +192,7 @@ def test_our_log_reads_what_the_broker_left(left: Left, tmp_path: Path) -> None:
     disk = tmp_path / "data"
     shutil.copytree(left.disk, disk)
     before = bytes_of(disk, CLEAN)
-    with LogManager(disk, CONFIG) as manager:
+    with LogManager(disk, CONFIG, create=True) as manager:
         logs = manager.load_logs()
         for topic in CLEAN:
             log = logs[topic, 0]
@@ -313,7 +313,7 @@ def test_our_recovery_is_the_brokers(killed: Killed, tmp_path: Path) -> None:
     """
     disk = tmp_path / "data"
     shutil.copytree(killed.before, disk)
-    with LogManager(disk, CONFIG) as manager:
+    with LogManager(disk, CONFIG, create=True) as manager:
         logs = manager.load_logs()
         ends = {topic: logs[topic, 0].log_end_offset for topic in KILLED}
         segments = {topic: len(logs[topic, 0].log_segments) for topic in KILLED}

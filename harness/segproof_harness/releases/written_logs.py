@@ -81,7 +81,7 @@ def write_logs(disk: Path, topics: Mapping[str, uuid.UUID]) -> dict[str, Expecte
     expected = {}
     for name, topic_id in topics.items():
         # A manager has one configuration for all its logs, so there is one after the other.
-        with LogManager(disk, CONFIGS[name], time=lambda: STAMPED_MS) as manager:
+        with LogManager(disk, CONFIGS[name], create=True, time=lambda: STAMPED_MS) as manager:
             expected[name] = write_log(manager, name, topic_id)
     return expected
 

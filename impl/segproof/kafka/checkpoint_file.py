@@ -9,6 +9,7 @@ Laws: CKPT-1 to CKPT-6.
 Not covered: files above `READ_BYTES_MAX`, which are refused.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from segproof.errors import (
     CorruptCheckpointError,
     InvalidArgumentError,
     NumberFormatError,
+    ReadOnlyFileError,
     TooLargeError,
 )
 from segproof.files import REAL_FILES, Files
@@ -98,6 +100,19 @@ def fields_of(line: str) -> list[str]:
     while line and fields and not fields[-1]:
         fields.pop()
     return fields
+
+
+def check_may_write(files: Files, path: str, *, writable: bool, create: bool) -> None:
+    """Return if a file may be written, or made where it is missing.
+
+    Raises: ReadOnlyFileError; FileNotFoundError.
+    """
+    if not (writable or create):
+        raise ReadOnlyFileError(
+            "the file was opened for reading", path=path, hint="open it with writable=True"
+        )
+    if not create and files.status(path) is None:
+        raise FileNotFoundError(errno.ENOENT, "there is no such file; create=True makes it", path)
 
 
 class EntryFormatter(NamedTuple, Generic[Entry]):
@@ -182,9 +197,10 @@ def write_checkpoint(lines: Iterable[str], version: int = CURRENT_VERSION) -> by
 
 
 class CheckpointFile(Generic[Entry]):
-    """A checkpoint at a path; a missing file is made, empty.
+    """A checkpoint at a path, for reading, or with `writable=True` for writing.
 
-    Nothing is kept open or remembered: each call reads or writes the file.
+    With `create=True` it is writable, and a missing file is made, empty. Nothing is kept open or
+    remembered: each call reads or writes the file.
     Raises: OSError if the file cannot be made.
     """
 
@@ -194,13 +210,16 @@ class CheckpointFile(Generic[Entry]):
         version: int,
         formatter: EntryFormatter[Entry],
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
         self.file = os.fspath(file)
         self.version = to_int(version)
         self._formatter = formatter
         self._files = files
-        made = files.create_new(self.file)
+        self._asked = {"writable": writable, "create": create}
+        made = files.create_new(self.file) if create else None
         if made is not None:
             made.close()
 
@@ -221,8 +240,10 @@ class CheckpointFile(Generic[Entry]):
         """Let the file hold exactly these entries, atomically.
 
         Laws: CKPT-5, CKPT-6.
-        Raises: InvalidArgumentError for an entry that would not be read back; OSError.
+        Raises: InvalidArgumentError for an entry that would not be read back; OSError, such as
+        ReadOnlyFileError.
         """
+        check_may_write(self._files, self.file, **self._asked)
         lines = [self._line_of(entry) for entry in entries]
         write_atomically(self._files, self.file, write_checkpoint(lines, self.version))
 
@@ -264,12 +285,22 @@ class OffsetCheckpointFile:
 
     `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`,
     `replication-offset-checkpoint` and `cleaner-offset-checkpoint` are such files.
-    Raises: OSError if the file is missing and cannot be made.
+    They are for reading, or with `writable=True` for writing; with `create=True` a missing one is
+    made, empty. Raises: OSError if it cannot be made.
     """
 
-    def __init__(self, file: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        create: bool = False,
+        files: Files = REAL_FILES,
+    ) -> None:
         self.file = os.fspath(file)
-        self._checkpoint = CheckpointFile(file, CURRENT_VERSION, OFFSET_FORMATTER, files=files)
+        self._checkpoint = CheckpointFile(
+            file, CURRENT_VERSION, OFFSET_FORMATTER, writable=writable, create=create, files=files
+        )
 
     def __repr__(self) -> str:
         return f"OffsetCheckpointFile({self.file!r})"
@@ -323,6 +354,8 @@ class LeaderEpochCheckpointFile(CheckpointFile[EpochEntry]):
         version: int = CURRENT_VERSION,
         formatter: EntryFormatter[EpochEntry] = EPOCH_FORMATTER,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
-        super().__init__(file, version, formatter, files=files)
+        super().__init__(file, version, formatter, writable=writable, create=create, files=files)

@@ -36,15 +36,24 @@ class LeaderEpochFileCache:
         self._entries: Entries = tuple(entries)
 
     @classmethod
-    def open(cls, file: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
-        """Read the file; a missing one is made, empty.
+    def open(
+        cls,
+        file: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        create: bool = False,
+        files: Files = REAL_FILES,
+    ) -> Self:
+        """Read the file.
 
-        What conflicts with a later entry is dropped, in memory only.
+        Without `writable` a change raises ReadOnlyFileError. With `writable=True` the file follows
+        each change; with `create=True` it is writable, and a missing one is made, empty. What
+        conflicts with a later entry is dropped, in memory only.
         Laws: EPOCH-1.
         Raises: OSError, CorruptCheckpointError and NumberFormatError where the file cannot be
         read; InvalidArgumentError for a negative number in it.
         """
-        return cls(LeaderEpochCheckpointFile(file, files=files))
+        return cls(LeaderEpochCheckpointFile(file, writable=writable, create=create, files=files))
 
     @classmethod
     def in_memory(cls) -> Self:

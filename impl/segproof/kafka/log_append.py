@@ -51,6 +51,7 @@ class LogAppend:
         transaction_version: int = NO_TRANSACTION_VERSION,
     ) -> None:
         log.bounds.check_open()
+        log.directory.check_writable()
         self.log, self.config, self.dir = log, log.directory.config, log.directory.dir
         self.records, self.origin, self.transaction_version = records, origin, transaction_version
         self.leader_epoch = in_range(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from segproof.closing import attempt_all, undone_if_it_fails
+from segproof.errors import ReadOnlyError
 from segproof.files import Files
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_segment import LogSegment
@@ -31,12 +32,15 @@ class LogDirectory:
         dir: str,  # noqa: A002 -- Kafka's name
         config: LogConfig,
         *,
+        writable: bool,
         files: Files,
         time: Callable[[], int],
         write_format: WriteFormat,
         draw: Callable[[], int],
     ) -> None:
         self.dir = dir
+        self.writable = writable
+        """Whether the log may be changed."""
         self.config = config
         self.files = files
         self.time = time
@@ -47,6 +51,15 @@ class LogDirectory:
     def path(self, name: str) -> str:
         """Return the path of a file in the directory."""
         return os.path.join(self.dir, name)
+
+    def check_writable(self) -> None:
+        """Return if the log may be changed. Raises: ReadOnlyError."""
+        if not self.writable:
+            raise ReadOnlyError(
+                "the log was opened for reading",
+                path=self.dir,
+                hint="open it with writable=True",
+            )
 
     def sync(self) -> None:
         """Make the names in the directory durable."""
@@ -66,8 +79,8 @@ class LogDirectory:
             config.segment_bytes if is_preallocated else 0,
             is_preallocated,
             file_suffix,
-            writable=True,
-            create=not file_already_exists,
+            writable=self.writable,
+            create=self.writable and not file_already_exists,
             files=self.files,
             time=self.time,
             write_format=self._write_format,
@@ -84,6 +97,7 @@ class LogDirectory:
             self.dir,
             producer_id_expiration_ms=self.config.producer_id_expiration_ms,
             max_transaction_timeout_ms=self.config.max_transaction_timeout_ms,
+            writable=self.writable,
             files=self.files,
         )
 

@@ -12,13 +12,19 @@ Not covered: what an I/O error leaves: upstream cuts a segment whose recovery me
 """
 
 import errno
+import os
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from segproof.closing import undone_if_it_fails
-from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
-from segproof.integers import INT64_MAX
+from segproof.errors import (
+    CorruptIndexError,
+    IndexStateError,
+    InvalidOffsetError,
+    SegmentOffsetOverflowError,
+)
+from segproof.integers import INT64_MAX, in_range
 from segproof.kafka.crash_remains import CrashRemains
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_directory import LogDirectory
@@ -26,7 +32,7 @@ from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.producer_rebuild import rebuild_producer_state
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.segment_names import SWAP_SUFFIX, segment_file_name
 from segproof.kafka.segment_replacing import split_segment
 
 Answer = TypeVar("Answer")
@@ -67,7 +73,7 @@ class LogLoader:
         self._segments = LogSegments()
         self._remains = CrashRemains(directory)
         epochs = directory.path("leader-epoch-checkpoint")
-        self._epochs = LeaderEpochFileCache.open(epochs, files=directory.files)
+        self._epochs = self._read_epochs(epochs)
         self._producers = directory.new_producer_state()
         self._recovered: ProducerStateManager | None = None
         """The producer state of the last recovery, which knows the snapshots that there are."""
@@ -105,6 +111,63 @@ class LogLoader:
                 raise self._too_many_files(error) from error
             raise
         return LoadedLog(self._segments, self._producers, self._epochs, start, end, recovery_point)
+
+    def _read_epochs(self, path: str) -> LeaderEpochFileCache:
+        """Return the epochs; those of a log that is read are changed in memory only."""
+        files = self._directory.files
+        if self._directory.writable:
+            return LeaderEpochFileCache.open(path, create=True, files=files)
+        epochs = LeaderEpochFileCache.in_memory()
+        if files.status(path) is not None:
+            epochs.assign_all(LeaderEpochFileCache.open(path, files=files).entries)
+        return epochs
+
+    def load_for_reading(self, had_clean_shutdown: bool) -> LoadedLog:
+        """Open the log as it lies: nothing is recovered, written or removed.
+
+        It ends behind the last whole batch of its last segment. Raises: FileNotFoundError without a
+        segment, and for a segment without its offset index; IndexStateError for segments that a
+        crash left half replaced; InvalidArgumentError for a log start behind the log end; what
+        reading the last segment raises.
+        """
+        try:
+            self._open_segments()
+            end = self._segments.active_segment.read_next_offset()
+            start = max(self._start, self._segments.base_offsets()[0])
+            in_range(start, "the log start offset", 0, end, law="LOAD-12", path=self._directory.dir)
+            self._epochs.truncate_from_end(end)
+            self._epochs.truncate_from_start(self._start)
+            rebuild_producer_state(
+                self._producers,
+                self._segments,
+                start,
+                end,
+                self._directory.time(),
+                is_reloaded_clean=had_clean_shutdown,
+            )
+        except BaseException:
+            self._segments.close_handlers()
+            raise
+        return LoadedLog(self._segments, self._producers, self._epochs, start, end, end)
+
+    def _open_segments(self) -> None:
+        """Open every segment for reading."""
+        folder, names = self._directory.dir, self._remains.names
+        swaps = [name for name, found in names.items() if found.suffix == SWAP_SUFFIX]
+        if swaps:
+            raise IndexStateError(
+                "a crash left segments half replaced",
+                law="LOAD-2",
+                path=os.path.join(folder, swaps[0]),
+                hint="open the log, or a copy of it, with writable=True",
+            )
+        for base_offset, kind, suffix in names.values():
+            if kind == ".log" and not suffix:
+                segment = self._directory.new_segment(base_offset, True)
+                self._segments.add(segment)
+                segment.sanity_check(False)
+        if self._segments.is_empty:
+            raise FileNotFoundError(errno.ENOENT, "there is no segment of a log", folder)
 
     def _too_many_files(self, error: OSError) -> OSError:
         names = self._remains.names.values()

@@ -23,8 +23,14 @@ from operator import index as to_int
 from types import MappingProxyType
 from typing import Self
 
-from segproof.closing import attempt_all, undone_if_it_fails
-from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError, SegproofError
+from segproof.closing import attempt_all, told_state, undone_if_it_fails
+from segproof.errors import (
+    IndexClosedError,
+    IndexStateError,
+    InvalidArgumentError,
+    ReadOnlyError,
+    SegproofError,
+)
 from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.integers import INT32_MAX, now_ms
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
@@ -52,8 +58,10 @@ _DIRECTORY = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
 class LogManager:
     """The logs of one log directory.
 
-    `load_logs` opens those that are there, `get_or_create_log` one of them or a new one. A process
-    that ends with `shutdown` spares the next one all recovery. One thread may change it.
+    Without `writable` the logs are read as they lie, without a lock, also beside a broker. With
+    `writable=True` they may be changed, and are locked; with `create=True` a missing directory is
+    made too. `load_logs` opens those that are there, `get_or_create_log` one of them or a new one.
+    A process that ends with `shutdown` spares the next one all recovery. One thread may change it.
     """
 
     def __init__(
@@ -61,11 +69,15 @@ class LogManager:
         log_dir: str | os.PathLike[str],
         config: LogConfig,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: SharedFiles = REAL_FILES,
         time: Callable[[], int] = now_ms,
         write_format: WriteFormat = NEWEST_FORMAT,
     ) -> None:
         self.log_dir = os.fspath(log_dir)
+        self.writable = writable or create
+        """Whether the logs may be changed."""
         self.config = config
         self._files = files
         self._time = time
@@ -75,7 +87,8 @@ class LogManager:
         self._lock: File | None = None
         self._is_closed = False
         self._is_loaded = False
-        files.make_directory(self.log_dir)
+        if create:
+            files.make_directory(self.log_dir)
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +97,9 @@ class LogManager:
         self.shutdown()
 
     def __repr__(self) -> str:
-        return f"LogManager({self.log_dir!r}, {len(self._logs)} logs)"
+        is_open = not self._is_closed
+        state = told_state(f"{len(self._logs)} logs", is_open=is_open, writable=self.writable)
+        return f"LogManager({self.log_dir!r}, {state})"
 
     @property
     def logs(self) -> MappingProxyType[TopicPartition, PartitionLog]:
@@ -105,7 +120,7 @@ class LogManager:
         self._check_open()
         if self._is_loaded:
             return self.logs
-        self._lock = self._locked()
+        self._lock = self._locked() if self.writable else None
         try:
             self._load()
         except BaseException:
@@ -121,8 +136,10 @@ class LogManager:
         recovery_points = self._read(RECOVERY_POINT_FILE)
         start_offsets = self._read(LOG_START_FILE)
         found = self._found()
-        is_clean = self._files.remove(self._path(CLEAN_SHUTDOWN_FILE))
-        if is_clean:
+        mark = self._path(CLEAN_SHUTDOWN_FILE)
+        is_clean = self._files.status(mark) is not None
+        if is_clean and self.writable:
+            self._files.remove(mark)
             self._files.sync_directory(self.log_dir)
         for partition, name in found.items():
             start = start_offsets.get(partition, 0)
@@ -178,6 +195,7 @@ class LogManager:
             start,
             point,
             is_clean,
+            writable=self.writable,
             files=self._files,
             time=self._time,
             write_format=self._write_format,
@@ -208,7 +226,7 @@ class LogManager:
             )
         self.load_logs()
         file = os.path.join(self._path(f"{topic}-{partition}"), PARTITION_METADATA)
-        metadata = PartitionMetadataFile(file, files=self._files)
+        metadata = PartitionMetadataFile(file, create=self.writable, files=self._files)
         new_id = None if topic_id is None else _id_to_write(metadata, topic_id)
         log = self._logs.get((topic, partition))
         if log is not None and not log.is_closed:
@@ -225,6 +243,7 @@ class LogManager:
         name, start, point = f"{topic}-{partition}", 0, 0
         is_new = self._files.status(self._path(name)) is None
         if is_new:
+            self._check_writable()
             self._forget(topic, partition)
             self._files.make_directory(self._path(name))
             self._files.sync_directory(self.log_dir)
@@ -283,18 +302,23 @@ class LogManager:
         }
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        OffsetCheckpointFile(self._path(name), files=self._files).write(offsets)
+        OffsetCheckpointFile(self._path(name), create=True, files=self._files).write(offsets)
 
     def shutdown(self) -> None:
         """Make every log durable and close it, then write both checkpoints and the clean mark.
 
         The mark comes last, and only where all else has succeeded and no log was closed by somebody
         else, who may have left it as it was. A second call does nothing, and neither does one
-        before the logs were loaded: the files of the last run count on.
+        before the logs were loaded: the files of the last run count on. Logs that were opened for
+        reading are only closed.
         Raises: the first error, once every log is closed.
         """
         if self._is_closed or not self._is_loaded:
             self._is_closed = True
+            return
+        if not self.writable:
+            self._is_closed = True
+            attempt_all(*(log.close for log in self._logs.values()))
             return
         is_all_ours = not any(log.is_closed for log in self._present().values())
         try:
@@ -324,8 +348,17 @@ class LogManager:
         if self._is_closed:
             raise IndexClosedError("the log manager is shut down", path=self.log_dir)
 
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyError(
+                "the log directory was opened for reading",
+                path=self.log_dir,
+                hint="open it with writable=True",
+            )
+
     def _check_loaded(self) -> None:
         self._check_open()
+        self._check_writable()
         if not self._is_loaded:
             raise IndexStateError(
                 "the logs are not loaded",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import index as to_int
 from typing import Self
 
-from segproof.closing import Closing
+from segproof.closing import Closing, told_state
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import as_int64, in_range, now_ms
@@ -46,13 +46,14 @@ def _draw() -> int:
 
 
 class PartitionLog(Closing):
-    """The log of one partition, open for writing.
+    """The log of one partition, open for reading, or for writing where that was asked for.
 
     Made by `open`. Write: `append_as_leader`, `append_as_follower`, `truncate_to`,
     `truncate_fully_and_start_at`, `roll`, `split_overflowed_segment`. Read: `read`,
     `fetch_offset_by_timestamp`, `collect_aborted_transactions`. Bounds: `update_high_watermark`,
     `maybe_increment_log_start_offset`, `flush`. Removal: `delete_old_segments`,
     `delete_pending_files`, `delete`. One thread may write while any number read, without a lock.
+    A change of a log that is open for reading raises ReadOnlyError.
     What can be refused beforehand has changed nothing. Once closed, all but another `close` and
     `delete_pending_files` raise IndexClosedError. So do they after an OSError inside a change that
     may be half done: the log is offline, closed as by `close_handlers`, and must be opened again
@@ -72,27 +73,44 @@ class PartitionLog(Closing):
         recovery_point: int = 0,
         last_shutdown_clean: bool = True,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
         write_format: WriteFormat = NEWEST_FORMAT,
         draw: Callable[[], int] = _draw,
     ) -> Self:
-        """Load the log of a directory, which is made if it is missing. Laws: LOAD-1 to LOAD-17.
+        """Load the log of a directory. Laws: LOAD-1 to LOAD-17.
 
+        Without `writable` it is opened as it lies, and read up to its last whole batch: nothing is
+        recovered, written or removed. With `writable=True` it may be changed, which recovery does
+        already. With `create=True` it is writable, and a missing directory is made.
         `log_start_offset` and `recovery_point` are what the checkpoints of the log directory say.
         Where the last shutdown was not clean, all from the recovery point on is read, checked and
         indexed again. `time` tells the ms since 1970, `draw` a random number from 0 on.
 
         Raises: NumberFormatError for a file with a segment's suffix that has no offset as its name,
-        and CorruptCheckpointError, with nothing changed; OSError; what recovery raises.
+        and CorruptCheckpointError, with nothing changed; OSError; what recovery raises. For
+        reading: FileNotFoundError without a segment, or without the offset index of one;
+        IndexStateError for segments that a crash left half replaced.
         """
         start = in_range(log_start_offset, "log_start_offset", 0)
         point = in_range(recovery_point, "recovery_point", 0)
         directory = LogDirectory(
-            os.fspath(dir), config, files=files, time=time, write_format=write_format, draw=draw
+            os.fspath(dir),
+            config,
+            writable=writable or create,
+            files=files,
+            time=time,
+            write_format=write_format,
+            draw=draw,
         )
-        files.make_directory(directory.dir)
-        return cls(directory, LogLoader(directory, start).load(point, last_shutdown_clean))
+        if create:
+            files.make_directory(directory.dir)
+        loader = LogLoader(directory, start)
+        if directory.writable:
+            return cls(directory, loader.load(point, last_shutdown_clean))
+        return cls(directory, loader.load_for_reading(last_shutdown_clean))
 
     # --- what it knows
 
@@ -105,6 +123,15 @@ class PartitionLog(Closing):
     def config(self) -> LogConfig:
         """The options."""
         return self._log.directory.config
+
+    @property
+    def writable(self) -> bool:
+        """Whether the log may be changed."""
+        return self._log.directory.writable
+
+    def _check_writable(self) -> None:
+        self._bounds.check_open()
+        self._log.directory.check_writable()
 
     @property
     def is_closed(self) -> bool:
@@ -163,7 +190,9 @@ class PartitionLog(Closing):
 
     def __repr__(self) -> str:
         view = self._bounds.view
-        state = "closed" if view.is_closed else f"{len(view.segments)} segments"
+        state = told_state(
+            f"{len(view.segments)} segments", is_open=not view.is_closed, writable=self.writable
+        )
         offsets = f"offsets {view.log_start_offset} to {view.log_end.message_offset}"
         return f"{type(self).__name__}({self.dir!r}, {offsets}, {state})"
 
@@ -268,7 +297,7 @@ class PartitionLog(Closing):
         allow; what its time index raises that takes no last entry. OSError; the log is offline
         then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         return self._log.roll(to_int(expected_next_offset or 0))
 
     # --- bounds that move
@@ -284,7 +313,7 @@ class PartitionLog(Closing):
         Raises, with nothing changed: OffsetOutOfRangeError above the high watermark. OSError; the
         log is offline then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         start = to_int(new_log_start_offset)
         if start > self.high_watermark:
             raise OffsetOutOfRangeError(
@@ -329,7 +358,7 @@ class PartitionLog(Closing):
         Raises, with nothing changed: InvalidArgumentError for a negative offset. OSError; the log
         is offline then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         target = to_int(target_offset)
         if target < 0:
             raise InvalidArgumentError(
@@ -362,7 +391,7 @@ class PartitionLog(Closing):
         The log start is that offset unless another one is given. Raises, with nothing changed:
         InvalidArgumentError for an offset outside 63 bits. OSError; the log is offline then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         offset = in_range(new_offset, "new_offset", 0)
         start = offset if log_start_offset is None else log_start_offset
         start = in_range(start, "log_start_offset", 0)
@@ -377,7 +406,7 @@ class PartitionLog(Closing):
         None of them holds an offset at or above the high watermark. The log start moves to the
         first one that stays. Laws: LOG-17, LOG-18. Raises: OSError; the log is offline then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         with self._log.offline_if_it_fails():
             return self._delete_by_rules()
 
@@ -411,7 +440,7 @@ class PartitionLog(Closing):
         Raises, with nothing changed: InvalidArgumentError for a segment that is not there, or has
         no such offset. OSError; the log is offline then.
         """
-        self._bounds.check_open()
+        self._check_writable()
         segment = self.log_segments.get(to_int(base_offset))
         if segment is None:
             raise InvalidArgumentError(
@@ -429,11 +458,13 @@ class PartitionLog(Closing):
     def close(self) -> None:
         """Write a snapshot of the producers, cut and close all files; a second close does nothing.
 
+        A log that is open for reading is closed as `close_handlers` does.
         All from the recovery point on is recovered by the next `open`, unless that is told that the
         shutdown was clean. Raises: OSError, once everything is closed.
         """
         if not self.is_closed:
-            self._log.close()
+            end = self._log.close if self.writable else self._log.close_handlers
+            end()
 
     def close_handlers(self) -> None:
         """Close all files as they are; nothing is written or cut. Raises: OSError."""
@@ -446,5 +477,5 @@ class PartitionLog(Closing):
         The newest segment goes first, so what a crash leaves is the log up to some offset. Files
         that are not the log's stay, and the directory with them. Raises: OSError.
         """
-        self._bounds.check_open()
+        self._check_writable()
         return self._log.delete_all_files()

@@ -16,7 +16,12 @@ from typing import NamedTuple, NoReturn
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import parse_int
-from segproof.kafka.checkpoint_file import lines_of, read_text_file, write_atomically
+from segproof.kafka.checkpoint_file import (
+    check_may_write,
+    lines_of,
+    read_text_file,
+    write_atomically,
+)
 
 CURRENT_VERSION = 0
 _ZERO = uuid.UUID(int=0)
@@ -79,11 +84,20 @@ def _refuse(message: str, source: str | None, cause: Exception | None = None) ->
 class PartitionMetadataFile:
     """The `partition.metadata` at a path, whether or not it exists.
 
+    For reading, or with `writable=True` for writing; `create=True` also lets `write` make it.
     Nothing is kept open or remembered: each call reads or writes the file.
     """
 
-    def __init__(self, file: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        create: bool = False,
+        files: Files = REAL_FILES,
+    ) -> None:
         self.file = os.fspath(file)
+        self._asked = {"writable": writable, "create": create}
         self._files = files
 
     def __repr__(self) -> str:
@@ -105,14 +119,18 @@ class PartitionMetadataFile:
         """Let the file name this topic, atomically.
 
         Laws: META-1, META-2.
-        Raises: InvalidArgumentError for the zero id, which no reader takes; OSError.
+        Raises: InvalidArgumentError for the zero id, which no reader takes; OSError, such as
+        ReadOnlyFileError.
         """
+        check_may_write(self._files, self.file, **self._asked)
         if topic_id == _ZERO:
             raise InvalidArgumentError("the topic id is zero", law="META-2", path=self.file)
         data = PartitionMetadata(CURRENT_VERSION, topic_id).to_bytes()
         write_atomically(self._files, self.file, data)
 
     def delete(self) -> None:
-        """Remove the file. Raises: FileNotFoundError, OSError."""
+        """Remove the file. Raises: FileNotFoundError, OSError, such as ReadOnlyFileError."""
+        if self.exists():
+            check_may_write(self._files, self.file, **self._asked)
         if not self._files.remove(self.file):
             raise FileNotFoundError(f"{self.file}: there is no such file")

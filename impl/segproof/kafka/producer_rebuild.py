@@ -24,7 +24,8 @@ def rebuild_producer_state(
     """Let the producer state be that of the log up to `last_offset`, exclusive. Law: PROD-14.
 
     From the newest snapshot on the log is read. Without any snapshot after a clean stop, there was
-    never a producer. Snapshots are written at the bases of the last two segments, and at the end.
+    never a producer. Snapshots are written at the bases of the last two segments, and at the end,
+    unless the state is open for reading.
 
     Raises: what reading the log and appending to the producer state raise; OSError.
     """
@@ -32,14 +33,19 @@ def rebuild_producer_state(
     if producers.latest_snapshot_offset() is None and is_reloaded_clean:
         for offset in (*bases, last_offset):
             producers.update_map_end_offset(offset)
-            producers.take_snapshot()
+            _take_snapshot(producers)
         return
     was_empty = producers.is_empty and producers.map_end_offset >= last_offset
     producers.truncate_and_reload(log_start_offset, last_offset, now)
     if last_offset > producers.map_end_offset and not was_empty:
         _replay(producers, segments, bases, log_start_offset, last_offset)
     producers.update_map_end_offset(last_offset)
-    producers.take_snapshot()
+    _take_snapshot(producers)
+
+
+def _take_snapshot(producers: ProducerStateManager) -> None:
+    if producers.writable:
+        producers.take_snapshot()
 
 
 def _replay(
@@ -55,7 +61,7 @@ def _replay(
         start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
         producers.update_map_end_offset(start)
         if segment.base_offset in snapshot_bases:
-            producers.take_snapshot()
+            _take_snapshot(producers)
         limit = segment.size
         if segment is last:
             found = segment.translate_offset(last_offset)

@@ -10,6 +10,7 @@ Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the fi
 Laws: PROD-1 to PROD-5, PROD-7.
 """
 
+import os
 import struct
 from collections.abc import Iterable
 from contextlib import closing
@@ -164,23 +165,25 @@ def write_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
     return _HEADER.pack(_VERSION, crc32c(checked), len(stored))[:6] + checked
 
 
-def read_snapshot_file(path: str, *, files: Files = REAL_FILES) -> tuple[ProducerStateEntry, ...]:
+def read_snapshot_file(
+    path: str | os.PathLike[str], *, files: Files = REAL_FILES
+) -> tuple[ProducerStateEntry, ...]:
     """Return the entries of a file; nothing is read of one that can't be a snapshot.
 
     Raises: OSError; CorruptSnapshotError as `read_snapshot` does, and for a file of 2 GiB.
     """
-    with closing(files.open(path)) as file:
+    with closing(files.open(os.fspath(path))) as file:
         try:
             size = file.size()
             _entry_count(file.pread(_HEADER.size, 0), size)
             return read_snapshot(file.pread(size, 0))
         except CorruptSnapshotError as error:
-            error.path = path
+            error.path = os.fspath(path)
             raise
 
 
 def write_snapshot_file(
-    path: str,
+    path: str | os.PathLike[str],
     entries: Iterable[ProducerStateEntry],
     *,
     files: Files = REAL_FILES,
@@ -192,7 +195,9 @@ def write_snapshot_file(
     new one for sure once the directory is synced.
     Raises: OSError; InvalidArgumentError.
     """
-    write_atomically(files, path, write_snapshot(entries), syncs_directory=syncs_directory)
+    write_atomically(
+        files, os.fspath(path), write_snapshot(entries), syncs_directory=syncs_directory
+    )
 
 
 def _entry_count(header: bytes | memoryview, size: int) -> int:

@@ -13,7 +13,8 @@ from copy import copy
 from itertools import islice
 from types import MappingProxyType
 
-from segproof.errors import CorruptSnapshotError, InvalidArgumentError
+from segproof.closing import told_state
+from segproof.errors import CorruptSnapshotError, InvalidArgumentError, ReadOnlyError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.producer_append_info import (
     AppendOrigin,
@@ -83,7 +84,8 @@ class _Transactions:
 class ProducerStateManager:
     """The producer state of one partition, in the directory `dir`.
 
-    Nothing is written before `take_snapshot`. One thread changes the state; what the queries
+    Without `writable` its snapshots are read, and none is written or removed. Nothing is written
+    before `take_snapshot`. One thread changes the state; what the queries
     return are values that don't change under a reader.
     """
 
@@ -93,9 +95,12 @@ class ProducerStateManager:
         *,
         producer_id_expiration_ms: int = 86400000,
         max_transaction_timeout_ms: int = 900000,
+        writable: bool = False,
         files: Files = REAL_FILES,
     ) -> None:
         self.dir = os.fspath(dir)
+        self.writable = writable
+        """Whether it may write and remove snapshots."""
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.max_transaction_timeout_ms = max_transaction_timeout_ms
         self.map_end_offset = 0
@@ -120,6 +125,7 @@ class ProducerStateManager:
         *,
         producer_id_expiration_ms: int = 86400000,
         max_transaction_timeout_ms: int = 900000,
+        writable: bool = False,
         files: Files = REAL_FILES,
     ) -> "ProducerStateManager":
         """List the snapshots; none is read before `truncate_and_reload`.
@@ -130,6 +136,7 @@ class ProducerStateManager:
             dir,
             producer_id_expiration_ms=producer_id_expiration_ms,
             max_transaction_timeout_ms=max_transaction_timeout_ms,
+            writable=writable,
             files=files,
         )
 
@@ -152,10 +159,9 @@ class ProducerStateManager:
         self.oldest_txn_last_timestamp = -1
 
     def __repr__(self) -> str:
-        return (
-            f"ProducerStateManager({self.dir!r}, {len(self._producers)} producers,"
-            f" map end offset {self.map_end_offset})"
-        )
+        producers = f"{len(self._producers)} producers"
+        told = told_state(producers, is_open=True, writable=self.writable)
+        return f"ProducerStateManager({self.dir!r}, {told}, map end offset {self.map_end_offset})"
 
     @property
     def active_producers(self) -> MappingProxyType[int, ProducerStateEntry]:
@@ -312,6 +318,7 @@ class ProducerStateManager:
         Laws: PROD-1, PROD-6.
         Raises: OSError, and then the state in memory has not changed.
         """
+        self._check_writable()
         offset = self.map_end_offset
         if offset <= self.last_snapshot_offset:
             return None
@@ -331,7 +338,8 @@ class ProducerStateManager:
         """Remove the snapshots outside of (start, end], and load the newest one left.
 
         Where the state ends at the end of the log already, it stays. Corrupt snapshots are removed;
-        without any left, the state is empty and ends at the start of the log.
+        without any left, the state is empty and ends at the start of the log. A state that is
+        open for reading only forgets what it would remove.
         Laws: PROD-3, PROD-13.
         Raises: OSError, and then the state in memory has not changed.
         """
@@ -355,6 +363,7 @@ class ProducerStateManager:
 
         Raises: OSError, and then the state in memory has not changed.
         """
+        self._check_writable()
         self._remove(self._snapshots.copy())
         self._forget(offset)
 
@@ -382,6 +391,7 @@ class ProducerStateManager:
         The newest of them stays if it lies above every segment: a clean shutdown wrote it.
         Raises: OSError.
         """
+        self._check_writable()
         self._snapshots = self._listed()
         bases = set(segment_base_offsets)
         stray = [offset for offset in self._snapshots if offset not in bases]
@@ -394,6 +404,7 @@ class ProducerStateManager:
 
         Raises: InvalidArgumentError for a negative offset; OSError.
         """
+        self._check_writable()
         if offset < 0:
             raise InvalidArgumentError(
                 "there is no range from 0 to a negative offset", actual=offset
@@ -406,6 +417,7 @@ class ProducerStateManager:
 
         Raises: OSError, and then nothing has changed.
         """
+        self._check_writable()
         place = bisect_left(self._snapshots, offset)
         if self._snapshots[place : place + 1] != [offset]:
             return None
@@ -453,7 +465,17 @@ class ProducerStateManager:
                 found.append(offset)
         return sorted(found)
 
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyError(
+                "the snapshots were opened for reading",
+                path=self.dir,
+                hint="open the producer state with writable=True",
+            )
+
     def _remove(self, offsets: Iterable[int]) -> None:
+        """Forget snapshots, and remove their files if they may be changed."""
         for offset in offsets:
-            self._files.remove(self._path(offset))
+            if self.writable:
+                self._files.remove(self._path(offset))
             del self._snapshots[bisect_left(self._snapshots, offset)]

@@ -181,7 +181,9 @@ class NewDirectory:
         """Drop the epochs that begin behind a cut, as a broker does that loads the log."""
         path = self._path(EPOCHS)
         with contextlib.suppress(SegproofError):  # what can't be read stays as it is
-            LeaderEpochFileCache.open(path, files=self._files).truncate_from_end(end_offset)
+            LeaderEpochFileCache.open(path, create=True, files=self._files).truncate_from_end(
+                end_offset
+            )
             with contextlib.suppress(PermissionError):
                 self._files.take_access(path, os.path.join(self._partition.directory, EPOCHS))
 

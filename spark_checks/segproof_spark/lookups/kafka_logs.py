@@ -185,7 +185,13 @@ class Log:
         inside = (offsets.targets >= start) & (offsets.targets < end)  # outside, the log refuses
         offsets = offsets.at(np.flatnonzero(inside))
         with PartitionLog.open(
-            self.directory, config, start, files=self.files, time=lambda: 0, draw=lambda: 0
+            self.directory,
+            config,
+            start,
+            create=True,
+            files=self.files,
+            time=lambda: 0,
+            draw=lambda: 0,
         ) as log:
 
             def read(target: int) -> tuple[int, int]:

@@ -254,7 +254,7 @@ def _template(folder: Path, kind: str, size_bytes: int, generator: random.Random
     segment_bytes = size_bytes // SEGMENTS if kind != "large" else size_bytes
     config = LogConfig(segment_bytes=max(1 << 16, segment_bytes), max_message_bytes=1 << 24)
     clock = START_MS + STEP_MS * (1 << 30)
-    log = PartitionLog.open(directory, config, time=lambda: clock)
+    log = PartitionLog.open(directory, config, create=True, time=lambda: clock)
     with log:
         for written, batch, more in _batches(kind, generator):
             log.append_as_leader(batch, 0, **more)

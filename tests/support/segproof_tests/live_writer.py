@@ -184,7 +184,7 @@ class LiveWriter:
         config: LogConfig = CONFIG,
         steps: tuple[tuple[str, int], ...] = STEPS,
     ) -> None:
-        self.log = PartitionLog.open(folder, config)
+        self.log = PartitionLog.open(folder, config, create=True)
         self._folder = folder
         self._config = config
         self._drawn = random.Random(seed)
@@ -325,13 +325,13 @@ class LiveWriter:
     def _reopen(self) -> None:
         start = self.log.log_start_offset
         self.log.close()
-        self.log = PartitionLog.open(self._folder, self._config, start)
+        self.log = PartitionLog.open(self._folder, self._config, start, create=True)
 
     def _recover(self) -> None:
         """Begin anew as a process that was killed: the last segments are indexed anew."""
         start, point = self.log.log_start_offset, self.log.recovery_point
         self.log.close_handlers()
-        self.log = PartitionLog.open(self._folder, self._config, start, point, False)
+        self.log = PartitionLog.open(self._folder, self._config, start, point, False, create=True)
 
 
 def main() -> None:

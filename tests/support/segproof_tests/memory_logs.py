@@ -55,6 +55,7 @@ class Place:
             log_start_offset,
             recovery_point,
             is_clean,
+            create=True,
             files=self.files,
             time=lambda: self.now_ms,
             draw=lambda: 0,

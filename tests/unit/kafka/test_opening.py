@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """What opening does to files: nothing, unless writing or creating is asked for."""
 
+import contextlib
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from segproof.errors import InvalidArgumentError, ReadOnlyError, SegproofError
+from segproof.errors import (
+    IndexClosedError,
+    IndexStateError,
+    InvalidArgumentError,
+    ReadOnlyError,
+    SegproofError,
+)
 from segproof.kafka.batch_writing import write_batch
+from segproof.kafka.checkpoint_file import OffsetCheckpointFile
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_manager import LogManager
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.record import Record
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex
@@ -19,6 +32,8 @@ from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 
 BASE = 40
 KINDS = {".index": OffsetIndex, ".timeindex": TimeIndex}
+
+CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100, segment_index_bytes=1200)
 
 
 def left_by_a_crash(folder: Path, suffix: str) -> Path:
@@ -156,3 +171,140 @@ def test_a_segment_that_is_read_changes_no_file(tmp_path: Path) -> None:
     with LogSegment.open(tmp_path, BASE, config, writable=True) as segment:
         segment.append(BASE + 1, write_batch([Record(BASE + 1, 0, b"", b"")], base_offset=BASE + 1))
     assert before != images(tmp_path)
+
+
+def write_log(disk: Path) -> Path:
+    """Return the folder of a log with epochs, a snapshot and an open transaction, as a crash."""
+    manager = LogManager(disk, CONFIG, create=True)
+    log = manager.get_or_create_log("t", 0, uuid.UUID(int=7))
+    for number in range(20):
+        records = [Record(0, 1_700_000_000_000 + number, b"k", b"v")]
+        options: Any = {"producer_id": 5, "producer_epoch": 0, "base_sequence": number}
+        is_open = number >= 18
+        batch = write_batch(records, base_offset=0, is_transactional=is_open, **options)
+        log.append_as_leader(batch, leader_epoch=number // 8)
+    manager.checkpoint_log_recovery_offsets()
+    log.close_handlers()
+    with contextlib.suppress(IndexClosedError):
+        manager.shutdown()
+    return disk / "t-0"
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_log_that_is_read_is_as_it_was(tmp_path: Path, is_clean: bool) -> None:
+    """Reading recovered, trimmed and removed files, and made the folder of a wrong path."""
+    folder = write_log(tmp_path)
+    with max(folder.glob("*.log")).open("ab") as torn:
+        torn.write(BATCH[:30])
+    (folder / "00000000000000000009.txnindex.deleted").write_bytes(b"x")
+    before = images(folder)
+    for is_writable in (False, True):
+        with pytest.raises(FileNotFoundError):
+            PartitionLog.open(tmp_path / "wrong", CONFIG, writable=is_writable)
+    assert not (tmp_path / "wrong").exists()
+    log = PartitionLog.open(folder, CONFIG, last_shutdown_clean=is_clean)
+    assert (0, 20, (0, 1, 2)) == (
+        log.log_start_offset,
+        log.log_end_offset,
+        tuple(entry.epoch for entry in log.leader_epoch_cache.entries),
+    )
+    records = log.read(0, 10_000).records
+    assert records is not None
+    assert 0 == next(iter(records)).base_offset
+    found = log.fetch_offset_by_timestamp(1_700_000_000_012)
+    assert found is not None
+    assert 12 == found.offset
+    assert 18 == log.producer_state_manager.first_undecided_offset()
+    assert 18 == min(log.update_high_watermark(20), log.last_stable_offset)
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: log.append_as_leader(BATCH, 0),
+        lambda: log.append_as_follower(BATCH, 0),
+        log.roll,
+        lambda: log.truncate_to(0),
+        lambda: log.truncate_fully_and_start_at(0),
+        lambda: log.maybe_increment_log_start_offset(3),
+        log.delete_old_segments,
+        lambda: log.split_overflowed_segment(0),
+        log.delete,
+        log.producer_state_manager.take_snapshot,
+        lambda: log.producer_state_manager.delete_snapshots_before(100),
+    )
+    for change in changes:
+        with pytest.raises(ReadOnlyError, match="writable=True"):
+            change()
+    log.flush(True)
+    assert "read-only" in repr(log)
+    log.close()
+    assert before == images(folder)
+    with PartitionLog.open(folder, CONFIG, last_shutdown_clean=False, writable=True) as log:
+        assert 20 == log.log_end_offset
+    assert before != images(folder)
+
+
+def test_a_log_directory_that_is_read_is_as_it_was(tmp_path: Path) -> None:
+    """It is not locked, so it can be read beside a broker, which has it locked."""
+    folder = write_log(tmp_path)
+    before = images(folder), (tmp_path / ".kafka_cleanshutdown").exists()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    with LogManager(tmp_path, CONFIG, writable=True) as writer:
+        writer.load_logs()
+        between = images(folder)
+        with LogManager(tmp_path, CONFIG) as reader:
+            assert 20 == reader.load_logs()["t", 0].log_end_offset
+            assert reader.get_or_create_log("t", 0) is reader.logs["t", 0]
+            for change in (
+                lambda: reader.get_or_create_log("t", 1),
+                lambda: reader.get_or_create_log("u", 0, uuid.UUID(int=8)),
+                reader.checkpoint_log_start_offsets,
+            ):
+                with pytest.raises(ReadOnlyError, match="writable=True"):
+                    change()
+        assert between == images(folder)
+    assert before[0].keys() <= images(folder).keys()
+    assert {*names, ".kafka_cleanshutdown"} == {path.name for path in tmp_path.iterdir()}
+    with LogManager(tmp_path, CONFIG) as reader:
+        reader.load_logs()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+    with LogManager(tmp_path / "wrong", CONFIG) as reader, pytest.raises(FileNotFoundError):
+        reader.load_logs()
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_half_replaced_segments_are_not_read(tmp_path: Path) -> None:
+    """What a crash left of a split is put in place by a writer only; without it there is a hole."""
+    folder = write_log(tmp_path)
+    (folder / f"{0:020d}.log").rename(folder / f"{0:020d}.log.swap")
+    with pytest.raises(IndexStateError, match=r"\.swap: .*half replaced.*writable=True"):
+        PartitionLog.open(folder, CONFIG)
+
+
+@pytest.mark.parametrize("kind", [OffsetCheckpointFile, PartitionMetadataFile])
+def test_a_small_file_is_written_only_where_that_is_asked_for(tmp_path: Path, kind: Any) -> None:
+    """Asking a missing checkpoint for its entries made an empty one."""
+    path = tmp_path / "x"
+    content: Any = {("t", 0): 5} if kind is OffsetCheckpointFile else uuid.UUID(int=7)
+    with pytest.raises(FileNotFoundError):
+        kind(path).read()
+    with pytest.raises(ReadOnlyError, match=r"x: .*writable=True"):
+        kind(path).write(content)
+    with pytest.raises(FileNotFoundError, match="create=True"):
+        kind(path, writable=True).write(content)
+    assert {} == images(tmp_path)
+    kind(path, create=True).write(content)
+    before = images(tmp_path)
+    with pytest.raises(ReadOnlyError):
+        kind(path).write(content)
+    kind(path, writable=True).write(content)
+    assert before == images(tmp_path)
+
+
+def test_epochs_that_are_read_are_not_changed(tmp_path: Path) -> None:
+    """Neither in the file nor in memory, which would no longer be what the file says."""
+    path = tmp_path / "leader-epoch-checkpoint"
+    with pytest.raises(FileNotFoundError):
+        LeaderEpochFileCache.open(path)
+    LeaderEpochFileCache.open(path, create=True).assign(3, 0)
+    before, cache = images(tmp_path), LeaderEpochFileCache.open(path)
+    with pytest.raises(ReadOnlyError):
+        cache.assign(4, 10)
+    assert (before, 3) == (images(tmp_path), cache.latest_epoch())

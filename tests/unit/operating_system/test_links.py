@@ -19,7 +19,7 @@ def test_recovery_does_not_cut_what_a_link_leads_to(tmp_path: Path, is_clean: bo
     folder.mkdir()
     (folder / LOG).symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link is not written through"):
-        PartitionLog.open(folder, LogConfig(), last_shutdown_clean=is_clean)
+        PartitionLog.open(folder, LogConfig(), last_shutdown_clean=is_clean, create=True)
     assert outside.read_bytes() == b"no batch at all"
 
 
@@ -29,7 +29,7 @@ def test_no_file_is_made_where_a_link_leads(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / LOG).symlink_to(tmp_path / "outside")
     with pytest.raises(OSError, match="symbolic link is not written through"):
-        PartitionLog.open(folder, LogConfig())
+        PartitionLog.open(folder, LogConfig(), create=True)
     assert not (tmp_path / "outside").exists()
 
 
@@ -39,7 +39,7 @@ def test_a_checkpoint_is_not_written_through_a_link(tmp_path: Path) -> None:
     outside.write_bytes(b"kept")
     (tmp_path / "leader-epoch-checkpoint.tmp").symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link is not written through"):
-        LeaderEpochFileCache.open(file).assign(1, 0)
+        LeaderEpochFileCache.open(file, create=True).assign(1, 0)
     assert outside.read_bytes() == b"kept"
 
 

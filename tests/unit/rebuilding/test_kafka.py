@@ -82,7 +82,7 @@ def log_of(base: int) -> list[bytes]:
 def fill(files: MemoryFiles, directory: str = DIR) -> None:
     """Write a partition as a broker does, and stop it cleanly."""
     files.make_directory(directory)
-    producers = ProducerStateManager.open(directory, files=files)
+    producers = ProducerStateManager.open(directory, writable=True, files=files)
     config = LogConfig(index_interval_bytes=INTERVAL, segment_index_bytes=ROOM)
     for base in BASES:
         with LogSegment.open(directory, base, config, create=True, files=files) as segment:

@@ -244,7 +244,7 @@ def test_what_leaves_a_transaction_cannot_be_loaded(tmp_path: Path) -> None:
     folder = log(tmp_path / "t-0", (0, [begin(0, 0), batch(1, 1)]))
     assert [("DISK-44", ERROR)] == found(folder, "DISK-44")
     with pytest.raises(InvalidTransactionStateError):
-        PartitionLog.open(folder, LogConfig(), last_shutdown_clean=False)
+        PartitionLog.open(folder, LogConfig(), last_shutdown_clean=False, create=True)
 
 
 @pytest.mark.checks("DISK-12")

@@ -17,7 +17,7 @@ from segproof_harness.structures.kafka.log_states import SOMETIMES
 from segproof_harness.structures.kafka.segment_drawing import damages
 from segproof_harness.structures.kafka.segment_operations import show_fetched, show_producers
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, TIME_MS, OneOf, Optional
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.language.behaviours import Release
@@ -79,6 +79,7 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
         files=files,
         time=arguments["clock"],
         draw=lambda: arguments["draw"],
+        **creating(impl_class.open),
         **_plain(arguments),
     )
 

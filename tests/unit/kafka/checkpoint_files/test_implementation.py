@@ -56,7 +56,7 @@ def test_file_beyond_memory(tmp_path: Path) -> None:
     path.touch()
     os.truncate(path, READ_BYTES_MAX + 1)
     with pytest.raises(TooLargeError):
-        OffsetCheckpointFile(path).read()
+        OffsetCheckpointFile(path, create=True).read()
 
 
 @pytest.mark.checks("CKPT-5")
@@ -64,7 +64,7 @@ def test_stale_temporary_file(tmp_path: Path) -> None:
     """What a crash left in `.tmp`, longer than what is written, does not come back."""
     path = tmp_path / "checkpoint"
     (tmp_path / "checkpoint.tmp").write_bytes(b"x" * 1000)
-    OffsetCheckpointFile(path).write({("t", 0): 5})
+    OffsetCheckpointFile(path, create=True).write({("t", 0): 5})
     assert b"0\n1\nt 0 5\n" == path.read_bytes()
     assert ["checkpoint"] == os.listdir(tmp_path)
 
@@ -74,7 +74,7 @@ def test_stale_temporary_file(tmp_path: Path) -> None:
 def test_line_that_would_not_be_one(entry: str) -> None:
     """A formatter that takes any line can't smuggle in a second one, nor what is no UTF-8."""
     files = MemoryFiles()
-    file = CheckpointFile("/x", 0, EntryFormatter[str](str, str), files=files)
+    file = CheckpointFile("/x", 0, EntryFormatter[str](str, str), create=True, files=files)
     file.write(["", "kept"])
     with pytest.raises(InvalidArgumentError):
         file.write([entry])
@@ -85,7 +85,7 @@ def test_line_that_would_not_be_one(entry: str) -> None:
 def test_failed_write_changes_nothing(tmp_path: Path) -> None:
     """Where the file can't be written, the cache stays as it was."""
     path = tmp_path / "leader-epoch-checkpoint"
-    cache = LeaderEpochFileCache.open(path)
+    cache = LeaderEpochFileCache.open(path, create=True)
     cache.assign(1, 10)
     (tmp_path / "leader-epoch-checkpoint.tmp").mkdir()
     with pytest.raises(OSError, match="tmp"):

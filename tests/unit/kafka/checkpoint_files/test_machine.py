@@ -141,7 +141,7 @@ def test_writes(offsets: dict[tuple[str, int], int]) -> None:
     """What is written is read again, or refused; both sides write the same bytes."""
     files = MemoryFiles()
     files.make_directory("/d")
-    file = checkpoint_file.OffsetCheckpointFile("/d/file", files=files)
+    file = checkpoint_file.OffsetCheckpointFile("/d/file", create=True, files=files)
     model = model_of(OffsetCheckpointFile, SEGPROOF, {})
     entries = [TopicPartitionOffset(*key, offset) for key, offset in offsets.items()]
     written = judged(model.checkpoint, "write", entries=entries)
@@ -182,12 +182,14 @@ class RecordingFiles(WatchedFiles):
 
 def write_checkpoint_file(files: MemoryFiles, number: int) -> None:
     """Write one offset to a checkpoint."""
-    checkpoint_file.OffsetCheckpointFile("/d/file", files=files).write({("t", 0): number})
+    checkpoint_file.OffsetCheckpointFile("/d/file", create=True, files=files).write(
+        {("t", 0): number}
+    )
 
 
 def write_metadata_file(files: MemoryFiles, number: int) -> None:
     """Write a topic id."""
-    file = partition_metadata_file.PartitionMetadataFile("/d/file", files=files)
+    file = partition_metadata_file.PartitionMetadataFile("/d/file", create=True, files=files)
     file.write(uuid.UUID(int=number))
 
 
@@ -263,7 +265,7 @@ def test_metadata_writes(number: int) -> None:
     files = MemoryFiles()
     files.make_directory("/d")
     topic_id = uuid.UUID(int=number)
-    file = partition_metadata_file.PartitionMetadataFile("/d/file", files=files)
+    file = partition_metadata_file.PartitionMetadataFile("/d/file", create=True, files=files)
     model = model_of(PartitionMetadataFile, SEGPROOF, {})
     assert not model.exists()
     assert not file.exists()

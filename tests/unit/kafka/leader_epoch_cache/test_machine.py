@@ -106,7 +106,7 @@ class EpochCacheMachine(RuleBasedStateMachine):
         self.compare_states()
 
     def _open_impl(self) -> None:
-        self.impl = LeaderEpochFileCache.open(f"/d/{FILE}", files=self.files)
+        self.impl = LeaderEpochFileCache.open(f"/d/{FILE}", create=True, files=self.files)
 
     def apply(self, operation: str, **arguments: int) -> None:
         """Do one operation, or ask one question, on both sides; judge every law."""

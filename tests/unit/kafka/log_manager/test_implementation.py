@@ -37,7 +37,7 @@ RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoi
 
 def manager(files: MemoryFiles) -> LogManager:
     """Return a manager of the directory `/logs`."""
-    return LogManager("/logs", CONFIG, files=files, time=lambda: START_MS)
+    return LogManager("/logs", CONFIG, create=True, files=files, time=lambda: START_MS)
 
 
 def written(files: MemoryFiles) -> LogManager:
@@ -248,7 +248,7 @@ def test_a_locked_directory_is_left_alone(tmp_path: Path) -> None:
     """As by a broker, or another process of ours, until that has ended; here nothing changes."""
     code = (
         "import sys; from segproof.kafka import LogManager, LogConfig\n"
-        "LogManager(sys.argv[1], LogConfig()).load_logs()\n"
+        "LogManager(sys.argv[1], LogConfig(), create=True).load_logs()\n"
         "print('ready', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -260,10 +260,10 @@ def test_a_locked_directory_is_left_alone(tmp_path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(SegproofError, match="another process has locked"):
-            LogManager(tmp_path, LogConfig()).get_or_create_log("t", 0)
+            LogManager(tmp_path, LogConfig(), create=True).get_or_create_log("t", 0)
         assert [path.name for path in tmp_path.iterdir()] == [LOCK]
         holder.communicate("")
-    with LogManager(tmp_path, LogConfig()) as logs:
+    with LogManager(tmp_path, LogConfig(), create=True) as logs:
         logs.get_or_create_log("t", 0)
 
 

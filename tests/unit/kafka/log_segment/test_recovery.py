@@ -154,7 +154,7 @@ def test_recovery_takes_any_sequence(sequences: tuple[int, int], last: int) -> N
     for offset, sequence in enumerate(sequences, BASE):
         segment.log.append(batch(offset, 5, base_sequence=sequence, **named))
     segment.log.append(batch(42, 6))
-    producers = ProducerStateManager.open("/t", files=segment._files)
+    producers = ProducerStateManager.open("/t", writable=True, files=segment._files)
     assert segment.recover(producers) == 0
     known = producers.last_entry(9)
     assert known is not None
@@ -166,7 +166,7 @@ def test_recovery_knows_the_last_sequence_of_a_batch_that_wraps() -> None:
     """Behind 2^31 - 1 the sequences of a batch go on from 0."""
     segment = opened()
     segment.log.append(batch(40, 5, 3, producer_id=9, producer_epoch=0, base_sequence=2**31 - 2))
-    producers = ProducerStateManager.open("/t", files=segment._files)
+    producers = ProducerStateManager.open("/t", writable=True, files=segment._files)
     segment.recover(producers)
     known = producers.last_entry(9)
     assert known is not None
@@ -208,7 +208,7 @@ def test_recovery_rebuilds_the_transaction_index() -> None:
     ]
     segment.log.append(b"".join(log))
     files = segment._files
-    producers = ProducerStateManager.open("/t", files=files)
+    producers = ProducerStateManager.open("/t", writable=True, files=files)
     segment.recover(producers)
     aborted = [tuple(one)[1:] for one in segment.txn_index]
     assert aborted == [(9, 40, 42, 41)]
@@ -230,7 +230,7 @@ def test_a_control_record_that_cannot_be_read_is_kept_and_ends_recovery() -> Non
     )
     segment = opened(interval=0)
     segment.log.append(BATCHES[0] + bad + BATCHES[2])
-    producers = ProducerStateManager.open("/t", files=segment._files)
+    producers = ProducerStateManager.open("/t", writable=True, files=segment._files)
     assert segment.recover(producers) == 70
     assert segment.log.read() == BATCHES[0] + bad
     assert producers.map_end_offset == 41
@@ -258,8 +258,8 @@ def test_recovery_leaves_the_producer_state_that_each_batch_in_turn_leaves(seed:
             log.append(batch(offset, 5, base_sequence=sequence, is_transactional=kind > 0, **who))
     segment = opened(interval=0)
     segment.log.append(b"".join(log))
-    found = ProducerStateManager.open("/t", files=segment._files)
-    expected = ProducerStateManager.open("/t", files=segment._files)
+    found = ProducerStateManager.open("/t", writable=True, files=segment._files)
+    expected = ProducerStateManager.open("/t", writable=True, files=segment._files)
     kept, aborted, expected_error, found_error = 0, [], None, None
     for one in segment.log.batches():
         kept += one.size_bytes

@@ -33,14 +33,14 @@ def test_a_checkpoint_of_many_epochs(tmp_path: Path) -> None:
     lines = "".join(f"{epoch} {epoch}\n" for epoch in range(count))
     file.write_text(f"0\n{count}\n{lines}")
     begin = time.process_time()
-    assert len(LeaderEpochFileCache.open(file)) == count
+    assert len(LeaderEpochFileCache.open(file, create=True)) == count
     assert time.process_time() - begin < SECONDS
 
 
 def test_many_open_transactions(tmp_path: Path) -> None:
     """The earliest of all was looked for whenever one began or ended."""
     count = 30_000
-    state = ProducerStateManager.open(tmp_path)
+    state = ProducerStateManager.open(tmp_path, writable=True)
     begin = time.process_time()
     for producer_id in range(count):
         entry = ProducerStateEntry(producer_id, current_txn_first_offset=producer_id)
@@ -67,11 +67,11 @@ def test_recovery_of_many_epochs_writes_them_once() -> None:
     files.make_directory("/t-0")
     with LogSegment.open("/t-0", 0, config, create=True, files=files) as segment:
         segment.append_many(b"".join(batches))
-        epochs = LeaderEpochFileCache.open("/t-0/leader-epoch-checkpoint", files=files)
+        epochs = LeaderEpochFileCache.open("/t-0/leader-epoch-checkpoint", create=True, files=files)
         files.renames = 0
         segment.recover(leader_epoch_cache=epochs)
     assert [entry.epoch for entry in epochs.epoch_entries()] == list(range(300))
-    reopened = LeaderEpochFileCache.open("/t-0/leader-epoch-checkpoint", files=files)
+    reopened = LeaderEpochFileCache.open("/t-0/leader-epoch-checkpoint", create=True, files=files)
     assert reopened.epoch_entries() == epochs.epoch_entries()
     assert files.renames == 1
 
@@ -79,7 +79,7 @@ def test_recovery_of_many_epochs_writes_them_once() -> None:
 def test_epochs_before_a_refused_one_are_assigned(tmp_path: Path) -> None:
     """As if each had been assigned by itself."""
     file = tmp_path / "leader-epoch-checkpoint"
-    epochs = LeaderEpochFileCache.open(file)
+    epochs = LeaderEpochFileCache.open(file, create=True)
     with pytest.raises(InvalidArgumentError):
         epochs.assign_all([(1, 0), (3, 5), (4, -1), (5, 9)])
     assert epochs.epoch_entries() == [(1, 0), (3, 5)]

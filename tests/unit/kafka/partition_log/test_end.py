@@ -182,7 +182,7 @@ def test_readers_beside_a_writer(tmp_path: Path) -> None:
     The value of a record is its offset, so records of the wrong place would tell.
     """
     config = LogConfig(segment_bytes=600, segment_index_bytes=240, index_interval_bytes=60)
-    log = PartitionLog.open(tmp_path / "t-0", config)
+    log = PartitionLog.open(tmp_path / "t-0", config, create=True)
     reads = [0]
 
     def append(size: int) -> None:

@@ -300,7 +300,7 @@ def test_jitter_is_drawn_for_each_segment() -> None:
     place = Place()
     for jitter_ms, expected in ((0, 0), (7, 100 % 7)):
         config = LogConfig(segment_jitter_ms=jitter_ms)
-        log = PartitionLog.open("/j-0", config, files=place.files, draw=lambda: 100)
+        log = PartitionLog.open("/j-0", config, create=True, files=place.files, draw=lambda: 100)
         assert log.log_segments.active_segment.roll_jitter_ms == expected
         log.close()
 

@@ -36,7 +36,7 @@ def cut(place: Place, name: str, size: int) -> None:
 def test_an_empty_directory_becomes_a_log() -> None:
     """A missing directory is made; the first segment begins at the log start."""
     files = MemoryFiles()
-    with PartitionLog.open("/new/t-0", LogConfig(), 7, files=files) as log:
+    with PartitionLog.open("/new/t-0", LogConfig(), 7, create=True, files=files) as log:
         assert (log.log_start_offset, log.log_end_offset, segments_of(log)) == (7, 7, [(7, 0)])
         assert log.recovery_point == 7
 
@@ -365,6 +365,6 @@ def test_a_segment_that_cannot_be_split_is_closed(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for is_clean in (True, False):
         with pytest.raises(InvalidArgumentError) as info:
-            PartitionLog.open(tmp_path, LogConfig(), last_shutdown_clean=is_clean)
+            PartitionLog.open(tmp_path, LogConfig(), last_shutdown_clean=is_clean, create=True)
         assert info.value.law == "LOG-20"
     assert len(os.listdir("/proc/self/fd")) == before

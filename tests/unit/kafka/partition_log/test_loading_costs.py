@@ -107,7 +107,9 @@ def descriptors() -> list[int]:
 
 def opened(folder: Path, *, is_clean: bool) -> PartitionLog:
     """Open the log of a real directory."""
-    return PartitionLog.open(folder, CONFIG, 0, 0, is_clean, time=lambda: START_MS, draw=lambda: 0)
+    return PartitionLog.open(
+        folder, CONFIG, 0, 0, is_clean, create=True, time=lambda: START_MS, draw=lambda: 0
+    )
 
 
 def log_of(folder: Path, count: int) -> None:

@@ -277,7 +277,7 @@ def test_a_manager_leaves_no_clean_mark_for_a_log_that_is_offline() -> None:
     """Else the next start would not recover it. Asked for again, it is loaded as after a crash."""
     for is_asked in (False, True):
         files = FailingFiles()
-        manager = LogManager("/logs", CONFIG, files=files, time=lambda: START_MS)
+        manager = LogManager("/logs", CONFIG, create=True, files=files, time=lambda: START_MS)
         log = manager.get_or_create_log("t", 0)
         for _ in range(9):
             log.append_as_leader(batch(6), 0)

@@ -124,7 +124,7 @@ def test_power_is_lost_while_a_segment_is_split() -> None:
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
     files = CrashingFiles()
-    manager = LogManager("/", CONFIG, files=files, time=lambda: START_MS)
+    manager = LogManager("/", CONFIG, create=True, files=files, time=lambda: START_MS)
     log = manager.get_or_create_log("t", 0)
     for number in range(9):
         log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)

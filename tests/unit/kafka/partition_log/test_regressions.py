@@ -92,6 +92,6 @@ def test_the_jitter_is_bounded_by_the_age_alone() -> None:
     place = Place()
     lag = LogConfig(segment_jitter_ms=70, max_compaction_lag_ms=10, cleanup_policy="compact")
     for config, expected in ((lag, 30), (replace(lag, segment_ms=40), 20)):
-        log = PartitionLog.open("/j-0", config, files=place.files, draw=lambda: 100)
+        log = PartitionLog.open("/j-0", config, create=True, files=place.files, draw=lambda: 100)
         assert expected == log.log_segments.active_segment.roll_jitter_ms
         log.close()

@@ -135,7 +135,7 @@ def logs_of(folder: Path) -> Iterator[bytes]:
 @pytest.mark.parametrize("name", ["txn-a/txn-a-0", "unclean-before/unclean-0"])
 def test_rebuilding_from_real_logs(name: str, tmp_path: Path) -> None:
     """The log of a real partition gives the map of each of its snapshots, on both sides."""
-    manager = ProducerStateManager.open(tmp_path)
+    manager = ProducerStateManager.open(tmp_path, writable=True)
     found = ProducerStateManager.open(DATA / name)
     offsets = {offset_of_name(path.name, ".snapshot") for path in (DATA / name).glob("*.snapshot")}
     assert found.latest_snapshot_offset() == max(offset for offset in offsets if offset)
@@ -191,7 +191,7 @@ def test_reload_passes_over_corrupt_and_missing_snapshots() -> None:
     write(files, segment_file_name(7, ".snapshot"), SNAPSHOT)
     write(files, segment_file_name(8, ".snapshot"), SNAPSHOT)
     write(files, "9.snapshot", SNAPSHOT)
-    manager = ProducerStateManager.open("/t-0", files=files)
+    manager = ProducerStateManager.open("/t-0", writable=True, files=files)
     files.remove(f"/t-0/{segment_file_name(7, '.snapshot')}")
     manager.truncate_and_reload(0, 7, 0)
     assert manager.map_end_offset == 3
@@ -210,7 +210,7 @@ def test_what_releases_once_got_wrong() -> None:
     write(files, segment_file_name(7, ".snapshot"), b"")
     write(files, segment_file_name(8, ".snapshot"), EMPTY_SNAPSHOT[:5])
     write(files, segment_file_name(12, ".snapshot"), EMPTY_SNAPSHOT)
-    manager = ProducerStateManager.open("/t-0", files=files)
+    manager = ProducerStateManager.open("/t-0", writable=True, files=files)
     manager.update_map_end_offset(10)
     manager.truncate_and_reload(0, 10, 0)
     assert manager.latest_snapshot_offset() == 8
@@ -222,7 +222,7 @@ def test_what_releases_once_got_wrong() -> None:
     segment.close()
     assert manager.take_snapshot() is None
     assert manager.map_end_offset == 5
-    fresh = ProducerStateManager.open("/t-0", files=files)
+    fresh = ProducerStateManager.open("/t-0", writable=True, files=files)
     fresh.update_map_end_offset(0)
     again = LogSegment.open("/t-0", 0, LogConfig(), True, create=True, files=files)
     again.recover(fresh)
@@ -256,7 +256,7 @@ def test_a_snapshot_that_fails_changes_nothing() -> None:
     """A full disk leaves no snapshot, half or whole, and the state as it was."""
     files = _FullFiles()
     files.make_directory("/t-0")
-    manager = ProducerStateManager.open("/t-0", files=files)
+    manager = ProducerStateManager.open("/t-0", writable=True, files=files)
     manager.load_producer_entry(GOLDEN[0])
     manager.update_map_end_offset(30)
     with pytest.raises(OSError, match="no space"):
@@ -271,7 +271,7 @@ def test_a_longer_old_file_leaves_no_tail() -> None:
     breaks the checksum."""
     files = in_memory()
     write(files, segment_file_name(4, ".snapshot"), SNAPSHOT)
-    manager = ProducerStateManager.open("/t-0", files=files)
+    manager = ProducerStateManager.open("/t-0", writable=True, files=files)
     manager.update_map_end_offset(4)
     assert manager.take_snapshot() == 4
     assert files.images("/t-0") == {segment_file_name(4, ".snapshot"): EMPTY_SNAPSHOT}
@@ -281,7 +281,7 @@ def test_a_longer_old_file_leaves_no_tail() -> None:
 @pytest.mark.checks("PROD-8", "PROD-9", "PROD-10", "PROD-11")
 def test_one_transaction() -> None:
     """From the first batch over the marker to the high watermark."""
-    manager = ProducerStateManager.open("/t-0", files=in_memory())
+    manager = ProducerStateManager.open("/t-0", writable=True, files=in_memory())
     assert manager.update_producers(read_batch(records(5, 0, is_transactional=True))) is None
     assert manager.first_undecided_offset() == 5
     with pytest.raises(InvalidTransactionStateError):
@@ -307,7 +307,7 @@ def test_one_transaction() -> None:
 @pytest.mark.checks("PROD-7")
 def test_sequences_of_a_client() -> None:
     """An unknown producer may begin anywhere, and wraps; then only what follows is taken."""
-    manager = ProducerStateManager.open("/t-0", files=in_memory())
+    manager = ProducerStateManager.open("/t-0", writable=True, files=in_memory())
     for offset, sequence in enumerate((2**31 - 2, 2**31 - 1, 0, 1)):
         manager.update_producers(read_batch(records(offset, sequence)), "client")
     for sequence in (1, 3, 0):
@@ -327,7 +327,7 @@ def test_sequences_of_a_client() -> None:
 
 def test_a_first_offset_that_is_not_the_batchs() -> None:
     """The given first offset opens the transaction and counts for the offset delta."""
-    manager = ProducerStateManager.open("/t-0", files=in_memory())
+    manager = ProducerStateManager.open("/t-0", writable=True, files=in_memory())
     info = manager.prepare_update(1, "replication")
     info.append(read_batch(records(9, 4, is_transactional=True)), LogOffsetMetadata(7, 0, 120))
     assert info.updated_entry.current_txn_first_offset == 7
@@ -336,7 +336,7 @@ def test_a_first_offset_that_is_not_the_batchs() -> None:
 
 def test_what_cannot_be() -> None:
     """An unknown origin, a producer id of none, a range that ends before it begins."""
-    manager = ProducerStateManager.open("/t-0", files=in_memory())
+    manager = ProducerStateManager.open("/t-0", writable=True, files=in_memory())
     origin: Any = "elsewhere"
     with pytest.raises(InvalidArgumentError, match="origin"):
         manager.prepare_update(1, origin)
@@ -347,19 +347,19 @@ def test_what_cannot_be() -> None:
     with pytest.raises(InvalidArgumentError, match="does not fit"):
         producer_snapshot.write_snapshot([ProducerStateEntry(2**63)])
     with pytest.raises(FileNotFoundError):
-        ProducerStateManager.open("/missing", files=in_memory())
+        ProducerStateManager.open("/missing", writable=True, files=in_memory())
 
 
 @pytest.mark.checks("PROD-12")
 def test_expiry_on_real_files(tmp_path: Path) -> None:
     """On files of the operating system: expiry at loading, and a second opening."""
-    manager = ProducerStateManager.open(tmp_path, producer_id_expiration_ms=100)
+    manager = ProducerStateManager.open(tmp_path, producer_id_expiration_ms=100, writable=True)
     manager.load_producer_entry(ProducerStateEntry(1, 0, -1, 50))
     manager.load_producer_entry(ProducerStateEntry(2, 0, -1, 51))
     manager.load_producer_entry(ProducerStateEntry(3, 0, -1, 1, 7))
     manager.update_map_end_offset(9)
     assert manager.take_snapshot() == 9
-    again = ProducerStateManager.open(tmp_path, producer_id_expiration_ms=100)
+    again = ProducerStateManager.open(tmp_path, producer_id_expiration_ms=100, writable=True)
     again.truncate_and_reload(0, 20, 150)
     assert set(again.active_producers) == {2, 3}
     assert again.remove_and_mark_snapshot_for_deletion(9) == 9

@@ -115,6 +115,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
             FOLDER,
             producer_id_expiration_ms=EXPIRATION_MS,
             max_transaction_timeout_ms=1000,
+            writable=True,
             files=self.files,
         )
 
