@@ -46,6 +46,8 @@ NOT_REGULAR = "not a regular file"
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
+FIRST_PIECE_BYTES = 1 << 12
+"""Mostly what is not zero comes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +176,12 @@ def data_end(file: ReadOnlyFile) -> int:
 def first_byte(file: ReadOnlyFile, start: int, end: int) -> int | None:
     """Return where the first byte of [start, end) lies that is not zero, or None."""
     for begin, behind in file.data_ranges(start, end):
-        for position in range(begin, behind, PIECE_BYTES):
-            data = file.pread(min(PIECE_BYTES, behind - position), position)
+        position, piece_bytes = begin, FIRST_PIECE_BYTES
+        while position < behind:
+            data = file.pread(min(piece_bytes, behind - position), position)
             if data.count(0) != len(data):
                 return position + len(data) - len(data.lstrip(b"\0"))
+            position, piece_bytes = position + piece_bytes, PIECE_BYTES
     return None
 
 

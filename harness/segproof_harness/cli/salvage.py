@@ -12,7 +12,9 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    JobsOption,
     check_readable,
+    cores,
     plural,
     progress,
     refuse,
@@ -54,6 +56,7 @@ def command(
         Path,
         typer.Option("--out", metavar="DIR", help="A new or empty directory, which is filled."),
     ],
+    jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Save every sound batch into a new data directory, which a broker loads.
@@ -87,7 +90,7 @@ def command(
     partitions = lost = 0
     try:
         with progress("salvage") as show:
-            for told in salvage(path, out, on_progress=show):
+            for told in salvage(path, out, jobs=jobs or cores(), on_progress=show):
                 _write(told, output_format)
                 partitions += 1
                 lost += not told.is_whole

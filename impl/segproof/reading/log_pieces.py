@@ -35,7 +35,9 @@ Int64Array = NDArray[np.int64]
 CONTROL = 32
 """The attribute bit of a control batch."""
 SEARCH_PIECE_BYTES = 1 << 20
-"""Bytes that a search reads at once."""
+"""Bytes that a search reads at once, at most."""
+FIRST_SEARCH_BYTES = 8 << 10
+"""Bytes that it reads first: mostly the next batch is near."""
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
@@ -350,13 +352,13 @@ class LogPieces:
         Their base offsets lie behind what is sure, and before `below`. If too much looks like a
         batch, the bytes that were not searched come last.
         """
-        left = CRC_BYTES
-        passed = start
-        for at in range(start, end, SEARCH_PIECE_BYTES):
-            data = self._file.pread(SEARCH_PIECE_BYTES + HEADER_UP_TO_MAGIC_BYTES - 1, at)
+        left, passed, piece_bytes = CRC_BYTES, start, FIRST_SEARCH_BYTES
+        at = start
+        while at < end:
+            data = self._file.pread(piece_bytes + HEADER_UP_TO_MAGIC_BYTES - 1, at)
             left += len(data) * CRC_BYTES_OF_A_BYTE
             for row, size in _candidates(data, end - at, self._sure, below):
-                if at + row < passed:
+                if at + row < passed or not self._has_lengths(at + row, size):
                     continue
                 left -= size
                 if left < 0:
@@ -366,6 +368,22 @@ class LogPieces:
                 if found is not None:
                     yield found
                     passed = found.end
+            at += piece_bytes
+            piece_bytes = min(2 * piece_bytes, SEARCH_PIECE_BYTES)
+
+    def _has_lengths(self, position: int, size: int) -> bool:
+        """Return whether a message of magic 0 or 1 is as long as its key and its value say.
+
+        Bytes of a magic 2 header look like the beginning of one with many megabytes.
+        """
+        header = self._file.pread(LEGACY_MIN_BYTES + 4, position)
+        if len(header) <= LEGACY_MIN_BYTES or header[16] == 2:
+            return True
+        at = position + 18 + 8 * header[16]
+        for _ in range(2):  # the key, then the value
+            length = self._file.pread(4, at)
+            at += 4 + max(0, int.from_bytes(length, "big", signed=True))
+        return at == position + size
 
     def batch_at(self, position: int) -> Piece | None:
         """Return the batch at a position, if its checksum is right and its offsets rise."""

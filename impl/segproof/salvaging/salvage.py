@@ -8,12 +8,13 @@ Not covered: the log of a cluster's metadata; records inside of broken batches.
 
 import os
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
-from segproof.errors import InvalidArgumentError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
-from segproof.processes import Meter, Progress
+from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
 from segproof.rebuilding.safe_places import check_apart, names_in_new, not_empty
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
@@ -31,6 +32,7 @@ def salvage(
     path: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
+    jobs: int = 1,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
 ) -> Iterator[SalvagedPartition]:
@@ -45,11 +47,14 @@ def salvage(
     producer snapshots of them; the topic's id; and, where there are any, the batches that fit
     nowhere or that no broker loads, in `salvage-set-aside.TOPIC-N.log`, which no broker reads.
 
-    Memory: as a verification. Cost: the logs are read three times, the new ones once.
-    Raises, at the first step: InvalidArgumentError where `path` holds no partition that a broker
-    would load, or two of one name; FileExistsError, NotADirectoryError for `out`; OSError. Later:
-    OSError for what can't be written.
+    `jobs` is the number of processes; each saves one partition at a time.
+    Memory: as a verification. Cost: a log is read twice and written, the new one is read once.
+    Raises, at the first step: InvalidArgumentError for `jobs` below 1, and where `path` holds no
+    partition that a broker would load, or two of one name; FileExistsError, NotADirectoryError for
+    `out`; OSError. Later: OSError for what can't be written.
     """
+    if jobs < 1:
+        raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
     source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
     if names_in_new(target, files):
@@ -60,9 +65,8 @@ def salvage(
     files.make_directory(target)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
-    for name, partition in partitions.items():
-        aside = os.path.join(target, ASIDE_FILE.format(name))
-        told = salvage_partition(partition, os.path.join(target, name), aside, files, meter.add)
+    for name, told in _salvaged(partitions, target, files, meter, jobs):
+        partition = partitions[name]
         told.left_out += [
             f"{one.path}: {one.message}"
             for one in unread
@@ -76,6 +80,37 @@ def salvage(
     if starts:
         OffsetCheckpointFile(os.path.join(target, START), files=files).write(starts)
     files.sync_directory(target)
+
+
+def _salvaged(
+    partitions: dict[str, Partition], target: str, files: SharedFiles, meter: Meter, jobs: int
+) -> Iterator[tuple[str, SalvagedPartition]]:
+    """Yield what was saved of each partition by name, here or in several processes."""
+    asides = {name: os.path.join(target, ASIDE_FILE.format(name)) for name in partitions}
+    if jobs == 1 or len(partitions) == 1 or files is not REAL_FILES:
+        for name, partition in partitions.items():
+            new = os.path.join(target, name)
+            yield name, salvage_partition(partition, new, asides[name], files, meter.add)
+        return
+    try:
+        with Workers(min(jobs, len(partitions)), meter) as workers:
+            futures = [
+                (name, workers.submit(_run, one, os.path.join(target, name), asides[name]))
+                for name, one in partitions.items()
+            ]
+            for name, future in futures:
+                yield name, workers.result(future)
+    except BrokenProcessPool as error:
+        raise SegproofError(
+            "a process of the salvage was ended from outside, perhaps for want of memory",
+            path=target,
+            hint="remove the new directory, and save with jobs=1",
+        ) from error
+
+
+def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
+    """Save one partition in a worker."""
+    return salvage_partition(partition, target, aside, REAL_FILES, count_bytes)
 
 
 def _partitions(source: str, files: SharedFiles, reporter: Reporter) -> dict[str, Partition]:

@@ -146,7 +146,7 @@ def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> Non
     for scenario in ("plain", "txn-a"):
         copied_partition(scenario, source)
     (source / "log-start-offset-checkpoint").write_text("0\n2\nplain 0 77\ntxn-a 0 99999\n")
-    told = list(salvage(source, tmp_path / "out"))
+    told = list(salvage(source, tmp_path / "out", jobs=2))
     assert [True, True] == [one.is_whole for one in told]
     assert ["plain-0", "txn-a-0"] == sorted(Path(one.target or "").name for one in told)
     start = (tmp_path / "out" / "log-start-offset-checkpoint").read_text()
