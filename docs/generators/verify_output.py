@@ -42,8 +42,10 @@ For each partition, store or single file there is one verdict, by its errors and
 {verdicts}
 
 The line of a verdict says what was checked: segments, bytes, batches or messages, and where the log
-begins and ends. It says how many offsets are lost, where that is known. With `--law` or
-`--position` it names what alone was checked.
+begins and ends. Of a damaged log it says how many offsets are in no sound batch, where that is
+known: behind the last sound batch of the last segment nothing tells it. It also says how many sound
+batches lie behind damage: [save them](../howto/save-a-damaged-partition.md) before a broker
+recovers the partition. With `--law` or `--position` it names what alone was checked.
 
 ## Causes
 

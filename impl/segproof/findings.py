@@ -100,8 +100,9 @@ class Summary:
     end_offset: int | None
     """The offset, or byte, behind the last batch or message that was reached. None: unknown."""
     lost_offsets: int | None
-    """Offsets known to be in no readable batch, without those that compaction may have removed.
-    None: how many are lost is unknown."""
+    """Offsets in no sound batch, because of damage. None: how many are lost is unknown."""
+    batches_behind_damage: int
+    """Sound batches behind the first damage of their segment: a recovery deletes them."""
     errors: int
     warnings: int
     notes: int

@@ -111,6 +111,9 @@ def facts_of(summary: Summary) -> str:
             text += "; how many offsets are lost is not known"
         elif lost:
             text += f"; {plural(lost, 'offset')} lost"
+        if summary.batches_behind_damage:
+            behind = plural(summary.batches_behind_damage, "sound batch")
+            text += f"; {behind} behind damage, which a recovery would delete"
     return text
 
 

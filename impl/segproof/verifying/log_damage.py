@@ -28,6 +28,10 @@ class LogDamage(NamedTuple):
     """Offsets in no sound batch, between the sound batches around broken bytes."""
     unsearched_from: int | None = None
     """Where the search for sound batches gave up; None if it did not."""
+    last_sound_offset: int = -1
+    """The last offset of the last sound batch, behind the damage or before it."""
+    ends_broken: bool = False
+    """Whether damage follows that batch."""
 
     @classmethod
     def from_json(cls, told: list[Any]) -> Self:
@@ -36,6 +40,17 @@ class LogDamage(NamedTuple):
         return cls(
             position, None if sound is None else Piece(PieceKind(sound[0]), *sound[1:]), *others
         )
+
+    def lost_up_to(self, next_base_offset: int | None) -> int | None:
+        """Return how many offsets are lost up to where the next segment begins, None: unknown.
+
+        Behind the last sound batch of the last segment nothing says how many there were.
+        """
+        if self.unsearched_from is not None or (self.ends_broken and next_base_offset is None):
+            return None
+        if not self.ends_broken or next_base_offset is None:
+            return self.lost_offsets
+        return self.lost_offsets + max(0, next_base_offset - self.last_sound_offset - 1)
 
     @property
     def is_tail(self) -> bool:
@@ -91,7 +106,7 @@ def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
                 broken_bytes=damage.broken_bytes + piece.size_bytes,
             )
             is_broken = True
-    return damage
+    return damage._replace(last_sound_offset=reached, ends_broken=is_broken)
 
 
 def _number(count: int, word: str) -> str:

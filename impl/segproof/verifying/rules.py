@@ -13,16 +13,17 @@ from segproof.findings import Severity
 
 REBUILD_PARTITION = "segproof rebuild DIR --out DIR2"
 REBUILD_STORE = "segproof rebuild STORE --out DIR2"
-"""These two in a hint get the real paths in a finding: see `with_paths`."""
+SALVAGE_PARTITION = "segproof salvage DIR --out DIR2"
+"""These three in a hint get the real paths in a finding: see `with_paths`."""
 REBUILD = (
     f"stop the broker and make the indexes new with `{REBUILD_PARTITION}` (or"
     " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
     " new at its start (for a missing .timeindex it does not)"
 )
 RESTORE = (
-    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
-    " DIR2`: a broker that recovers the partition may cut the log here, and what follows is lost,"
-    " sound or not"
+    f"copy the segment from another replica, or save what is sound with `{SALVAGE_PARTITION}`:"
+    " a broker that recovers the partition may cut the log here, and what follows is lost, sound or"
+    " not"
 )
 REMAKE_TRANSACTIONS = (
     "copy the segment from another replica, or remove the three index files and recover the"
@@ -60,6 +61,9 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
     folder, name = posixpath.split(path)
     if REBUILD_PARTITION in hint:
         return hint.replace(REBUILD_PARTITION, _rebuild_command(folder))
+    if SALVAGE_PARTITION in hint:
+        command = f"segproof salvage {shlex.quote(folder or '.')} --out saved"
+        return hint.replace(SALVAGE_PARTITION, command)
     if REBUILD_STORE in hint:
         store = shown_by
         if "index" in (name, posixpath.basename(folder)):

@@ -15,6 +15,7 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import ALL_FILES, Partition
+from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 
@@ -29,6 +30,10 @@ LOSSES = frozenset({
     "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
+OF_BYTES = frozenset({
+    "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
+})  # fmt: skip
+"""The losses that `LogCarry.damage` counts."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-38", "DISK-43"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
@@ -74,7 +79,8 @@ class Tally:
         self._severities: Counter[Severity] = Counter()
         self._has_losses = self._has_index_damage = self._has_others = False
         self._is_refused = False
-        self._lost: int | None = 0
+        self._is_damaged = False
+        """Whether the log of the present segment has an error that a damage counts."""
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
@@ -96,7 +102,8 @@ class Tally:
             return
         if is_loss(one):
             self._has_losses = True
-            self._lost = _added(self._lost, _lost_by(one))
+            self._is_damaged |= one.law in OF_BYTES
+            self._lose(_lost_by(one))
         elif is_of_index(one):
             self._has_index_damage = True
         else:
@@ -114,6 +121,23 @@ class Tally:
         if checked.first_offset is None:
             checked.first_offset = segment.base_offset
         checked.end_offset = carry.end_offset
+        if carry.damage is not None and ".log" in segment.judged:
+            self._take_damage(carry.damage, segment.next_base_offset)
+        self._is_damaged = False
+
+    def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
+        """Count what a damage costs; a torn tail of the last segment costs nothing known."""
+        if damage.sound is not None:
+            self.checked.batches_behind_damage += damage.sound.batches
+        if next_base_offset is not None or not damage.is_tail:
+            self._lose(damage.lost_up_to(next_base_offset))
+        elif self._is_damaged:
+            self._lose(None)
+
+    def _lose(self, offsets: int | None) -> None:
+        """Count lost offsets; None: unknown how many."""
+        lost = self.checked.lost_offsets
+        self.checked.lost_offsets = None if lost is None or offsets is None else lost + offsets
 
     def end(self) -> None:
         """Tell the summary."""
@@ -130,7 +154,8 @@ class Tally:
                 checked.segments,
                 checked.first_offset,
                 checked.end_offset,
-                self._lost,
+                checked.lost_offsets,
+                checked.batches_behind_damage,
                 counts[Severity.ERROR],
                 counts[Severity.WARNING],
                 counts[Severity.NOTE],
@@ -141,6 +166,7 @@ class Tally:
         if self._has_losses:
             is_store = self._kind in KINDS_WITH_MESSAGES
             readable = self.checked.batches if is_store else self._sound_batches
+            readable += self.checked.batches_behind_damage
             return Verdict.READABLE_WITH_GAPS if readable else Verdict.UNREADABLE
         if self._is_refused and not self.checked.bytes_checked:
             return Verdict.UNREADABLE
@@ -152,12 +178,10 @@ class Tally:
         return Verdict.SOUND
 
 
-def _added(known: int | None, more: int | None) -> int | None:
-    return None if known is None or more is None else known + more
-
-
 def _lost_by(finding: Finding) -> int | None:
-    """Return how many offsets a loss took; None where its finding does not say."""
+    """Return how many offsets a loss took that no damage counts; None where nothing says it."""
+    if finding.law in OF_BYTES:
+        return 0
     if finding.law != "DISK-25" or finding.expected is None or finding.actual is None:
         return None
     return int(finding.actual) - int(finding.expected)

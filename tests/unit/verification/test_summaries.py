@@ -102,10 +102,33 @@ def test_a_partition_without_a_readable_batch(copy: Path) -> None:
 
 
 def test_lost_offsets_are_counted_where_they_are_known(tmp_path: Path) -> None:
-    """Offsets between two segments are known; those in a damaged batch are not."""
+    """Between two segments, and in a damaged batch if a sound one or the next segment follows it.
+    What a recovery would delete is counted too. A torn tail, which a killed broker leaves, is no
+    loss."""
     told = summary_of(damaged_copy(EXAMPLES["DISK-25"], tmp_path / "a"))
-    assert told.lost_offsets
-    assert summary_of(damaged_copy(EXAMPLES["BATCH-3"], tmp_path / "b")).lost_offsets is None
+    assert (True, 0) == ((told.lost_offsets or 0) > 0, told.batches_behind_damage)
+    told = summary_of(damaged_copy(EXAMPLES["BATCH-3"], tmp_path / "b"))
+    assert (3, 11) == (told.lost_offsets, told.batches_behind_damage)
+    copy = copied_partition("plain", tmp_path / "c")
+    logs = sorted(copy.glob("*.log"))
+    flip_last_byte(logs[1])
+    told = summary_of(copy)
+    assert (Verdict.READABLE_WITH_GAPS, 0) == (told.verdict, told.batches_behind_damage)
+    assert told.lost_offsets in range(1, 20)
+    flip_last_byte(logs[-1])
+    assert summary_of(copy).lost_offsets is None
+    torn = copied_partition("plain", tmp_path / "d")
+    log = max(torn.glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-5])
+    told = summary_of(torn)
+    assert (Verdict.READABLE_WITH_DEFECTS, 0) == (told.verdict, told.lost_offsets)
+
+
+def flip_last_byte(path: Path) -> None:
+    """Damage the last batch of a log."""
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
 
 
 def damaged_data(tmp_path: Path) -> Path:
