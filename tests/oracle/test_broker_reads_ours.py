@@ -63,7 +63,7 @@ def save_a_damaged_copy(broker: Broker, topic_id: uuid.UUID, folder: Path) -> Sa
     partition = broker.partition(SAVED)
     shutil.rmtree(partition)
     shutil.move(folder / "out" / partition.name, partition)
-    PartitionMetadataFile(partition / "partition.metadata").write(topic_id)
+    PartitionMetadataFile(partition / "partition.metadata", create=True).write(topic_id)
     return told
 
 

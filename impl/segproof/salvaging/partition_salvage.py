@@ -323,7 +323,7 @@ class _Salvage:
         """Load the new logs as a broker does after a crash, and close them."""
         told = self._told
         log = PartitionLog.open(
-            self._target, LogConfig(), last_shutdown_clean=False, files=self._files
+            self._target, LogConfig(), last_shutdown_clean=False, writable=True, files=self._files
         )
         try:
             end = log.log_end_offset

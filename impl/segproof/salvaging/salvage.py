@@ -78,7 +78,8 @@ def salvage(
             starts[known.topic, known.partition] = start
         yield told
     if starts:
-        OffsetCheckpointFile(os.path.join(target, START), files=files).write(starts)
+        path = os.path.join(target, START)
+        OffsetCheckpointFile(path, create=True, files=files).write(starts)
     files.sync_directory(target)
 
 
