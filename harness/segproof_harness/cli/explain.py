@@ -4,7 +4,6 @@
 Of releases and their behaviours: explain_release.
 """
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,11 +69,11 @@ def command(
     facts = {"law": wanted, **known[wanted]}
     finding, damage = _example(wanted)
     facts["example"] = damage
-    facts["finding"] = None if finding is None else finding.to_json()
     if output_format is Format.JSONL:
+        facts["finding"] = None if finding is None else finding.to_json()
         write_row(facts, output_format)
     else:
-        _show(facts)
+        _show(facts, finding)
 
 
 def explain_of_release(what: str, structure: str | None, output_format: Format) -> bool:
@@ -138,30 +137,40 @@ def _example(law_id: str) -> "tuple[Finding | None, str | None]":
     return finding_of(law_id, example), example.damage
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], finding: "Finding | None") -> None:
     """Write the facts for people."""
-    from segproof_harness.reports import write_text
+    from segproof_harness.reports.terminal import Lines
+    from segproof_harness.reports.verdicts import write_finding_lines
 
-    out = sys.stdout.write
-    out(f"{facts['law']} ({facts['structure']})\n\n")
-    out(f"  {facts['sentence']}\n\n")
+    lines = Lines()
+
+    def out(name: str, text: str) -> None:
+        lines.write(f"{name + ':':11} {text}", indent=12)
+
+    lines.write(f"{facts['law']} ({facts['structure']})")
+    lines.gap()
+    lines.write(f"  {facts['sentence']}", indent=2)
+    lines.gap()
     if facts["said_by"] is not None:
-        out(f"said by:    {facts['said_by']} in the model, so nothing judges it a second time\n")
+        out("said by", f"{facts['said_by']} in the model, so nothing judges it a second time")
         return
-    out(f"source:     {facts['source']}\n")
-    out(f"speaks of:  {facts['speaks_of']}\n")
+    out("source", facts["source"])
+    out("speaks of", facts["speaks_of"])
     for kernel in facts["proofs"]:
-        out(f"proved for every length: kernel {kernel}\n")
+        lines.write(f"proved for every length: kernel {kernel}")
         for line in claimed(kernel):
-            out(f"            {line}\n")
+            lines.write(f"            {line}", indent=14)
     if facts["severity"] is None:
         out(
-            "checked by: replay, machines and contracts; it says what operations do, so no file "
-            "breaks it by itself\n"
+            "checked by",
+            "replay, machines and contracts; it says what operations do, so no file breaks it by"
+            " itself",
         )
         return
-    out(f"checked by: segproof verify, which reports it as {facts['severity']}\n")
-    out(f"what to do: {facts['hint']}\n")
-    if facts["finding"] is not None:
-        out(f"\nexample: {facts['example']}\n\n")
-        write_text(facts["finding"], sys.stdout)
+    out("checked by", f"segproof verify, which reports it as {facts['severity']}")
+    out("what to do", facts["hint"])
+    if finding is not None:
+        lines.gap()
+        lines.write(f"example: {facts['example']}", indent=9)
+        lines.gap()
+        write_finding_lines(lines, finding)

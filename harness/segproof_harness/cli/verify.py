@@ -215,6 +215,10 @@ class Shown:
         return TextReport(Lines(self.color), detail, asked.restriction)
 
 
+PATHS_TOLD = 10
+"""So many paths of a verdict are named at the end, of a run with more partitions and stores."""
+
+
 class Told:
     """Hands findings and summaries to a report, and counts them."""
 
@@ -225,8 +229,10 @@ class Told:
         self._written = 0
         self.counts: Counter[str] = Counter()
         """Findings by severity."""
-        self._verdicts: Counter[Verdict] = Counter()
         self._kinds: Counter[str] = Counter()
+        self._verdicts: Counter[Verdict] = Counter()
+        self._first: dict[Verdict, list[str]] = {}
+        """The first few paths of each verdict."""
         self.more = ""
         """A word on the limit, once it was reached."""
 
@@ -253,13 +259,29 @@ class Told:
         if summary.kind != "directory":
             self._kinds[summary.kind] += 1
             self._verdicts[summary.verdict] += 1
+            first = self._first.setdefault(summary.verdict, [])
+            if len(first) < PATHS_TOLD:
+                first.append(summary.path)
 
     def summarise(self) -> None:
-        """Say how many partitions and stores have which verdict, if there are several."""
-        if self._verdicts.total() > 1:
-            from segproof_harness.reports.verdicts import closing_words
+        """Say how many partitions and stores have which verdict, if there are several.
 
+        Of many, name those that are not sound once more, the worst first.
+        """
+        from segproof.findings import Verdict
+        from segproof_harness.reports.verdicts import closing_words, words_of
+
+        total = self._verdicts.total()
+        if total > 1:
             summarise(closing_words(self._kinds, self._verdicts))
+        for verdict in reversed(Verdict):
+            if total <= PATHS_TOLD or verdict is Verdict.SOUND:
+                continue
+            told = self._first.get(verdict, [])
+            for path in told:
+                summarise(f"  {words_of(verdict)}: {path}")
+            if self._verdicts[verdict] > len(told):
+                summarise(f"  {words_of(verdict)}: {self._verdicts[verdict] - len(told)} more")
 
 
 def is_failure(severity: "Severity", fail_on: FailOn) -> bool:

@@ -8,6 +8,10 @@ Upstream: Kafka 4.3.1: LogSegment.read, LocalLog.read, FileLogInputStream.nextBa
 from segproof.findings import Finding
 
 _FAILS_HERE = "a consumer fails at this batch with a corrupt-record error, until it seeks behind it"
+_STOPS_HERE = (
+    "a consumer that comes to this byte fails with a corrupt-record error; a fetch of an offset"
+    " behind it may fail too"
+)
 _WRONG_RECORDS = "a consumer may fail at this batch, or be given records with wrong fields"
 _CUT_OFF = (
     "a broker reads no further here: fetches of the offsets behind it go on in the next segment,"
@@ -19,9 +23,9 @@ _BY_KEY = "a query by key may miss messages; reads by offset are not affected"
 
 OF_LAWS = {
     **dict.fromkeys(("BATCH-2", "BATCH-3", "BATCH-14"), _FAILS_HERE),
-    **dict.fromkeys(("DUMP-6", "DISK-6", "SCAN-10"), _CUT_OFF),
-    **dict.fromkeys(("SCAN-2", "DISK-23"), "a fetch of this offset, or of one behind it, fails"),
-    **dict.fromkeys(("DISK-4", "DISK-25", "DISK-43"), _GONE),
+    **dict.fromkeys(("DUMP-6", "SCAN-10"), _CUT_OFF),
+    **dict.fromkeys(("SCAN-2", "DISK-6", "DISK-23"), _STOPS_HERE),
+    **dict.fromkeys(("DISK-4", "DISK-25"), _GONE),
     **dict.fromkeys(("RMQDISK-35", "RMQDISK-36", "RMQDISK-37"), _QUEUE),
     **dict.fromkeys(
         ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27"),
@@ -52,7 +56,7 @@ OF_BATCHES = frozenset(
 
 def what_consumers_see(finding: Finding) -> str | None:
     """Return in words what a defect does to readers; None where nothing general can be said."""
-    if finding.law in ("DISK-6",) and finding.structure != "record-file":
+    if finding.law == "DISK-6" and finding.structure != "record-file":
         return None
     if finding.law in OF_BATCHES:
         return _WRONG_RECORDS

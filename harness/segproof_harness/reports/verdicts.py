@@ -108,7 +108,8 @@ def facts_of(summary: Summary) -> str:
     if summary.verdict in (Verdict.READABLE_WITH_GAPS, Verdict.UNREADABLE):
         lost = summary.lost_offsets
         if lost is None:
-            text += "; how many offsets are lost is not known"
+            what = "messages" if summary.kind in WITH_MESSAGES else "offsets"
+            text += f"; how many {what} are lost is not known"
         elif lost:
             text += f"; {plural(lost, 'offset')} lost"
         if summary.batches_behind_damage:

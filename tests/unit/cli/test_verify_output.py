@@ -106,6 +106,19 @@ def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> No
         assert 2 == cli.run(["verify", sound, "--summary", *other])
 
 
+def test_what_is_not_sound_among_many_is_named_at_the_end(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three thousand sound partitions once hid the damaged one."""
+    sound = str(KAFKA / "txn-a" / "txn-a-0" / f"{FIRST}.index")
+    assert 1 == cli.run(["verify", str(foreign), *[sound] * 10, "--summary"])
+    closing = capsys.readouterr().err
+    assert "1 partition, 10 files: 10 sound, 1 index damage only\n" in closing
+    assert f"  index damage only: {foreign}\n" in closing
+    assert 1 == cli.run(["verify", *[str(foreign)] * 11, "--summary"])
+    assert "  index damage only: 1 more\n" in capsys.readouterr().err
+
+
 def test_a_restricted_run_says_what_it_did_not_check(
     foreign: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
