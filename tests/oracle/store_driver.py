@@ -169,6 +169,10 @@ class Store:
             result.release()
         return found
 
+    def max_offset(self) -> int:
+        """Return where the log ends."""
+        return int(self.store.getMaxPhyOffset())
+
     def ports(self) -> list[str]:
         """Return the addresses that this process listens on, as Linux tells them."""
         inodes = set()

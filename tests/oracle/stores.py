@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,8 +17,8 @@ from segproof.files import REAL_FILES
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.index_service import IndexService
-from segproof.rocketmq.message import Message, dispatch_request_of
-from segproof_harness.files.memory_stores import write_log
+from segproof.rocketmq.message import BORN_HOST_V6, Message, dispatch_request_of
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of, write_log
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.releases import release_named
@@ -36,6 +37,7 @@ CONFIG = {
     "maxHashSlotNum": SLOTS,
     "maxIndexNum": ENTRIES,
 }
+HOST_V6 = bytes(15) + b"\1" + (10911).to_bytes(4, "big")
 LISTENING_ON_LOOPBACK = "0100007F"
 """How Linux writes 127.0.0.1, also at the end of an address of IPv6."""
 
@@ -140,6 +142,34 @@ def keys_of(draft: dict[str, Any], release: str = NEWEST) -> list[str]:
 
 
 # --- what segproof writes
+
+
+def our_messages(count: int) -> list[Message]:
+    """Return messages of two topics and four queues.
+
+    Each sixth one comes from a slower clock, each ninth one from a producer with IPv6.
+    """
+    seen: dict[tuple[str, int], int] = {}
+    made = []
+    for number in range(count):
+        one = draft(number)
+        place = (one["topic"], one["queue_id"])
+        seen[place] = seen.get(place, -1) + 1
+        time = FIRST_TIMESTAMP_MS + 700 * number - (5000 if number % 6 == 5 else 0)
+        message = message_of(
+            one["topic"], one["properties"], body=one["body"].encode(),
+            store_timestamp=time, queue_offset=seen[place],
+        )  # fmt: skip
+        message = replace(message, queue_id=one["queue_id"])
+        if number % 9 == 4:
+            message = replace(message, sys_flag=BORN_HOST_V6, born_host=HOST_V6)
+        made.append(message)
+    return made
+
+
+def all_keys(count: int) -> list[str]:
+    """Return every key of the first messages, each once."""
+    return list(dict.fromkeys(key for number in range(count) for key in keys_of(draft(number))))
 
 
 def write_store(

@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,53 +16,26 @@ from tests.oracle.stores import (
     OLD,
     SLOTS,
     StoreProcess,
+    all_keys,
     draft,
     index_bytes,
     keys_of,
+    our_messages,
     recovered_by_model,
     write_store,
 )
 
 from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.rocketmq.message import BORN_HOST_V6, Message
+from segproof.rocketmq.message import Message
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS
 from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
-HOST_V6 = bytes(15) + b"\1" + (10911).to_bytes(4, "big")
 MISSING = ["Orders#missing", "Orders#", "orders#everyone", "Else#k1", "Orders#T#missing"]
-
-
-def our_messages(count: int = COUNT) -> list[Message]:
-    """Return messages of two topics and four queues.
-
-    Each sixth one comes from a slower clock, each ninth one from a producer with IPv6.
-    """
-    seen: dict[tuple[str, int], int] = {}
-    made = []
-    for number in range(count):
-        one = draft(number)
-        place = (one["topic"], one["queue_id"])
-        seen[place] = seen.get(place, -1) + 1
-        time = FIRST_TIMESTAMP_MS + 700 * number - (5000 if number % 6 == 5 else 0)
-        message = message_of(
-            one["topic"], one["properties"], body=one["body"].encode(),
-            store_timestamp=time, queue_offset=seen[place],
-        )  # fmt: skip
-        message = replace(message, queue_id=one["queue_id"])
-        if number % 9 == 4:
-            message = replace(message, sys_flag=BORN_HOST_V6, born_host=HOST_V6)
-        made.append(message)
-    return made
-
-
-def all_keys(count: int = COUNT) -> list[str]:
-    """Return every key of the first messages, each once."""
-    return list(dict.fromkeys(key for number in range(count) for key in keys_of(draft(number))))
 
 
 class Loaded:
@@ -92,7 +64,7 @@ def loaded(
 ) -> Iterator[Loaded]:
     """Give a store that segproof wrote and the real one has loaded and started."""
     path = tmp_path_factory.mktemp("ours") / "store"
-    write_store(path, our_messages())
+    write_store(path, our_messages(COUNT))
     assert [] == [one for one in verify(path, deep=True, hash_slots=SLOTS) if one.is_defect]
     before = index_bytes(path)
     assert len(before) > 10
@@ -125,7 +97,7 @@ def test_it_answers_every_key_as_lookup_does(loaded: Loaded) -> None:
     ]  # fmt: skip
     reader = StoreReader(loaded.path, hash_slot_num=SLOTS)
     answered = 0
-    for key, (begin, end, most), offsets in loaded.raw(all_keys() + MISSING, windows):
+    for key, (begin, end, most), offsets in loaded.raw(all_keys(COUNT) + MISSING, windows):
         assert offsets == reader.lookup_key(key, begin, end, most, raw=True).phy_offsets, key
         answered += len(offsets) > 0
     assert answered > 1000
@@ -138,7 +110,7 @@ def test_the_verb_names_the_same_messages(
 
     The store answers every message of the key's hash, as far as 64 go, in the order of the log.
     """
-    keys = [key for key in all_keys() if not key.endswith("everyone")]
+    keys = [key for key in all_keys(COUNT) if not key.endswith("everyone")]
     file = tmp_path / "keys"
     file.write_text("\n".join(keys), encoding="utf-8")
     words = ["lookup", str(loaded.path), "--keys", str(file), "--hash-slots", str(SLOTS)]

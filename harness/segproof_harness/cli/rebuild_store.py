@@ -163,7 +163,11 @@ def _left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
     for name in rebuilt.removed:
         yield f"removed: {name}"
     if rebuilt.left_bytes:
-        yield f"left out: the last {rebuilt.left_bytes} bytes of the commit log"
+        with_messages = ""
+        if rebuilt.left_messages:
+            sound = plural(rebuilt.left_messages, "sound message")
+            with_messages = f", with {sound} behind damage, which no key finds now"
+        yield f"left out: the last {rebuilt.left_bytes} bytes of the commit log{with_messages}"
 
 
 def _summary(rebuilt: "RebuiltIndex") -> str:

@@ -34,6 +34,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
+from segproof.verifying.rocketmq.commit_log_damage import DamageMap
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 
@@ -71,6 +72,8 @@ class RebuiltIndex:
     tags_from: Literal["given", "old index", "default"] = "given"
     left_bytes: int = 0
     """Bytes of the log behind the last intact message, if they are not blank."""
+    left_messages: int = 0
+    """Sound messages in them, behind damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +184,17 @@ class _Rebuild:
                 _store_count_of_puts(one, self._files)
         if before != self._statuses():
             raise log_changed(os.path.join(self._log.store_path, COMMIT_LOG))
-        left_bytes, findings = self._judge_end(reader)
+        left_bytes, left_messages, findings = self._judge_end(reader)
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
+        told = (self._messages, with_tags, tags_from, left_bytes, left_messages)
         if findings:
-            return RebuiltIndex((), findings, (), self._messages, with_tags, tags_from, left_bytes)
+            return RebuiltIndex((), findings, (), *told)
         rows = tuple(self._row(one, place.directory) for one in built)
         like = self._log.log_files[0].path
         changed = {os.path.basename(row.path) for row in rows if row.changed}
         removed = place.complete(built, changed, self._old_names, like)
-        return RebuiltIndex(rows, (), removed, self._messages, with_tags, tags_from, left_bytes)
+        return RebuiltIndex(rows, (), removed, *told)
 
     def _next_time(self) -> int:
         """Return a time for the name of a file while it is built: each is later than the last."""
@@ -247,10 +251,12 @@ class _Rebuild:
             Built(file.file_name, name, len(file)) for file, name in zip(built, names, strict=True)
         ]
 
-    def _judge_end(self, reader: LogReader) -> tuple[int, tuple[Finding, ...]]:
-        """Return how many bytes were left, and why the log can't be taken, if it can't."""
+    def _judge_end(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
+        """Return how many bytes were left, and sound messages in them; and why the log can't be
+        taken, if it can't.
+        """
         if reader.end_result is None:
-            return 0, ()
+            return 0, 0, ()
         log_file = self._log.file_of(reader.end_offset) or self._log.log_files[-1]
         position = reader.end_offset - log_file.start
         # A broker makes the next file of the log, full of zeros, before it needs it.
@@ -260,17 +266,23 @@ class _Rebuild:
             first_byte_of(self._files, one.path, start, one.size_bytes) is None
             for one, start in rest
         ):
-            return 0, ()
+            return 0, 0, ()
         left = sum(one.size_bytes - start for one, start in rest)
+        damage = DamageMap(self._log, [log_file, *later], -1, self._files).at(log_file)
         if self._wanted.cut_tail:
-            return left, ()
+            return left, damage.sound.messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
-        return left, (
-            _finding(
-                log_file.path,
-                position,
-                words,
-                "copy the log from a replica, or let `--cut-tail` take what is before this place",
+        return (
+            left,
+            damage.sound.messages,
+            (
+                _finding(
+                    log_file.path,
+                    position,
+                    "; ".join([words, *damage.words()]),
+                    "copy the log from a replica, or let `--cut-tail` take what is before this"
+                    " place",
+                ),
             ),
         )
 

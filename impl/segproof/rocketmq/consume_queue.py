@@ -30,7 +30,7 @@ READ_BYTES: Final = 50_000 * UNIT_BYTES
 Boundary = Literal["lower", "upper"]
 
 _UNIT = struct.Struct(">qiq")
-_UNITS = np.dtype([("commit_log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+UNITS = np.dtype([("commit_log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
 class ConsumeQueueUnit(NamedTuple):
@@ -114,7 +114,7 @@ class ConsumeQueue:
         last: ConsumeQueueUnit | None = None
         while count * UNIT_BYTES < self.mapped_file_size:
             data = self._read(start, count * UNIT_BYTES, READ_BYTES)
-            table = np.frombuffer(data, _UNITS, len(data) // UNIT_BYTES)
+            table = np.frombuffer(data, UNITS, len(data) // UNIT_BYTES)
             is_bad = (table["commit_log_offset"] < 0) | (table["size"] <= 0)
             valid = int(is_bad.argmax()) if is_bad.any() else len(table)
             if valid:
@@ -324,8 +324,8 @@ def max_physic_offset(store_path: str, files: Files = REAL_FILES) -> int:
     """
     furthest = -1
     top = os.path.join(store_path, CONSUME_QUEUE)
-    for topic in _folders(top, files):
-        for number in _folders(topic, files):
+    for topic in folders_in(top, files):
+        for number in folders_in(topic, files):
             queue = ConsumeQueue(number, MAPPED_FILE_BYTES, files)
             queue.mapped_file_size = queue.inferred_file_size()
             queue._find_end()
@@ -333,7 +333,7 @@ def max_physic_offset(store_path: str, files: Files = REAL_FILES) -> int:
     return furthest
 
 
-def _folders(path: str, files: Files) -> list[str]:
+def folders_in(path: str, files: Files) -> list[str]:
     """Return the paths of the folders in a folder; none if it is none itself."""
     status = files.status(path)
     if status is None or not status.is_directory:

@@ -20,7 +20,7 @@ from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import DispatchRequest, Message, dispatch_request_of
-from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof.rocketmq.store_checkpoint import StoreCheckpoint, StoredCheckpoint
 
 ABORT: Final = "abort"
 """The file that is there while a store runs, or when it was not shut down."""
@@ -152,7 +152,10 @@ class MessageStore(Closing):
         """
         is_clean = self.last_exit_ok
         reached = max_physic_offset(self.store_path, self._files) if is_clean else -1
-        start = self._first_file(is_clean, reached)
+        is_safe = self.config.message_index_enable and self.config.message_index_safe
+        start = first_recovered_file(
+            self.commit_log, self.store_checkpoint.values, is_clean, reached, is_safe
+        )
         if start is None:
             return
         for _, result in self.commit_log.scan(start.start):
@@ -161,32 +164,6 @@ class MessageStore(Closing):
             request = dispatch_request_of(result.message)
             if request.commit_log_offset >= reached or not is_clean:
                 self.do_dispatch(request)
-
-    def _first_file(self, is_clean: bool, reached: int) -> LogFile | None:
-        """Return the newest file that a recovery may begin with, going back ten at most."""
-        log_files = self.commit_log.log_files
-        if log_files and log_files[-1].size_bytes == 0:
-            log_files = log_files[:-1]
-        for back, log_file in enumerate(reversed(log_files), 1):
-            if log_file is log_files[0] or back == RECOVERED_FILES:
-                return log_file
-            if self._is_before(log_file, is_clean, reached):
-                return log_file
-        return None
-
-    def _is_before(self, log_file: LogFile, is_clean: bool, reached: int) -> bool:
-        message = self.commit_log.check(log_file.start).message
-        if message is None or message.store_timestamp == 0:
-            return False
-        checkpoint = self.store_checkpoint
-        is_safe = self.config.message_index_enable and self.config.message_index_safe
-        if is_safe and message.store_timestamp > checkpoint.index_msg_timestamp:
-            return False
-        if is_clean:
-            return message.physical_offset <= reached
-        if checkpoint.logics_physical_offset > 0:
-            return message.physical_offset <= checkpoint.logics_physical_offset
-        return message.store_timestamp <= checkpoint.logics_msg_timestamp
 
     # --- finding messages
 
@@ -217,3 +194,37 @@ class MessageStore(Closing):
             if found or last < begin:
                 break
         return QueryMessageResult(tuple(found), *update)
+
+
+def first_recovered_file(
+    log: CommitLog,
+    checkpoint: StoredCheckpoint,
+    is_clean: bool,
+    reached: int,
+    is_safe: bool = False,
+) -> LogFile | None:
+    """Return the newest file that a recovery may begin with, going back ten at most.
+
+    `reached` is where in the log the queues end together, `is_safe` whether the recovery begins
+    where the index files are known to be durable. None without files. Raises: as `CommitLog.scan`.
+    """
+    log_files = log.log_files
+    if log_files and log_files[-1].size_bytes == 0:
+        log_files = log_files[:-1]
+
+    def is_before(log_file: LogFile) -> bool:
+        message = log.check(log_file.start).message
+        if message is None or message.store_timestamp == 0:
+            return False
+        if is_safe and message.store_timestamp > checkpoint.index_msg_timestamp:
+            return False
+        if is_clean:
+            return message.physical_offset <= reached
+        if checkpoint.logics_physical_offset > 0:
+            return message.physical_offset <= checkpoint.logics_physical_offset
+        return message.store_timestamp <= checkpoint.logics_msg_timestamp
+
+    for back, log_file in enumerate(reversed(log_files), 1):
+        if log_file is log_files[0] or back == RECOVERED_FILES or is_before(log_file):
+            return log_file
+    return None

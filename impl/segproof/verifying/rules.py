@@ -37,6 +37,10 @@ REMAKE_INDEX = (
     f"stop the broker and make the index new from the commit log with `{REBUILD_STORE}`"
     " (or `--in-place`); messages that the log has lost are lost to the index too"
 )
+UNLESS_DAMAGED = (
+    "; do not while a finding of the commit log (RMQDISK-24, 26, 27) tells messages behind damage:"
+    " that start cuts the log there and throws them away"
+)
 COPY_LOG = "copy the commit log from a replica; what is damaged here can't be made new"
 
 

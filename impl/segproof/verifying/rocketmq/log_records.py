@@ -34,6 +34,7 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
 )
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.commit_log_damage import Damage, DamageMap, Recovery
 from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
@@ -48,6 +49,10 @@ BEFORE_LOG = "which expired with their file or were lost with it: no file tells 
 CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
 BEFORE_LOG_HINT = (
     "stays while its last message is there; else look for the first file of the log on a replica"
+)
+LEFT_BEHIND = (
+    "nothing, if these are left behind by a recovery after an abnormal stop, which cut the log"
+    " here; else copy the commit log from a replica"
 )
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
@@ -101,7 +106,15 @@ class LogRecords:
         reporter: Reporter,
         log: CommitLog,
         unread: Sequence[int] = (),
+        recovery: Recovery | None = None,
     ) -> None:
+        self._recovery = recovery or Recovery(store, log, files)
+        self._map: DamageMap | None = None
+        """From the first damaged file on."""
+        self._kept = 0
+        """Messages so far."""
+        self._time = -1
+        """The store time of the last of them."""
         self._store = store
         self._files = files
         self._reporter = reporter
@@ -217,6 +230,7 @@ class LogRecords:
                 block.offsets.append(offset)
                 position = block.end = offset + result.size
                 self._read += result.size
+                self._kept, self._time = self._kept + 1, message.store_timestamp
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
                     block = LogBlock(position)
@@ -224,6 +238,7 @@ class LogRecords:
             failed = True
             self._damaged(one, position, str(error), self._is_last(one))
         else:
+            failed = failed or not self._is_filled_up(one, position)
             if failed:
                 self._explain(one, position, self._is_last(one))
         file_end = one.start + self.log.mapped_file_size
@@ -254,11 +269,29 @@ class LogRecords:
         if not self._holds_more(one, offset):
             return False
         for pause in PAUSES_SECONDS:
-            if alone.check(offset).success:
+            found = alone.check(offset)
+            if found.success and (found.message or self._is_filled_up(one, offset)):
                 return True
             if not wait_for_a_step([one.path], self._files, pause):
                 break
         return False
+
+    def _is_filled_up(self, one: LogFile, offset: int) -> bool:
+        """Return whether a blank end says that it takes the rest of the file."""
+        with closing(self._files.open(one.path)) as file:
+            size = int.from_bytes(file.pread(4, offset - one.start), "big")
+        return offset - one.start + size == one.size_bytes
+
+    def _behind(self, one: LogFile) -> Damage:
+        """Return what lies behind the damage of a file."""
+        if self._map is None:
+            later = [each for each in self.log.log_files if each.start >= one.start]
+            self._map = DamageMap(self.log, later, self._time, self._files)
+        return self._map.at(one)
+
+    def _words(self, one: LogFile) -> str:
+        """Return in words what lies behind the damage of a file."""
+        return self._recovery.words(self._behind(one), one, self._kept)
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""
@@ -306,25 +339,22 @@ class LogRecords:
 
     def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
-        is_end = is_last and offset > self.known_end
+        is_end = is_last and offset > self.known_end and self._behind(one).is_tail
         self._reporter.at(one.path).add(
             "RMQDISK-24",
-            f"{words}; RocketMQ {rest}",
+            f"{words}; RocketMQ {rest}{self._words(one)}",
             position=offset - one.start,
             severity=Severity.WARNING if is_end else None,
-            hint="nothing, if these are left behind by a recovery after an abnormal stop, which cut"
-            " the log here; else copy the commit log from a replica"
-            if is_end
-            else None,
+            hint=LEFT_BEHIND if is_end else None,
         )
 
     def _wrong_checksum(self, one: LogFile, position: int, data: bytes) -> None:
         message = check_message_and_return_size(data, 0, False).message
         assert message is not None
         found = zlib.crc32(message.body) & CRC_MASK
-        self._reporter.at(one.path, shown_by=one.path).add(
+        self._reporter.at(one.path).add(
             "RMQDISK-26",
-            f"the body's checksum is {found}, the record says {message.body_crc}",
+            f"the body's checksum is {found}, the record says {message.body_crc}{self._words(one)}",
             position=position,
             expected=message.body_crc,
             actual=found,
@@ -335,18 +365,24 @@ class LogRecords:
         if not is_last:
             self._reporter.at(one.path).add(
                 "RMQDISK-27",
-                "the records end here without a blank end, and a later file follows",
+                "the records end here without a blank end, and a later file follows"
+                f"{self._words(one)}",
                 position=position,
             )
             return
         found = self._first_byte(one, position)
         if found is not None and not self._holds_more(one, one.start + position):
-            self._reporter.at(one.path, shown_by=one.path).add(
+            behind = self._behind(one)
+            is_cut = behind.is_tail and behind.sound.older > 0
+            is_cut = is_cut and one.start + position > self.known_end
+            self._reporter.at(one.path).add(
                 "RMQDISK-27",
                 f"zeros follow the last record, and other bytes from byte {found} on:"
-                " records that RocketMQ does not reach",
+                f" records that RocketMQ does not reach{self._words(one)}",
                 position=position,
                 actual=found,
+                severity=Severity.WARNING if is_cut else None,
+                hint=LEFT_BEHIND if is_cut else None,
             )
 
     def _first_byte(self, one: LogFile, position: int) -> int | None:

@@ -40,14 +40,14 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import DECLARED, declare
+from segproof.verifying.rules import DECLARED, UNLESS_DAMAGED, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 declare("index-service", Severity.ERROR,
     "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
     " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"
-    " files: it makes queues and index new from the log", "RMQDISK-35", "RMQDISK-36",
-    "RMQDISK-37")  # fmt: skip
+    f" files: it makes queues and index new from the log{UNLESS_DAMAGED}", "RMQDISK-35",
+    "RMQDISK-36", "RMQDISK-37")  # fmt: skip
 
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])

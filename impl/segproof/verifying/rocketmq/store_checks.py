@@ -20,7 +20,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.rules import REMAKE_INDEX, declare
+from segproof.verifying.rules import REMAKE_INDEX, UNLESS_DAMAGED, declare
 from segproof.verifying.segment_files import open_guarded
 
 declare("index-file", Severity.NOTE,
@@ -35,10 +35,10 @@ declare("index-service", Severity.WARNING,
 declare("index-service", Severity.WARNING, REMAKE_INDEX, "RMQDISK-19")
 declare("index-service", Severity.WARNING,
     "stop the broker and remove the file: it is made new with zeros, and an abnormal start then"
-    " recovers from the first log file", "RMQDISK-20")  # fmt: skip
+    f" recovers from the first log file{UNLESS_DAMAGED}", "RMQDISK-20")  # fmt: skip
 declare("index-service", Severity.WARNING,
     "after an abnormal stop the broker would keep index files that may be damaged: remove the"
-    " checkpoint while it is stopped", "RMQDISK-21")  # fmt: skip
+    f" checkpoint while it is stopped{UNLESS_DAMAGED}", "RMQDISK-21")  # fmt: skip
 declare("index-service", Severity.NOTE,
     "nothing while the broker runs; else see what the message says of its next start",
     "RMQDISK-22")  # fmt: skip

@@ -11,6 +11,7 @@ from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_o
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.commit_log_damage import Recovery
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
 from segproof.verifying.rocketmq.log_records import LogRecords, RecordsCheck, list_log
@@ -220,7 +221,12 @@ class _Store:
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
             if log.log_files:
-                records = LogRecords(self._store, self._files, self._reporter, log, unread)
+                recovery = Recovery(
+                    self._store, log, self._files, self._stored, not self._is_running
+                )
+                records = LogRecords(
+                    self._store, self._files, self._reporter, log, unread, recovery
+                )
                 yield from self._check_log(records)
                 self._checked.segments = len(log.log_files)
                 self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end

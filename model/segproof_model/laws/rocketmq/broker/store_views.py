@@ -53,8 +53,8 @@ class LogFile:
         """Offset after the last record."""
         self.rest = data[position:]
         """What follows the records."""
-        self.is_blank = found.success
-        """Whether that is a blank end."""
+        self.is_blank = found.success and int.from_bytes(self.rest[:4], "big") == len(self.rest)
+        """Whether that is a blank end, which says that it takes the rest of the file."""
         self.is_whole = self.is_blank or not any(self.rest[:8])
         """Whether the records end as they may: at a blank end or in zeros."""
         self.unchecked = Message.check_message_and_return_size(data, position, False).message

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a damage in a commit log costs: which sound messages lie behind it, and what is lost.
+
+A recovery reads the log from one of its last files on, and ends at the first place where it reads
+no message. It cuts the log there, and removes all later files. What lies before the file that it
+begins with stays as it is, and queues lead to it.
+
+Upstream: RocketMQ 4.7.0 to 5.5.1: CommitLog.recoverNormally and recoverAbnormally,
+MappedFileQueue.truncateDirtyFiles.
+Laws: RMQDISK-24, RMQDISK-26, RMQDISK-27.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.files import Files
+from segproof.findings import time_text
+from segproof.reading.queue_units import messages_in
+from segproof.reading.store_log import MessageBlock
+from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.consume_queue import max_physic_offset
+from segproof.rocketmq.message_store import first_recovered_file
+from segproof.rocketmq.store_checkpoint import StoredCheckpoint
+
+
+class SoundMessages(NamedTuple):
+    """Some sound messages of a log."""
+
+    messages: int = 0
+    size_bytes: int = 0
+    first_offset: int = -1
+    """-1 without any, as the times."""
+    last_offset: int = -1
+    min_timestamp: int = -1
+    """The earliest store time in milliseconds."""
+    max_timestamp: int = -1
+    older: int = 0
+    """How many are older than the last message before the damage."""
+    files: int = 0
+
+    def joined(self, other: "SoundMessages") -> "SoundMessages":
+        """Return both, where `other` follows."""
+        if not self.messages or not other.messages:
+            return self if self.messages else other
+        return SoundMessages(
+            self.messages + other.messages,
+            self.size_bytes + other.size_bytes,
+            self.first_offset,
+            other.last_offset,
+            min(self.min_timestamp, other.min_timestamp),
+            max(self.max_timestamp, other.max_timestamp),
+            self.older + other.older,
+            self.files + other.files,
+        )
+
+
+NOTHING = SoundMessages()
+
+
+def _sound(block: MessageBlock, reached: int) -> SoundMessages:
+    """Return the messages of a block; `reached` is the store time of the last one before."""
+    times, places = block.rows[:, 3], block.lies_at
+    return SoundMessages(
+        len(times),
+        int(block.rows[:, 1].sum()),
+        int(places[0]),
+        int(places[-1]),
+        int(times.min()),
+        int(times.max()),
+        int(np.count_nonzero(times < reached)),
+    )
+
+
+@dataclass(slots=True)
+class Damage:
+    """A log behind its damage at one place."""
+
+    sound: SoundMessages = NOTHING
+    """Behind the damage."""
+    gaps: list[Gap] = field(default_factory=list)
+    """Where messages are lost; the last of too many takes in those behind it."""
+    unsearched_from: int | None = None
+    """The offset from which a file was not searched; None if all were."""
+
+    def add(self, gap: Gap) -> None:
+        """Take a gap."""
+        if gap.kind is GapKind.UNSEARCHED and self.unsearched_from is None:
+            self.unsearched_from = gap.start
+        if len(self.gaps) < GAPS_MAX:
+            self.gaps.append(gap)
+        else:
+            self.gaps[-1] = self.gaps[-1]._replace(end=gap.end)
+
+    def words(self) -> list[str]:
+        """Return in words what lies behind; nothing for a tail without a sound message."""
+        sound, told = self.sound, []
+        if sound.messages:
+            times = f"{time_text(sound.min_timestamp)} to {time_text(sound.max_timestamp)}"
+            told.append(
+                f"{_number(sound.messages, 'sound message')} of {sound.size_bytes} bytes"
+                f" {'lies' if sound.messages == 1 else 'lie'} behind it in"
+                f" {_number(sound.files, 'file')}, from offset {sound.first_offset} to"
+                f" {sound.last_offset}, stored {times}"
+            )
+        if sound.older:
+            told.append(
+                f"{sound.older} of them {'is' if sound.older == 1 else 'are'} older than the last"
+                " message before the damage, as what an earlier recovery has cut off"
+            )
+        if self.unsearched_from is not None:
+            told.append(
+                "whether more sound messages follow is not known: the search ended at offset"
+                f" {self.unsearched_from}"
+            )
+        return told
+
+    @property
+    def is_tail(self) -> bool:
+        """Whether nothing lies behind but what an earlier recovery has cut off, for certain."""
+        return self.sound.messages == self.sound.older and self.unsearched_from is None
+
+
+@dataclass(slots=True)
+class _FileDamage:
+    """What one file of the log holds."""
+
+    log_file: LogFile
+    before: SoundMessages = NOTHING
+    """The messages before its first gap."""
+    damage: Damage = field(default_factory=Damage)
+    """From its first gap on."""
+
+
+class DamageMap:
+    """The files of a log from the first damaged one on, each read once more."""
+
+    def __init__(
+        self, log: CommitLog, log_files: Sequence[LogFile], reached: int, files: Files
+    ) -> None:
+        self._log = log
+        self._files = files
+        self._reached = reached
+        """The store time of the last message so far; -1 without any."""
+        self._found: list[_FileDamage] = []
+        self._zeros: list[tuple[_FileDamage, Gap]] = []
+        """Zeros at the end of the log so far: they are gaps if anything follows."""
+        for one in log_files:
+            self._read(one)
+
+    def at(self, one: LogFile) -> Damage:
+        """Return what lies behind the first damage of one of the files."""
+        place = next(at for at, each in enumerate(self._found) if each.log_file.start == one.start)
+        told = Damage()
+        for number, each in enumerate(self._found[place:]):
+            sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
+            told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))
+            for gap in each.damage.gaps:
+                told.add(gap)
+        return told
+
+    def _read(self, one: LogFile) -> None:
+        found = _FileDamage(one)
+        if self._found:
+            before = self._found[-1].log_file
+            end = before.start + before.size_bytes
+            if end < one.start:
+                self._gap(self._found[-1], Gap(GapKind.MISSING, before.path, end, one.start))
+        self._found.append(found)
+        alone = CommitLog(self._log.store_path, self._log.mapped_file_size, (one,), self._files)
+        reached = one.start
+        try:
+            for piece in StorePieces(alone, self._files):
+                if isinstance(piece, Gap):
+                    reached = piece.end
+                    self._gap(found, piece)
+                    continue
+                reached = int(piece.lies_at[-1] + piece.rows[-1, 1])
+                self._sound(found, piece)
+        except OSError:  # the reader of the records reports it
+            end = one.start + one.size_bytes
+            self._gap(found, Gap(GapKind.UNSEARCHED, one.path, reached, end))
+
+    def _gap(self, found: _FileDamage, gap: Gap) -> None:
+        self._zeros.append((found, gap))
+        if gap.kind is not GapKind.ZEROS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for found, gap in self._zeros:
+            found.damage.add(gap)
+        self._zeros.clear()
+
+    def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
+        self._flush()
+        if found.damage.gaps:
+            found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
+            return
+        self._reached = int(block.rows[-1, 3])
+        found.before = found.before.joined(_sound(block, -1))
+
+
+class Recovery:
+    """What the words about a damage say of the next start, asked when they are needed."""
+
+    def __init__(
+        self,
+        store: str,
+        log: CommitLog,
+        files: Files,
+        checkpoint: StoredCheckpoint | None = None,
+        is_clean: bool = True,
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._files = files
+        self._checkpoint = checkpoint
+        """None: nothing is said of where a recovery begins."""
+        self._is_clean = is_clean
+
+    def words(self, damage: Damage, one: LogFile, kept: int) -> str:
+        """Return what lies behind a damage, to follow the words of a finding; empty for a tail.
+
+        `kept` is how many messages lie before it.
+        """
+        sound, told = damage.sound, damage.words()
+        if not told:
+            return ""
+        size = sum(gap.size_bytes for gap in damage.gaps)
+        lost = f"lost are {size} bytes in {_number(len(damage.gaps), 'place')}"
+        count = self._lost_messages(damage)
+        told.append(
+            lost + ("" if count is None else f", with {_number(count, 'message')} by queues")
+        )
+        thrown = f"these {sound.messages}" if sound.messages else "what follows"
+        told.append(
+            f"a recovery that reaches this place keeps the {_number(kept, 'message')} before it,"
+            f" cuts the log here and throws {thrown} away{self._start(one)}"
+        )
+        return "".join(f"; {each}" for each in told)
+
+    def _lost_messages(self, damage: Damage) -> int | None:
+        try:
+            return messages_in(self._store, damage.gaps, self._files)
+        except OSError:
+            return None
+
+    def _start(self, one: LogFile) -> str:
+        """Return whether the next start of 5.5.1 reads a file."""
+        if self._checkpoint is None:
+            return ""
+        try:
+            reached = max_physic_offset(self._store, self._files) if self._is_clean else -1
+            first = first_recovered_file(self._log, self._checkpoint, self._is_clean, reached)
+        except OSError:
+            return ""
+        if first is None:
+            return ""
+        how = "reaches it" if first.start <= one.start else "does not reach it"
+        return f" (that of 5.5.1 begins at offset {first.start} here, and {how})"
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
