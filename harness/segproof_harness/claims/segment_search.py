@@ -46,6 +46,14 @@ define(
 )
 # A batch has 26 bytes at least.
 BATCHES = "max(end - start, 0) // 26 + 1"
+# All batches before the one that is found are passed for a reason; if none is found, all are.
+PASSED = f"""
+        implies(result[0] == SEARCH_FOUND, some(0, {BATCHES}, lambda n:
+            batch_at(buffer, start, n) == {{0}} and {{1}}(buffer, start, n, target)))
+        implies(result[0] == SEARCH_NONE, some(0, {BATCHES}, lambda n:
+            no_batch(buffer, batch_at(buffer, start, n), end)
+            and {{1}}(buffer, start, n, target)))
+""".format
 claim(
     "segment_search:find_batch",
     f"0 <= start <= {FAR}" + READ,
@@ -58,13 +66,7 @@ claim(
             or last_of_batch(buffer, result[1]) >= target))
         implies(result[0] != SEARCH_FOUND, result[1] == 0 and result[2] == 0)
     """
-    + f"""
-        implies(result[0] == SEARCH_FOUND, some(0, {BATCHES}, lambda n:
-            batch_at(buffer, start, n) == result[1] and fall_short(buffer, start, n, target)))
-        implies(result[0] == SEARCH_NONE, some(0, {BATCHES}, lambda n:
-            no_batch(buffer, batch_at(buffer, start, n), end)
-            and fall_short(buffer, start, n, target)))
-    """,
+    + PASSED("result[1]", "fall_short"),
     loops=(
         Loop(
             """
@@ -148,13 +150,7 @@ claim(
         implies(result[0] == SEARCH_NONE, result[1] == 0 and result[2] == 0 and result[3] == 0)
         implies(result[0] == SEARCH_ODD, result[1] == 0 and result[2] == 0)
     """
-    + f"""
-        implies(result[0] == SEARCH_FOUND, some(0, {BATCHES}, lambda n:
-            batch_at(buffer, start, n) == result[3] and passed_by(buffer, start, n, target)))
-        implies(result[0] == SEARCH_NONE, some(0, {BATCHES}, lambda n:
-            no_batch(buffer, batch_at(buffer, start, n), end)
-            and passed_by(buffer, start, n, target)))
-    """,
+    + PASSED("result[3]", "passed_by"),
     loops=(
         Loop(
             """

@@ -20,7 +20,7 @@ GAPS: dict[str, str] = {
     "rocketmq_index:hashes_of_joined": "where a text ends, and that its hash is its own",
     "rocketmq_index:walk_chain": "which damage is told",
     "rocketmq_index:visit_entries": "which entries match: the contract `walks_side_by_side` has it",
-    "rocketmq_index:follow_chains": "which damage is told, and that room is told to lack too early",
+    "rocketmq_index:follow_chains": "which damage is told, and when NO_ROOM is",
     "rocketmq_records:find_properties": "which names have which column: the contracts have it",
     "rocketmq_records:read_message": "which sound messages are refused",
     "rocketmq_records:extend_hash": TEXT,
@@ -59,13 +59,13 @@ UNSEEN: dict[str, str] = {
     "rocketmq_index:time_difference": EQUAL,
     "rocketmq_index:previous_index": EQUAL,
     "rocketmq_index:walk_chain": "0 has ended the walk before; that no match is left out is a gap",
-    "rocketmq_index:visit_entries": "which entries match is a gap",
+    "rocketmq_index:visit_entries": "a gap is which entries match",
     "rocketmq_records:find_properties": "an empty part is no property",
-    "rocketmq_records:read_message": "what is refused a line later too; which messages are refused"
-    " is a gap",
+    "rocketmq_records:read_message": "what it accepts is refused a line later; which messages are"
+    " refused is a gap",
     "rocketmq_records:walk_messages": "a message has 91 bytes or more",
     "rocketmq_records:extend_hash": TEXT,
-    "rocketmq_records:hash_keys": "which hash a key of an empty topic has is a gap",
+    "rocketmq_records:hash_keys": "a gap is which hash a key of an empty topic has",
     "segment_rules:read_size": EQUAL,
     "segment_search:find_batch": "an equal offset has been found before; only the first batch"
     " begins at 0; when more bytes are asked for, or the slow way is, is a gap",
