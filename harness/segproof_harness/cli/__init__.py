@@ -44,8 +44,8 @@ from segproof_harness.cli.common import (
     REPORT_TO,
     complain,
     reason_of,
+    tell,
     version,
-    write_line,
 )
 
 ENTRY_POINTS = "segproof.commands"
@@ -257,7 +257,7 @@ def _invoke(arguments: list[str]) -> int:
         shown = io.StringIO()
         usage.show(file=shown)
         for line in shown.getvalue().removesuffix("\n").split("\n"):
-            write_line(line, sys.stderr)
+            tell(line)
         return EXIT_USAGE
     return EXIT_CLEAN
 

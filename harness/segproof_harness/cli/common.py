@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
+from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import plural as plural
 from segproof_harness.reports.text import printable
 
@@ -28,6 +29,8 @@ EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_INTERNAL_ERROR = 3
 REFRESH_SECONDS = 0.1
+SHORT_LINE = 40
+"""A line with fewer characters is not wrapped on a terminal: nothing has to be loaded for it."""
 
 REPORT_TO = "the issue tracker of the place where you got segproof"
 FORMATS = """record batches magic 0, 1 and 2 (none, gzip, snappy, lz4, zstd)
@@ -113,13 +116,21 @@ def release() -> str:
 
 def complain(text: str) -> None:
     """Write a line to stderr."""
-    write_line(f"segproof: {text}", sys.stderr)
+    tell(f"segproof: {text}")
 
 
 def summarise(text: str) -> None:
     """Write a summary line to stderr, behind the data."""
     sys.stdout.flush()
-    write_line(text, sys.stderr)
+    tell(text)
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr; a terminal gets a long one wrapped between words."""
+    if len(text) < SHORT_LINE or not sys.stderr.isatty():
+        write_line(text, sys.stderr)
+    else:
+        Lines(Color.NEVER, to_stderr=True).write(text, indent=2)
 
 
 def refuse(text: str) -> NoReturn:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from segproof_harness.reports.text import printable
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-MIN_COLUMNS = 40
-"""A narrower terminal wraps the lines itself."""
 STYLES = {
     "error": "bold red",
     "warning": "yellow",
@@ -38,15 +36,21 @@ class Color(StrEnum):
 
 
 class Lines:
-    """Writes lines to standard output: wrapped between words where that is a terminal."""
+    """Writes lines to a standard stream: wrapped between words where that is a terminal."""
 
-    def __init__(self, color: Color = Color.AUTO) -> None:
-        self._is_terminal = sys.stdout.isatty()
+    def __init__(self, color: Color = Color.AUTO, *, to_stderr: bool = False) -> None:
+        self._to_stderr = to_stderr
+        self._is_terminal = self._stream.isatty()
         self._console = self._console_for(color)
+
+    @property
+    def _stream(self) -> TextIO:
+        """The stream that is the standard one now: a bar of progress puts its own there."""
+        return sys.stderr if self._to_stderr else sys.stdout
 
     def _console_for(self, color: Color) -> "Console | None":
         """Return what colours and wraps; None where plain text is written."""
-        is_plain = color is Color.NEVER or (color is Color.AUTO and not _wants_color())
+        is_plain = color is Color.NEVER or (color is Color.AUTO and not self._wants_color())
         if is_plain and not self._is_terminal:
             return None
         from rich.console import Console
@@ -70,7 +74,7 @@ class Lines:
         """
         head, text = printable(head), printable(text)
         if self._console is None:
-            sys.stdout.write(f"{head}{text}\n")
+            self._stream.write(f"{head}{text}\n")
             return
         from rich.text import Text
 
@@ -79,19 +83,20 @@ class Lines:
 
     def command(self, text: str, *, indent: int) -> None:
         """Write a command on a line of its own, which is never wrapped."""
-        sys.stdout.write(" " * indent + printable(text) + "\n")
+        self._stream.write(" " * indent + printable(text) + "\n")
 
     def gap(self) -> None:
         """Write an empty line."""
-        sys.stdout.write("\n")
+        self._stream.write("\n")
 
     def _wrapped(self, console: "Console", line: "Text", indent: int) -> "list[Text]":
         """Return the lines of a paragraph. Rich would break a word that is wider than a line."""
-        if not self._is_terminal or console.width < MIN_COLUMNS:
+        if not self._is_terminal:
             return [line]
         from rich.cells import cell_len
         from rich.text import Text
 
+        indent = min(indent, console.width // 4)
         breaks, column, begins = [], 0, True
         for word in re.finditer(r"(\s*)(\S+)", line.plain):
             gap, width = len(word[1]), cell_len(word[2])
@@ -110,13 +115,12 @@ class Lines:
         for line in lines:
             line.rstrip()
             console.print(line, soft_wrap=True)
-        sys.stdout.write(buffer.getvalue())
+        self._stream.write(buffer.getvalue())
 
+    def _wants_color(self) -> bool:
+        """Return whether the stream is a terminal that may be coloured.
 
-def _wants_color() -> bool:
-    """Return whether standard output is a terminal that may be coloured.
-
-    https://no-color.org: a variable NO_COLOR that is set and not empty forbids it.
-    """
-    is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not is_dumb
+        https://no-color.org: a variable NO_COLOR that is set and not empty forbids it.
+        """
+        is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+        return self._is_terminal and not os.environ.get("NO_COLOR") and not is_dumb

@@ -12,9 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from segproof.verification import RULES, VERIFIED_LAWS
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
+from segproof_harness.reports import consumers
 from segproof_harness.reports.json_lines import schema
 from segproof_harness.reports.jsonl import FIELDS
 from segproof_harness.reports.terminal import STYLES
@@ -161,7 +163,7 @@ def on_terminal(
     return terminal.getvalue()
 
 
-@pytest.mark.parametrize("columns", [45, 80, 120])
+@pytest.mark.parametrize("columns", [20, 80, 120])
 def test_a_terminal_gets_whole_words_and_whole_commands(
     columns: int, foreign: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +212,28 @@ def test_piped_output_has_no_control_characters(
     assert "\x1b" not in plain
     assert "\x1b[" in colored
     assert plain == ESCAPE.sub("", colored)
+
+
+def test_consumers_are_told_of_laws_that_are_verified() -> None:
+    """A law that is misspelt there would never be found."""
+    assert set(consumers.OF_LAWS) | consumers.OF_BATCHES < VERIFIED_LAWS
+    assert set(consumers.OF_STRUCTURES) < {rule.structure for rule in RULES.values()}
+
+
+def test_a_long_complaint_is_wrapped_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal; a pipe gets it on one line."""
+    assert 2 == cli.run(["verify", "/no/such/path", "--law", "BATHC-3"])
+    plain = capsys.readouterr().err
+    assert 1 == plain.count("\n")
+    terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert 2 == cli.run(["verify", "/no/such/path", "--law", "BATHC-3"])
+    shown = terminal.getvalue()
+    assert plain.split() == shown.split()
+    assert max(map(len, shown.splitlines())) <= 50
 
 
 def test_each_severity_and_verdict_has_a_colour() -> None:

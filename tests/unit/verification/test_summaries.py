@@ -10,7 +10,8 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity, Summary, Verdict
-from segproof.verification import verify
+from segproof.verification import VERIFIED_LAWS, verify
+from segproof.verifying import summarising
 from segproof.verifying.segment_carry import LogCarry, carried_from_bytes, carried_to_bytes
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
@@ -207,6 +208,14 @@ def test_a_directory_that_cannot_be_listed_is_unreadable(tmp_path: Path) -> None
     assert [("bad-0", Verdict.UNREADABLE), ("good-0", Verdict.SOUND)] == [
         (Path(one.path).name, one.verdict) for one in told
     ]
+
+
+def test_only_laws_that_are_verified_make_a_verdict() -> None:
+    """A law that is misspelt in these sets would count for nothing."""
+    named = summarising.LOSSES | summarising.ENDS_LOST | summarising.INDEX_LAWS
+    assert summarising.OF_BYTES < summarising.LOSSES
+    assert named < VERIFIED_LAWS
+    assert not summarising.LOSSES & summarising.INDEX_LAWS
 
 
 def test_what_a_segment_has_checked_travels_as_bytes() -> None:
