@@ -40,6 +40,7 @@ VERBS: dict[str, list[str]] = {
     "rebuild": [PLAIN, "--out", "{new}", "--jobs", "2"],
     "rebuild of a store": [STORE, "--out", "{new}", "--format", "jsonl"],
     "replay": ["--structure", "offset-index", "--count", "2", "--length", "5"],
+    "salvage": [PLAIN, "--out", "{new}", "--jobs", "2"],
     "verify": [PLAIN, "--deep", "--jobs", "2"],
     "verify in json": [PLAIN, "--format", "jsonl"],
     "verify of a store": [STORE, "--deep"],
