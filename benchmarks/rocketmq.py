@@ -55,7 +55,7 @@ def read_keys(path: str | Path, part: int = 1) -> NDArray[np.bytes_]:
 
 def write_index(path: Path, keys: NDArray[np.bytes_]) -> None:
     """Write the file that is asked for keys."""
-    with IndexFile.open(path, HASH_SLOT_NUM, INDEX_NUM) as file:
+    with IndexFile.open(path, HASH_SLOT_NUM, INDEX_NUM, create=True) as file:
         numbers = np.arange(len(keys))
         file.put_keys(keys, numbers * MESSAGE_BYTES, numbers + FIRST_STORE_TIMESTAMP)
 

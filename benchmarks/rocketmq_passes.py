@@ -20,7 +20,7 @@ MOST = 2**63 - 1
 def _open(path: str | Path) -> "IndexFile":
     from segproof.rocketmq.index_file import IndexFile
 
-    return IndexFile.open(path, rocketmq.HASH_SLOT_NUM, rocketmq.INDEX_NUM)
+    return IndexFile.open(path, rocketmq.HASH_SLOT_NUM, rocketmq.INDEX_NUM, create=True)
 
 
 def _written(file: "IndexFile") -> Callable[[], int]:

@@ -198,6 +198,12 @@ class NumberFormatError(SegproofError, ValueError):
     kind = "number-format"
 
 
+class WrongTypeError(SegproofError, TypeError):
+    """An argument of another type than is meant, such as bytes for a text."""
+
+    kind = "invalid-argument"
+
+
 class NullError(SegproofError, TypeError):
     """A text that must be there and is not (NullPointerException)."""
 

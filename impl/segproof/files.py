@@ -65,7 +65,7 @@ class FileStatus:
 
 
 class Mapping(Protocol):
-    """A shared, writable mapping of the first bytes of a file."""
+    """A writable mapping of the first bytes of a file, shared or this process's own."""
 
     def view(self) -> memoryview:
         """Return the mapped bytes, writable. Release it before `close`."""
@@ -162,6 +162,12 @@ class File(ReadOnlyFile, Protocol):
 
         Holes among them get room on the device first: a write into a hole that finds none kills the
         process. Raises: OSError where there is no room.
+        """
+
+    def map_copy(self, size: int) -> Mapping:
+        """Map the first `size` bytes, which must exist, of a file that is open for reading.
+
+        What is written to the view stays in this process. A file that is cut kills it, as `map`.
         """
 
     def sync(self) -> None:
@@ -264,9 +270,9 @@ class SharedFiles(Files, Protocol):
 class _RealMapping:
     __slots__ = ("_map",)
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, access: int = mmap.ACCESS_WRITE) -> None:
         # mmap refuses length 0 (it would mean "the whole file"), so nothing is mapped then.
-        self._map = mmap.mmap(descriptor, size) if size else None
+        self._map = mmap.mmap(descriptor, size, access=access) if size else None
 
     def view(self) -> memoryview:
         return memoryview(bytearray()) if self._map is None else memoryview(self._map)
@@ -353,11 +359,18 @@ class _RealFile:
         with _Naming(self.path):
             os.ftruncate(self._descriptor, size)
 
-    def map(self, size: int) -> Mapping:
+    def _mapped(self, size: int, access: int) -> _RealMapping:
         if self._descriptor < 0:  # mmap takes -1 for memory without a file
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
+        return _RealMapping(self._descriptor, size, access)
+
+    def map_copy(self, size: int) -> Mapping:
         with _Naming(self.path):
-            mapping = _RealMapping(self._descriptor, size)
+            return self._mapped(size, mmap.ACCESS_COPY)
+
+    def map(self, size: int) -> Mapping:
+        with _Naming(self.path):
+            mapping = self._mapped(size, mmap.ACCESS_WRITE)
             with undone_if_it_fails(mapping.close):
                 self._reserve(size)
         return mapping

@@ -274,7 +274,7 @@ class _ArrowFile:
         """Refuse to change or map the file."""
         _refuse(self.path)
 
-    pwrite = truncate = map = sync = refuse
+    pwrite = truncate = map = map_copy = sync = refuse
 
     def close(self) -> None:
         """Close; a second close does nothing."""

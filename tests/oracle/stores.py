@@ -192,13 +192,13 @@ def write_store(
     for message in written[:queued]:
         place = (message.topic, message.queue_id)
         if place not in queues:
-            queues[place] = ConsumeQueue.open(path, *place, QUEUE_BYTES)
+            queues[place] = ConsumeQueue.open(path, *place, QUEUE_BYTES, create=True)
         request = dispatch_request_of(message)
         queues[place].put_message_position_info(
             message.physical_offset, message.total_size, request.tags_code, message.queue_offset
         )
     ticks = iter(range(1_700_000_000_000, 1_800_000_000_000, 1000))
-    with IndexService.open(path, SLOTS, ENTRIES, time=lambda: next(ticks)) as service:
+    with IndexService.open(path, SLOTS, ENTRIES, create=True, time=lambda: next(ticks)) as service:
         for message in written if index else ():
             service.build_index(dispatch_request_of(message))
         service.store_checkpoint.set_physic_msg_timestamp(written[-1].store_timestamp)

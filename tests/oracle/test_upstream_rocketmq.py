@@ -122,7 +122,9 @@ def test_segproof_tells_its_index_of_it(tmp_path: Path) -> None:
     """Our own recovery of the same store has entries of that message (profile `segproof`)."""
     path = tmp_path / "store"
     offsets = write_store(path, small_messages(4), queued=1, index=False)
-    with MessageStore.open(path, MessageStoreConfig(SLOTS, ENTRIES, LOG_BYTES)) as store:
+    with MessageStore.open(
+        path, MessageStoreConfig(SLOTS, ENTRIES, LOG_BYTES), create=True
+    ) as store:
         assert store.load()
         store.recover()
         found = [

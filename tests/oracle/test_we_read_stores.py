@@ -149,7 +149,7 @@ def test_queues_are_read_as_a_consumer_reads_them(left: Left) -> None:
     """Each unit leads to the message that the store gives a consumer at this place."""
     assert len(left.queues) == 4
     for (topic, queue_id), expected in left.queues.items():
-        units = ConsumeQueue.open(left.path, topic, queue_id, QUEUE_BYTES).units()
+        units = ConsumeQueue.open(left.path, topic, queue_id, QUEUE_BYTES, create=True).units()
         assert [one["phy_offset"] for one in expected] == [unit.commit_log_offset for unit in units]
 
 
@@ -241,7 +241,7 @@ def test_our_recovery_of_a_killed_store(killed: Killed, tmp_path: Path) -> None:
     for path in (recovered, rebuilt):
         shutil.copytree(killed.copy, path)
     config = MessageStoreConfig(SLOTS, KILLED_ENTRIES, LOG_BYTES)
-    with MessageStore.open(recovered, config) as store:
+    with MessageStore.open(recovered, config, create=True) as store:
         assert not store.last_exit_ok
         assert store.load()
         store.recover()

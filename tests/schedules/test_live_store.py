@@ -81,7 +81,9 @@ class Broker:
     def __init__(self, files: SteppedFiles) -> None:
         self._files = files
         self._now = BEGIN_MS
-        self._service = IndexService.open("/store", SLOTS, ENTRIES, files=files, time=self._time)
+        self._service = IndexService.open(
+            "/store", SLOTS, ENTRIES, create=True, files=files, time=self._time
+        )
         self._service.load(True)
         self._offset = 0
         self.sent = 0

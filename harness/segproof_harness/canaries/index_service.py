@@ -175,8 +175,10 @@ class R34IndexService(IndexService):
 class R38IndexService(IndexService):
     """A new file does not begin with the end of the full one."""
 
-    def _open_file(self, name: str, end_phy_offset: int, end_timestamp: int) -> IndexFile:
-        return super()._open_file(name, 0, 0)
+    def _open_file(
+        self, name: str, end_phy_offset: int, end_timestamp: int, *, create: bool
+    ) -> IndexFile:
+        return super()._open_file(name, 0, 0, create=create)
 
 
 @canary("R-39", "index-service", "RMQSVC-10")

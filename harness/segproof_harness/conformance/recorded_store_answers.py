@@ -145,11 +145,11 @@ class _Ours:
     def __init__(self, scenario: Scenario) -> None:
         self._geometry = scenario.geometry
         self._files = memory_store(scenario.files)
-        self.service = IndexService.open(ROOT, *self._geometry, files=self._files)
+        self.service = IndexService.open(ROOT, *self._geometry, create=True, files=self._files)
         self.service.load(True)
 
     def index_file(self, name: str) -> AbstractContextManager[IndexFile]:
-        return IndexFile.open(f"{ROOT}/{name}", *self._geometry, files=self._files)
+        return IndexFile.open(f"{ROOT}/{name}", *self._geometry, create=True, files=self._files)
 
     def messages(self) -> Iterator[tuple[int, Any, Any]]:
         for offset, result in CommitLog.open(ROOT, files=self._files).scan():

@@ -104,6 +104,22 @@ class _MemoryMapping:
         self._closed = True
 
 
+class _CopiedBytes:
+    """A mapping whose bytes are this process's own."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = bytearray(data)
+
+    def view(self) -> memoryview:
+        return memoryview(self._data)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._data.clear()  # BufferError while there is a view
+
+
 class _MemoryFile:
     """An open file."""
 
@@ -163,6 +179,11 @@ class _MemoryFile:
             raise _failure(errno.EINVAL, self.path)
         with self._files.lock:
             inode.set_size(size, self.path)
+
+    def map_copy(self, size: int) -> Mapping:
+        if size > self.size():
+            raise ValueError("mmap length is greater than file size")
+        return _CopiedBytes(self.pread(size, 0))
 
     def map(self, size: int) -> Mapping:
         inode = self._opened()

@@ -5,11 +5,11 @@ Machines, workloads, traces, Spark and the command line read these descriptions,
 added to every layer by writing one.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
@@ -236,7 +236,15 @@ def _by_name(structure: Structure) -> Mapping[str, OperationKind]:
 @cache
 def takes(opening: Callable[..., Any], name: str) -> bool:
     """Return whether the function that opens a structure has a parameter of this name."""
-    return name in signature(opening).parameters
+    return name in inspect.signature(opening).parameters
+
+
+@cache
+def _takes_create(opening: Callable[..., Any]) -> bool:
+    """Return whether `create` may be passed, by its name or through `**options`."""
+    parameters = inspect.signature(opening).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return "create" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def creating(opening: Callable[..., Any], is_writable: bool = True) -> dict[str, bool]:
@@ -244,7 +252,7 @@ def creating(opening: Callable[..., Any], is_writable: bool = True) -> dict[str,
 
     Nothing for a class, such as one of another engine, whose opening always makes it.
     """
-    return {"create": is_writable} if takes(opening, "create") else {}
+    return {"create": is_writable} if _takes_create(opening) else {}
 
 
 def load(name: str) -> Any:

@@ -170,6 +170,7 @@ class _Rebuild:
         service = IndexService.open(
             working_directory,
             *self._wanted.geometry,
+            create=True,
             index_tags=with_tags,
             files=self._files,
             time=self._next_time,

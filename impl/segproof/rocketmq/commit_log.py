@@ -106,6 +106,11 @@ class CommitLog:
         log_files = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
         return cls(store, size, log_files, files)
 
+    def __repr__(self) -> str:
+        files = f"{len(self.log_files)} files"
+        offsets = f"offsets {self.min_offset} to {self.max_offset}"
+        return f"CommitLog({self.store_path!r}, {files}, {offsets}, read-only)"
+
     @property
     def min_offset(self) -> int:
         """The offset of the first byte; -1 without files."""

@@ -9,14 +9,17 @@ Not covered: the extension files; a negative place in the queue; deleting what h
   lookup by time of releases up to 5.1.0.
 """
 
+import errno
 import os
 import struct
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Final, Literal, NamedTuple, Self
 
 import numpy as np
 
-from segproof.errors import InvalidArgumentError
+from segproof.closing import Closing, told_state
+from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT32_MAX
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
@@ -56,11 +59,27 @@ def read_units(data: bytes | memoryview) -> list[ConsumeQueueUnit]:
     return [ConsumeQueueUnit(*values) for values in _UNIT.iter_unpack(whole)]
 
 
-class ConsumeQueue:
-    """One queue of a topic; positions are bytes of the queue, offsets numbers of units."""
+class ConsumeQueue(Closing):
+    """One queue of a topic; positions are bytes of the queue, offsets numbers of units.
 
-    def __init__(self, folder: str, mapped_file_size: int, files: Files) -> None:
+    Made by `open`, for reading, or for writing where that was asked for. It can be iterated, and
+    closed, after which it refuses to be used; no file stays open between two calls.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        mapped_file_size: int,
+        files: Files,
+        *,
+        writable: bool = False,
+        create: bool = False,
+    ) -> None:
         self.folder = folder
+        self.writable = writable or create
+        """Whether units may be added."""
+        self._may_create = create
+        self._is_closed = False
         self.mapped_file_size = mapped_file_size
         self.end = 0
         """Position behind the last unit."""
@@ -79,11 +98,15 @@ class ConsumeQueue:
         queue_id: int,
         mapped_file_size: int = MAPPED_FILE_BYTES,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
     ) -> Self:
-        """Open a queue, and cut it behind the last valid unit of its last three files.
+        """Open a queue up to the last valid unit of its last three files.
 
-        Files behind that are removed; without a folder the queue is empty, and nothing is made.
+        Files behind that are left out; with `writable=True` they are removed, and units may be
+        added. Without a folder the queue is empty, and nothing is made; with `create=True` it is
+        writable, and the first unit makes the folder.
         Raises: InvalidArgumentError for a size that is no multiple of 20, or a topic that is no
         name of a folder; OSError.
         """
@@ -92,12 +115,50 @@ class ConsumeQueue:
         if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
             raise InvalidArgumentError("a topic is the name of a folder", actual=topic)
         folder = os.path.join(os.fspath(store_path), CONSUME_QUEUE, topic, str(queue_id))
-        queue = cls(folder, mapped_file_size, files)
+        queue = cls(folder, mapped_file_size, files, writable=writable, create=create)
         queue._find_end()
         for start in [one for one in queue._starts if one > queue.end]:
-            files.remove(queue._path(start))
+            if queue.writable:
+                files.remove(queue._path(start))
             queue._starts.remove(start)
         return queue
+
+    def close(self) -> None:
+        """End the use of the queue; a second call does nothing."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise IndexClosedError("the queue is closed", path=self.folder)
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if not self.writable:
+            raise ReadOnlyError(
+                "the queue was opened for reading",
+                path=self.folder,
+                hint="open it with writable=True",
+            )
+        if not (self._starts or self._may_create) and self._files.status(self.folder) is None:
+            raise FileNotFoundError(
+                errno.ENOENT, "there is no such queue; create=True makes it", self.folder
+            )
+
+    def __repr__(self) -> str:
+        units = f"units {self.min_offset_in_queue} to {self.max_offset_in_queue}"
+        state = told_state(units, is_open=not self._is_closed, writable=self.writable)
+        return f"ConsumeQueue({self.folder!r}, {state})"
+
+    def __iter__(self) -> Iterator[ConsumeQueueUnit]:
+        """Yield every unit, fillers included, in the order of the queue.
+
+        Memory: a piece of a file. Raises: IndexClosedError; OSError.
+        """
+        self._check_open()
+        for start in self._starts:
+            end = self.written_units(start) * UNIT_BYTES
+            for position in range(0, end, READ_BYTES):
+                yield from read_units(self._read(start, position, min(READ_BYTES, end - position)))
 
     def _find_end(self) -> None:
         for start in self._starts[-RECOVERED_FILES:]:
@@ -129,6 +190,7 @@ class ConsumeQueue:
 
     def _read(self, start: int, position: int, size: int) -> bytes:
         """Return bytes of the file that begins at `start`, none behind its part of the queue."""
+        self._check_open()
         with closing(self._files.open(self._path(start))) as file:
             return file.pread(min(size, self.mapped_file_size - position), position)
 
@@ -144,11 +206,7 @@ class ConsumeQueue:
 
     def units(self) -> list[ConsumeQueueUnit]:
         """Return every unit, fillers included, in the order of the queue."""
-        return [
-            unit
-            for start in self._starts
-            for unit in read_units(self._read(start, 0, self.written_units(start) * UNIT_BYTES))
-        ]
+        return list(self)
 
     @property
     def min_offset_in_queue(self) -> int:
@@ -170,8 +228,10 @@ class ConsumeQueue:
         True, also where nothing is written: for a message whose end the queue has reached, and
         for a number that it has passed. A number beyond the next one is taken as it. Only a queue
         without files may begin at another number than 0: it is filled up to there.
-        Laws: RMQCQ-2. Raises: OSError; InvalidArgumentError for a number outside 64 bits.
+        Laws: RMQCQ-2. Raises: OSError; InvalidArgumentError for a number outside 64 bits;
+        ReadOnlyError, IndexClosedError.
         """
+        self._check_writable()
         if offset + size <= self.max_physic_offset:
             return True
         try:
@@ -220,8 +280,9 @@ class ConsumeQueue:
         """Return the number of the unit at a boundary of a store time, in milliseconds.
 
         `lower` is the first unit at or after the time, `upper` the last one at or before it.
-        Laws: RMQCQ-3. Raises: OSError.
+        Laws: RMQCQ-3. Raises: IndexClosedError; OSError.
         """
+        self._check_open()
         start = self._file_by_time(timestamp, commit_log, boundary_type)
         if start is None or not self.written_units(start):
             return 0

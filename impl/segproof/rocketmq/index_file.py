@@ -23,15 +23,20 @@ from typing import ClassVar, Final, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.closing import Closing, undone_if_it_fails
-from segproof.errors import CorruptIndexError, IndexClosedError, InvalidArgumentError, NullError
+from segproof.closing import Closing, told_state, undone_if_it_fails
+from segproof.errors import (
+    CorruptIndexError,
+    IndexClosedError,
+    InvalidArgumentError,
+    ReadOnlyIndexError,
+)
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
 from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
 from segproof.rocketmq.index_table import ENTRY, ENTRY_DTYPE
-from segproof.rocketmq.key_hash import Keys, index_key_hash, index_key_hash_many
+from segproof.rocketmq.key_hash import Keys, index_key_hash, index_key_hash_many, no_text
 from segproof.rocketmq.reference_resource import ReferenceResource
 
 Int64Array = NDArray[np.int64]
@@ -66,7 +71,7 @@ class IndexEntry(NamedTuple):
 
 
 class IndexFile(Closing):
-    """An index file, open for reading and writing.
+    """An index file, open for reading, or for writing where that was asked for.
 
     Read: `select_phy_offset`, `select_phy_offset_many`, `is_time_matched`, iteration. Write:
     `put_key`, `put_keys`. File: `flush`, `shutdown` (`close`), `destroy`. Made by `open`.
@@ -87,15 +92,19 @@ class IndexFile(Closing):
         index_num: int,
         handle: File,
         *,
+        writable: bool = False,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
     ) -> None:
         self.file_name = file_name
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
+        self.writable = writable
+        """Whether entries may be put."""
         self._files = files
         self._handle = handle
-        self._mapping: Mapping = handle.map(self.file_size)
+        mapped = handle.map if writable else handle.map_copy
+        self._mapping: Mapping = mapped(self.file_size)
         self._resource = ReferenceResource(self._give_back, time=time)
         self._entries_at = IndexHeader.SIZE + hash_slot_num * 4
         self._written_below = 0
@@ -116,13 +125,17 @@ class IndexFile(Closing):
         end_phy_offset: int = 0,
         end_timestamp: int = 0,
         *,
+        writable: bool = False,
+        create: bool = False,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
     ) -> Self:
-        """Open a file and read its header, or make it, all zeros, with the directories above it.
+        """Open a file for reading, and read its header.
 
-        `end_phy_offset` and `end_timestamp`, where above 0, are those of the file before, which
-        this one continues. Laws: RMQIDX-1, RMQIDX-9, RMQIDX-12.
+        With `writable=True` entries may be put. With `create=True` it is writable, and a missing
+        file is made, all zeros, with the directories above it. `end_phy_offset` and
+        `end_timestamp`, where above 0, are those of the file before, which a writable one
+        continues. Laws: RMQIDX-1, RMQIDX-9, RMQIDX-12.
 
         Raises, with nothing created or changed: NumberFormatError for a name that is no int64;
         InvalidArgumentError for less than one slot or two entries, or more than 2^31 - 1 bytes;
@@ -131,12 +144,16 @@ class IndexFile(Closing):
         path = os.fspath(file_name)
         slots, entries = to_int(hash_slot_num), to_int(index_num)
         seeds = in_range(end_phy_offset, "end_phy_offset"), in_range(end_timestamp, "end_timestamp")
-        handle, is_new = open_handle(files, path, slots, entries)
+        asked = {"writable": writable or create, "create": create}
+        handle, is_new = open_handle(files, path, slots, entries, **asked)
         with undone_if_it_fails(handle.close, lambda: is_new and files.remove(path)):
-            opened = cls(path, slots, entries, handle, files=files, time=time)
+            opened = cls(
+                path, slots, entries, handle, writable=asked["writable"], files=files, time=time
+            )
         if not is_new:
             opened.load()
-        opened._header.continue_from(*seeds)
+        if opened.writable:
+            opened._header.continue_from(*seeds)
         opened._publish(opened._current()[0])
         return opened
 
@@ -251,9 +268,12 @@ class IndexFile(Closing):
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
     def index_key_hash_method(self, key: str) -> int:
-        """Return the hash that an entry keeps of a key. Raises: NullError for None."""
-        if key is None:
-            raise NullError("the key is None", law="RMQHASH-4", path=self.file_name)
+        """Return the hash that an entry keeps of a key.
+
+        Raises: NullError for None; WrongTypeError for anything else than a text.
+        """
+        if not isinstance(key, str):
+            raise no_text(key, self.file_name)
         return index_key_hash(key)
 
     # Putting
@@ -264,9 +284,12 @@ class IndexFile(Closing):
         `phy_offset` is its offset in the commit log, `store_timestamp` in milliseconds.
 
         Laws: RMQIDX-17 to RMQIDX-27. Raises, with nothing changed: NullError for None;
-        InvalidArgumentError for a number outside 64 bits; IndexClosedError.
+        WrongTypeError for a key that is no text; InvalidArgumentError for a number outside 64 bits;
+        ReadOnlyIndexError, IndexClosedError.
         """
         published = self._published or self._current()
+        if not self.writable:
+            raise self._read_only()
         if published[1] >= self.index_num:
             return False
         offset, timestamp = to_int(phy_offset), to_int(store_timestamp)
@@ -301,7 +324,8 @@ class IndexFile(Closing):
         its end), or an Arrow array of strings; the others are rows of as many integers.
 
         Raises, with nothing changed: NullError where a key is None or null; InvalidArgumentError
-        for keys that are not UTF-8 and for rows that differ in length; IndexClosedError.
+        for keys that are not UTF-8 and for rows that differ in length; ReadOnlyIndexError,
+        IndexClosedError.
         """
         self._current()
         return self.put_hashes(index_key_hash_many(keys), phy_offsets, store_timestamps)
@@ -312,9 +336,11 @@ class IndexFile(Closing):
         """Do what `put_keys` does for keys whose hashes are known, each 0..2^31 - 1.
 
         Raises, with nothing changed: InvalidArgumentError for another hash and for rows that differ
-        in length; IndexClosedError.
+        in length; ReadOnlyIndexError, IndexClosedError.
         """
         published = self._current()
+        if not self.writable:
+            raise self._read_only()
         offsets = int64_array(phy_offsets, "phy_offsets")
         timestamps = int64_array(store_timestamps, "store_timestamps")
         if not len(hashes) == len(offsets) == len(timestamps):
@@ -499,9 +525,9 @@ class IndexFile(Closing):
     def flush(self) -> None:
         """Store the header as it is in memory, write all to the device, and wait (RMQIDX-14).
 
-        Does nothing once the file is closed.
+        Does nothing once the file is closed, and for one that is open for reading.
         """
-        if not self._resource.hold():
+        if not self.writable or not self._resource.hold():
             return
         try:
             self._header.update_byte_buffer()
@@ -528,14 +554,23 @@ class IndexFile(Closing):
         """Unmap and delete the file; return False, with the file in place, while it is held.
 
         One who holds it is not asked any more `interval_forcibly_ms` after the first call. True is
-        the answer even if the deletion fails (RMQREF-3).
+        the answer even if the deletion fails (RMQREF-3). Raises: ReadOnlyIndexError.
         """
+        if not self.writable:
+            raise self._read_only()
         self._resource.shutdown(interval_forcibly_ms)
         if not self._resource.is_cleanup_over:
             return False
         with suppress(OSError):
             self._files.remove(self.file_name)
         return True
+
+    def _read_only(self) -> ReadOnlyIndexError:
+        return ReadOnlyIndexError(
+            "the index file was opened for reading",
+            path=self.file_name,
+            hint="open it with writable=True",
+        )
 
     def _give_back(self) -> bool:
         """Unmap once no reader is inside; a reader that comes later finds the file closed."""
@@ -548,7 +583,11 @@ class IndexFile(Closing):
         return True
 
     def __repr__(self) -> str:
-        state = f"{len(self)} of {self.index_num - 1}" if self._published else "closed"
+        state = told_state(
+            f"{len(self)} of {self.index_num - 1}",
+            is_open=self._published is not None,
+            writable=self.writable,
+        )
         return f"IndexFile({self.file_name!r}, {self.hash_slot_num}, {self.index_num}, {state})"
 
 

@@ -20,17 +20,20 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
     return IndexHeader.SIZE + hash_slot_num * 4 + index_num * 20
 
 
-def open_handle(files: Files, path: str, hash_slot_num: int, index_num: int) -> tuple[File, bool]:
+def open_handle(
+    files: Files, path: str, hash_slot_num: int, index_num: int, *, writable: bool, create: bool
+) -> tuple[File, bool]:
     """Return the open file of its full length, and whether it is new.
 
-    The directories above a new one are made. One of no bytes, which a crash left before it got its
-    length, counts as new. Raises, with no file created or changed: what `IndexFile.open` raises.
+    The directories above a new one are made. A writable one of no bytes, which a crash left before
+    it got its length, counts as new.
+    Raises, with no file created or changed: what `IndexFile.open` raises.
     """
     _check_name(path)
     _check_geometry(path, hash_slot_num, index_num)
-    handle, is_new = _open_or_create(files, path)
+    handle, is_new = _open_or_create(files, path, writable=writable, create=create)
     with undone_if_it_fails(handle.close, lambda: is_new and files.remove(path)):
-        is_new = is_new or handle.size() == 0
+        is_new = is_new or (writable and handle.size() == 0)
         if is_new:
             handle.truncate(index_file_size(hash_slot_num, index_num))
         else:
@@ -82,12 +85,12 @@ def _check_length(path: str, length: int, expected: int) -> None:
         )
 
 
-def _open_or_create(files: Files, path: str) -> tuple[File, bool]:
-    if files.status(path) is None:
+def _open_or_create(files: Files, path: str, *, writable: bool, create: bool) -> tuple[File, bool]:
+    if create and files.status(path) is None:
         parent = os.path.dirname(path)
         if parent:
             files.make_directory(parent)
         created = files.create_new(path)
         if created is not None:
             return created, True
-    return files.open(path, writable=True), False
+    return files.open(path, writable=writable), False

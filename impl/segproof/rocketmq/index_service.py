@@ -7,17 +7,19 @@ Not covered: the thread that flushes a file which is full: here that is done bef
   rolled returns; the key index in RocksDB.
 """
 
+import errno
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from segproof.closing import Closing
+from segproof.closing import Closing, told_state
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
     InvalidArgumentError,
     NumberFormatError,
+    ReadOnlyError,
 )
 from segproof.files import REAL_FILES, Files
 from segproof.integers import now_ms
@@ -72,7 +74,12 @@ def _no_room(file: IndexFile) -> CorruptIndexError:
 
 
 class IndexService(Closing):
-    """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
+    """The index files of `<store>/index`, oldest first, and the checkpoint of the store.
+
+    Made by `open`, for reading, or for writing where that was asked for. Read: `load`,
+    `query_offset`, `index_files`. Write: `build_index`, `put_hashes`, `flush`, `destroy`,
+    `delete_expired_file`, `get_and_create_last_index_file`.
+    """
 
     store_checkpoint: StoreCheckpoint
     """The checkpoint of the store."""
@@ -88,6 +95,8 @@ class IndexService(Closing):
         time: Callable[[], int],
         zone: tzinfo | None,
     ) -> None:
+        self.writable = store_checkpoint.writable
+        """Whether the index may be changed."""
         self.store_path = store_path
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
@@ -109,18 +118,31 @@ class IndexService(Closing):
         hash_slot_num: int = 5_000_000,
         index_num: int = 20_000_000,
         *,
+        writable: bool = False,
+        create: bool = False,
         index_tags: bool = True,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
         zone: tzinfo | None = None,
     ) -> Self:
-        """Open the checkpoint of a store, or make it; no index file is listed until `load`.
+        """Open the index of a store for reading; no index file is listed until `load`.
 
-        Slots and entries are those of every file. Raises: OSError.
+        With `writable=True` it may be changed, and its files, the checkpoint too, are made as they
+        are needed. With `create=True` it is writable, and a missing store is made. Slots and
+        entries are those of every file. Raises: OSError; FileNotFoundError also for a store without
+        a checkpoint, if it is opened for reading.
         """
         store = os.fspath(store_path)
-        checkpoint = StoreCheckpoint.open(os.path.join(store, CHECKPOINT), files=files)
+        if not create and files.status(store) is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such store", store)
+        makes = {"create": writable or create}
+        checkpoint = StoreCheckpoint.open(os.path.join(store, CHECKPOINT), **makes, files=files)
         return cls(store, hash_slot_num, index_num, checkpoint, index_tags, files, time, zone)
+
+    def __repr__(self) -> str:
+        is_open = not self._is_closed
+        state = told_state(f"{len(self._list)} files", is_open=is_open, writable=self.writable)
+        return f"IndexService({self.store_path!r}, {state})"
 
     @property
     def index_files(self) -> tuple[IndexFile, ...]:
@@ -138,8 +160,9 @@ class IndexService(Closing):
         """List the files of the folder again, by name; return whether all could be.
 
         After an exit that was not clean, a file with entries newer than the checkpoint's index
-        time is removed. A name that is no number is passed over. At a folder whose name is a
-        number, and at any other I/O error, it ends with False, and with the files listed so far.
+        time is removed; a service that is open for reading leaves it out. A name that is no number
+        is passed over. At a folder whose name is a number, and at any other I/O error, it ends with
+        False, and with the files listed so far.
         Laws: RMQSVC-1 to RMQSVC-4.
         Raises: CorruptIndexError for a file of another length, with the files listed so far;
         IndexClosedError.
@@ -153,18 +176,27 @@ class IndexService(Closing):
             return True
         names = self._files.list_directory(self._directory)
         for name in sorted(names, key=lambda one: one.encode("utf-16-be", "surrogatepass")):
+            if not self.writable and self._is_empty(name):
+                continue  # made by a crash; a writer gives it its length
             try:
-                file = self._open_file(name, 0, 0)
+                file = self._open_file(name, 0, 0, create=False)
             except NumberFormatError:
                 continue
             except OSError:
                 return False
             newest = file.end_timestamp
             if not last_exit_ok and newest > self.store_checkpoint.index_msg_timestamp:
-                file.destroy(0)
+                if self.writable:
+                    file.destroy(0)
+                else:
+                    file.close()
             else:
                 self._list.append(file)
         return True
+
+    def _is_empty(self, name: str) -> bool:
+        status = self._files.status(os.path.join(self._directory, name))
+        return status is not None and status.is_regular and status.size_bytes == 0
 
     def shutdown(self) -> None:
         """Flush and close every file; none is listed any more. Laws: RMQSVC-23."""
@@ -181,18 +213,32 @@ class IndexService(Closing):
         if self._is_closed:
             raise IndexClosedError("the index service is closed", path=self._directory)
 
+    def check_writable(self) -> None:
+        """Return if the index may be changed. Raises: ReadOnlyError, IndexClosedError."""
+        self._check_open()
+        if not self.writable:
+            raise ReadOnlyError(
+                "the index of the store was opened for reading",
+                path=self._directory,
+                hint="open it with writable=True",
+            )
+
     def destroy(self) -> None:
-        """Remove every listed file; none is listed any more. Laws: RMQSVC-23."""
+        """Remove every listed file; none is listed any more. Laws: RMQSVC-23.
+
+        Raises: ReadOnlyIndexError for the first of them.
+        """
         while self._list:
-            self._list.pop(0).destroy(DESTROY_INTERVAL_MS)
+            self._list[0].destroy(DESTROY_INTERVAL_MS)
+            self._list.pop(0)
 
     def delete_expired_file(self, offset: int) -> None:
         """Remove the first files whose entries all lie below an offset, but never the last file.
 
         The first one that is held by a reader ends it, and stays listed. Laws: RMQSVC-21, -22.
-        Raises: IndexClosedError.
+        Raises: ReadOnlyError; IndexClosedError.
         """
-        self._check_open()
+        self.check_writable()
         while len(self._list) > 1 and self._list[0].end_phy_offset < offset:
             if not self._list[0].destroy(DESTROY_INTERVAL_MS):
                 break
@@ -202,9 +248,9 @@ class IndexService(Closing):
         """Write the file at a position of the list; without such a position nothing happens.
 
         Of a full one the checkpoint keeps the end time, whether or not it is later than the one
-        before. Laws: RMQSVC-10. Raises: IndexClosedError; OSError.
+        before. Laws: RMQSVC-10. Raises: ReadOnlyError; IndexClosedError; OSError.
         """
-        self._check_open()
+        self.check_writable()
         if 0 <= position < len(self._list):
             self._flush(self._list[position])
 
@@ -227,14 +273,14 @@ class IndexService(Closing):
 
         A new one begins with the end of the full one, which is then flushed. Its name is the time,
         or the next one that is free. Laws: RMQSVC-6 to RMQSVC-10.
-        Raises: IndexClosedError; OSError.
+        Raises: ReadOnlyError; IndexClosedError; OSError.
         """
-        self._check_open()
+        self.check_writable()
         last = self._list[-1] if self._list else None
         if last is not None and not last.is_write_full():
             return last
         end = (0, 0) if last is None else (last.end_phy_offset, last.end_timestamp)
-        file = self._open_file(self._free_name(), *end)
+        file = self._open_file(self._free_name(), *end, create=True)
         self._list.append(file)
         if last is not None:
             self._flush(last)
@@ -248,13 +294,17 @@ class IndexService(Closing):
                 return name
             time_ms += 1
 
-    def _open_file(self, name: str, end_phy_offset: int, end_timestamp: int) -> IndexFile:
+    def _open_file(
+        self, name: str, end_phy_offset: int, end_timestamp: int, *, create: bool
+    ) -> IndexFile:
         return IndexFile.open(
             os.path.join(self._directory, name),
             self.hash_slot_num,
             self.index_num,
             end_phy_offset,
             end_timestamp,
+            writable=self.writable,
+            create=create,
             files=self._files,
             time=self._time,
         )
@@ -266,7 +316,7 @@ class IndexService(Closing):
 
         What lies before the end of the index is passed over. What lies at its end has entries
         already, as many as the index ends with: only the keys behind these are entered.
-        Laws: RMQSVC-11 to RMQSVC-16. Raises: CorruptIndexError; OSError.
+        Laws: RMQSVC-11 to RMQSVC-16. Raises: CorruptIndexError; ReadOnlyError; OSError.
         """
         file = self.retry_get_and_create_index_file()
         if request.commit_log_offset < file.end_phy_offset:
@@ -338,7 +388,8 @@ class IndexService(Closing):
         `begin` and `end` are store times, both inclusive, to the second; at most `max_num` offsets
         are found, and never more than 64. Different keys of one hash are all found.
         Laws: RMQSVC-17 to RMQSVC-20.
-        Raises: InvalidArgumentError for a negative number; CorruptIndexError; IndexClosedError.
+        Raises: InvalidArgumentError for a negative number; WrongTypeError for a topic or key that
+        is no text; CorruptIndexError; IndexClosedError.
         """
         self._check_open()
         if max_num < 0:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.errors import InvalidArgumentError, NullError
+from segproof.errors import InvalidArgumentError, NullError, WrongTypeError
 from segproof.kernels.rocketmq_index import (
     hash_of_units,
     hashes_of_joined,
@@ -56,8 +56,22 @@ def index_key_hash(key: str) -> int:
 
 
 def build_key(topic: str | None, key: str | None) -> str:
-    """Return the key that is hashed, without any escaping; null is four letters (RMQHASH-5)."""
+    """Return the key that is hashed, without any escaping; null is four letters (RMQHASH-5).
+
+    Raises: WrongTypeError for a topic or key that is neither a text nor None.
+    """
+    for part in (topic, key):
+        if not isinstance(part, str | None):
+            raise no_text(part)
     return f"{'null' if topic is None else topic}#{'null' if key is None else key}"
+
+
+def no_text(key: object, path: str | None = None) -> NullError | WrongTypeError:
+    """Return the error for a key that is no text."""
+    if key is None:
+        return NullError("the key is None", law="RMQHASH-4", path=path)
+    hint = "decode it first, key.decode() if it is UTF-8" if isinstance(key, bytes) else None
+    return WrongTypeError(f"the key is {type(key).__name__}, not str", path=path, hint=hint)
 
 
 def index_key_hash_many(keys: Keys) -> Int64Array:

@@ -55,7 +55,11 @@ class QueryMessageResult(NamedTuple):
 
 
 class MessageStore(Closing):
-    """The commit log, the checkpoint and the index of one store."""
+    """The commit log, the checkpoint and the index of one store.
+
+    Made by `open`, for reading, or for writing its index where that was asked for: `recover` and
+    `do_dispatch` write.
+    """
 
     def __init__(
         self,
@@ -77,13 +81,17 @@ class MessageStore(Closing):
         store_path: str | os.PathLike[str],
         config: MessageStoreConfig | None = None,
         *,
+        writable: bool = False,
+        create: bool = False,
         index_tags: bool = True,
         files: Files = REAL_FILES,
         time: Callable[[], int] = now_ms,
         zone: tzinfo | None = None,
     ) -> Self:
-        """Open a store; its index lists nothing until `load`.
+        """Open a store for reading; its index lists nothing until `load`.
 
+        With `writable=True` its index may be changed. With `create=True` it is writable, and a
+        missing store is made.
         Raises: InvalidArgumentError for a size of log files outside 1..2^31-1; OSError.
         """
         store = os.fspath(store_path)
@@ -93,6 +101,8 @@ class MessageStore(Closing):
             store,
             options.max_hash_slot_num,
             options.max_index_num,
+            writable=writable,
+            create=create,
             index_tags=index_tags,
             files=files,
             time=time,
@@ -100,6 +110,9 @@ class MessageStore(Closing):
         )
         service.max_msgs_num_batch = options.max_msgs_num_batch
         return cls(store, options, log, service, files)
+
+    def __repr__(self) -> str:
+        return f"MessageStore({self.store_path!r}, {self.commit_log!r}, {self.index_service!r})"
 
     def close(self) -> None:
         """Shut down the index and the checkpoint."""
@@ -148,8 +161,9 @@ class MessageStore(Closing):
 
         After a clean exit these are the ones behind what the consume queues have reached, else all
         from the newest file on that surely begins before what is durable.
-        Laws: RMQLOG-5. Raises: as `do_dispatch`, and as `CommitLog.scan`.
+        Laws: RMQLOG-5. Raises: as `do_dispatch`, and as `CommitLog.scan`; ReadOnlyError.
         """
+        self.index_service.check_writable()
         is_clean = self.last_exit_ok
         reached = max_physic_offset(self.store_path, self._files) if is_clean else -1
         is_safe = self.config.message_index_enable and self.config.message_index_safe

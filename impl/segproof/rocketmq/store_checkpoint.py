@@ -12,8 +12,8 @@ import os
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
-from segproof.closing import Closing, undone_if_it_fails
-from segproof.errors import IndexClosedError
+from segproof.closing import Closing, told_state, undone_if_it_fails
+from segproof.errors import IndexClosedError, ReadOnlyError
 from segproof.files import REAL_FILES, File, Files
 from segproof.integers import in_range
 
@@ -40,7 +40,7 @@ class StoredCheckpoint(NamedTuple):
 
 
 class StoreCheckpoint(Closing):
-    """Six numbers in memory; `flush` makes the file what they are.
+    """Six numbers in memory; `flush` makes the file what they are, if it is open for writing.
 
     Times are milliseconds, those of messages; offsets are positions in the commit log.
     """
@@ -56,25 +56,42 @@ class StoreCheckpoint(Closing):
     logics_physical_offset: int
     """Offset in the commit log that the consume queues have reached; 5.5.1 has it, 5.4.0 not."""
 
-    def __init__(self, path: str, file: File) -> None:
+    def __init__(self, path: str, file: File, *, writable: bool = False) -> None:
         self.path = path
+        self.writable = writable
+        """Whether the file may be changed."""
         self._file: File | None = file
         for name, value in StoredCheckpoint.read_from(file)._asdict().items():
             setattr(self, name, value)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
-        """Read the checkpoint at `path`; one that is missing is made, all zero.
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        create: bool = False,
+        files: Files = REAL_FILES,
+    ) -> Self:
+        """Read the checkpoint at `path`, for reading, or with `writable=True` for writing.
 
-        A shorter file grows to 4096 bytes; a longer one stays as it is. Raises: OSError.
+        With `create=True` it is writable, and a missing one is made, all zero, with the directories
+        above it. A shorter file that is writable grows to 4096 bytes; a longer one stays as it is.
+        Raises: OSError.
         """
-        name = os.fspath(path)
-        files.make_directory(os.path.dirname(name) or ".")
-        file = files.open(name, writable=True, create=True)
+        name, is_writable = os.fspath(path), writable or create
+        if create:
+            files.make_directory(os.path.dirname(name) or ".")
+        file = files.open(name, writable=is_writable, create=create)
         with undone_if_it_fails(file.close):
-            if file.size() < CHECKPOINT_BYTES:
+            if is_writable and file.size() < CHECKPOINT_BYTES:
                 file.truncate(CHECKPOINT_BYTES)
-            return cls(name, file)
+            return cls(name, file, writable=is_writable)
+
+    def __repr__(self) -> str:
+        times = f"index time {self.index_msg_timestamp}"
+        state = told_state(times, is_open=self._file is not None, writable=self.writable)
+        return f"StoreCheckpoint({self.path!r}, {state})"
 
     @property
     def values(self) -> StoredCheckpoint:
@@ -108,20 +125,27 @@ class StoreCheckpoint(Closing):
     def flush(self) -> None:
         """Write all six fields and wait until they are durable; other bytes stay.
 
-        Laws: RMQCKPT-3. Raises: IndexClosedError after shutdown; OSError.
+        Laws: RMQCKPT-3. Raises: IndexClosedError after shutdown; ReadOnlyError; OSError.
         """
         if self._file is None:
             raise IndexClosedError("the checkpoint is closed", path=self.path)
+        if not self.writable:
+            raise ReadOnlyError(
+                "the checkpoint was opened for reading",
+                path=self.path,
+                hint="open it with writable=True",
+            )
         self._file.pwrite(_FIELDS.pack(*self.values), 0)
         self._file.sync()
 
     def shutdown(self) -> None:
-        """Flush and close; a second time nothing happens. Laws: RMQCKPT-3.
+        """Flush if it is writable, and close; a second time nothing happens. Laws: RMQCKPT-3.
 
         Raises: OSError, and then it is still open.
         """
         if self._file is not None:
-            self.flush()
+            if self.writable:
+                self.flush()
             self.abandon()
 
     close = shutdown

@@ -75,6 +75,10 @@ class _ReadOnly:
             raise shorter(self._inner.path)
         return _Copy(data)
 
+    def map_copy(self, size: int) -> "_Copy":
+        """Return a private copy of the first bytes of the file."""
+        return self.map(size)
+
 
 def _nothing(*_: object) -> None:
     """Nothing was written."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from segproof.files import Files
 from segproof.rocketmq import IndexFile
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.structures.structure import creating
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.format.index_file import IndexFile as ModelIndexFile
@@ -273,7 +274,8 @@ def draw_keys(unit: Unit, draw: Draw) -> KeyIndex:
     index_num = max(entries + 1 + draw.one_of((0, 1, 1000)), 2)
     size = 40 + 4 * slots + 20 * index_num
     files = MemoryFiles(max(size, 1 << 16))
-    index = unit.opened(IndexFile).open(f"/{NAME}", slots, index_num, files=files)
+    opening = unit.opened(IndexFile).open
+    index = opening(f"/{NAME}", slots, index_num, **creating(opening), files=files)
     half = entries // 2
     for part in (slice(0, half), slice(half, None)):
         index.put_keys(keys[put[part]], offsets[part], times[part])

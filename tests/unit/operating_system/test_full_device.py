@@ -25,7 +25,7 @@ ROCKETMQ_ENTRIES = (SIZE - 40 - 4 * 10) // 20
 OPENINGS: list[Callable[[Path], Any]] = [
     lambda path: OffsetIndex(path, 0, SIZE, create=True),
     lambda path: TimeIndex(path, 0, SIZE, create=True),
-    lambda path: IndexFile.open(path, 10, ROCKETMQ_ENTRIES),
+    lambda path: IndexFile.open(path, 10, ROCKETMQ_ENTRIES, create=True),
 ]
 EACH_OPENING = pytest.mark.parametrize(
     "opened", OPENINGS, ids=["offset index", "time index", "index file"]

@@ -98,7 +98,13 @@ def fed(files: MemoryFiles, store: str, out: str, index_tags: bool = True) -> li
     """Return the files of an empty service that is told of each message of a log."""
     times = iter(range(FIRST_TIMESTAMP_MS, FIRST_TIMESTAMP_MS + 10**6))
     with IndexService.open(
-        out, SLOTS, ENTRIES, index_tags=index_tags, files=files, time=lambda: next(times)
+        out,
+        SLOTS,
+        ENTRIES,
+        index_tags=index_tags,
+        create=True,
+        files=files,
+        time=lambda: next(times),
     ) as service:
         for _, result in CommitLog.open(store, SIZE, files=files).scan():
             if result.message is not None:

@@ -31,7 +31,7 @@ def write(files: MemoryFiles, path: str, position: int, number: int) -> None:
 def test_tags_that_are_none_are_the_text_null() -> None:
     """A query of the type T without a key looked for `None`, the name of Python's, not `null`."""
     files = MemoryFiles()
-    with IndexService.open("/s", 4, 9, files=files) as service:
+    with IndexService.open("/s", 4, 9, create=True, files=files) as service:
         service.build_index(request(7, "", "null"))
         assert (7,) == service.query_offset("T", None, 9, *ALL, "T").phy_offsets
         assert () == service.query_offset("T", "None", 9, *ALL, "T").phy_offsets
@@ -42,11 +42,11 @@ def test_a_count_beyond_the_room_does_not_end_the_building() -> None:
     behind its end, and the message raised an error instead of going to a new file.
     """
     files = MemoryFiles()
-    with IndexService.open("/s", 4, 9, files=files) as service:
+    with IndexService.open("/s", 4, 9, create=True, files=files) as service:
         service.build_index(request(7, "a b"))
     (path,) = (f"/s/index/{name}" for name in files.list_directory("/s/index"))
     write(files, path, 36, 1000)
-    with IndexService.open("/s", 4, 9, files=files) as service:
+    with IndexService.open("/s", 4, 9, create=True, files=files) as service:
         assert service.load(True)
         service.build_index(request(7, "a b"))
         assert [8, 2] == [len(file) for file in service.index_files]
@@ -58,11 +58,11 @@ def test_what_the_last_entry_leads_to_counts_though_the_list_is_full(
 ) -> None:
     """A chain that leads upwards was told only if more was wanted than its sound part has."""
     files = MemoryFiles()
-    with IndexFile.open(f"/{NAME}", 1, 9, files=files) as file:
+    with IndexFile.open(f"/{NAME}", 1, 9, create=True, files=files) as file:
         for offset in (1, 2):
             file.put_key("a", offset, 1000)
     write(files, f"/{NAME}", 44 + 20 * index + 16, 2)
-    with IndexFile.open(f"/{NAME}", 1, 9, files=files) as file:
+    with IndexFile.open(f"/{NAME}", 1, 9, create=True, files=files) as file:
         with pytest.raises(CorruptIndexError):
             file.select_phy_offset([], "a", max_num, *ALL)
         with pytest.raises(CorruptIndexError):
@@ -71,7 +71,7 @@ def test_what_the_last_entry_leads_to_counts_though_the_list_is_full(
 
 def test_a_closed_file_without_entries_lists_none() -> None:
     """It raises as every closed file does; it ended as if it were open and empty."""
-    file = IndexFile.open(f"/{NAME}", 1, 9, files=MemoryFiles())
+    file = IndexFile.open(f"/{NAME}", 1, 9, create=True, files=MemoryFiles())
     file.close()
     with pytest.raises(IndexClosedError):
         list(file)
@@ -80,7 +80,7 @@ def test_a_closed_file_without_entries_lists_none() -> None:
 def test_a_closed_service_makes_no_file() -> None:
     """A message made a file, and the checkpoint was found closed only when that was full."""
     files = MemoryFiles()
-    service = IndexService.open("/s", 4, 9, files=files)
+    service = IndexService.open("/s", 4, 9, create=True, files=files)
     service.close()
     service.close()
     for use in (

@@ -144,7 +144,9 @@ def write_store(messages: list[Sent], with_abort: bool) -> dict[str, bytes]:
     log: dict[str, bytes] = {}
     queue = b""
     current, start, store_time = b"", 0, 1_700_000_000_000
-    with IndexService.open("/store", SLOTS, ENTRIES, files=files, time=clock) as service:
+    with IndexService.open(
+        "/store", SLOTS, ENTRIES, create=True, files=files, time=clock
+    ) as service:
         service.load(True)
         for sent in messages:
             store_time += STEP_MS

@@ -117,7 +117,15 @@ class LogSegment(Adapter):
 
     @classmethod
     def open(
-        cls, folder: str, *, config: Any, files: Any, time: Any, write_format: Any, **arguments: Any
+        cls,
+        folder: str,
+        *,
+        create: bool,
+        config: Any,
+        files: Any,
+        time: Any,
+        write_format: Any,
+        **arguments: Any,
     ) -> "LogSegment":
         """Open the segment."""
         return cls({**arguments, "directory": folder, "config": config, "clock": time})

@@ -14,7 +14,7 @@ from segproof_harness.structures.kinds import INT64, SIZE_MAX, Integer, OneOf, R
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.steps import Event, Setup, Situation, States
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
@@ -100,7 +100,7 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
     store, size = arguments["directory"], arguments["mapped_file_size"]
-    queue = impl_class.open(store, TOPIC, QUEUE_ID, size, files=files)
+    queue = impl_class.open(store, TOPIC, QUEUE_ID, size, **creating(impl_class.open), files=files)
     return WithLog(queue, ImplCommitLog.open(store, LOG_FILE_SIZE, files=files))
 
 

@@ -24,7 +24,7 @@ from segproof_harness.structures.rocketmq.index_damage import CHANGES, damaged, 
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
 from segproof_harness.structures.rocketmq.index_file_states import SOMETIMES
 from segproof_harness.structures.steps import Setup, Situation
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32
@@ -166,7 +166,12 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
-    return impl_class.open(*_placed(arguments), files=files, time=arguments["clock"])
+    return impl_class.open(
+        *_placed(arguments),
+        **creating(impl_class.open),
+        files=files,
+        time=arguments["clock"],
+    )
 
 
 def _damage(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -15,7 +15,7 @@ from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_file import GEOMETRY
 from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
 from segproof_harness.structures.steps import Event
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Step
@@ -37,6 +37,7 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
     return impl_class.open(
         arguments["directory"],
         *arguments["geometry"],
+        **creating(impl_class.open),
         files=files,
         time=arguments["clock"],
         zone=UTC,

@@ -8,6 +8,7 @@ Mirrors: segproof_model/rocketmq/broker/message_store.py, segproof/rocketmq/mess
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC
+from functools import partial
 from typing import Any
 
 from segproof.errors import IndexClosedError
@@ -20,7 +21,7 @@ from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import message_drawing as draw
 from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, TEXT
 from segproof_harness.structures.steps import Event, Setup, Situation, States
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes
@@ -145,7 +146,8 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
     config = ImplConfig(SLOTS, ENTRIES, LOG_FILE_SIZE)
     clock = arguments["clock"]
-    store = impl_class.open(arguments["directory"], config, files=files, time=clock, zone=UTC)
+    opening = partial(impl_class.open, arguments["directory"], config, **creating(impl_class.open))
+    store = opening(files=files, time=clock, zone=UTC)
     if hasattr(store, "load"):  # a real store is loaded by its adapter
         if not store.load():
             raise IndexClosedError("the store could not be loaded")

@@ -11,7 +11,7 @@ from segproof_harness.structures.choices import INT64_MAX, INT64_MIN, Choose
 from segproof_harness.structures.kinds import INT64, NAME
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.steps import Event, Setup, Situation, States
-from segproof_harness.structures.structure import Parameter, Structure, operation
+from segproof_harness.structures.structure import Parameter, Structure, creating, operation
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes
@@ -78,7 +78,7 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
-    return impl_class.open(arguments["path"], files=files)
+    return impl_class.open(arguments["path"], **creating(impl_class.open), files=files)
 
 
 # --- states --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_lookups_between_units(asked: int, lower: int, upper: int) -> None:
     messages = [message_of(store_timestamp=time) for time in (1000, 2000, 2000, 3000)]
     write_log(files, "/s", messages, 1000)
     log = CommitLog.open("/s", files=files)
-    queue = ConsumeQueue.open("/s", "T", 0, 1000, files=files)
+    queue = ConsumeQueue.open("/s", "T", 0, 1000, create=True, files=files)
     for number, (offset, result) in enumerate(log.scan()):
         if result.success:
             queue.put_message_position_info(offset, result.size, 0, number)

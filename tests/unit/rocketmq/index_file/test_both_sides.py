@@ -41,7 +41,7 @@ class Implementation:
 
     def __init__(self, *numbers: int) -> None:
         self.files = MemoryFiles()
-        self.file = IndexFile.open(f"/{NAME}", *numbers, files=self.files)
+        self.file = IndexFile.open(f"/{NAME}", *numbers, create=True, files=self.files)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)

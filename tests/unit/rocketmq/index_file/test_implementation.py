@@ -112,8 +112,8 @@ def test_many_do_what_single_calls_do(
 ) -> None:
     """The same bytes, counters, answers; in one call or in two, until the file is full."""
     one_by_one, at_once = MemoryFiles(), MemoryFiles()
-    single = IndexFile.open(NAME, slots, 9, files=one_by_one)
-    bulk = IndexFile.open(NAME, slots, 9, files=at_once)
+    single = IndexFile.open(NAME, slots, 9, create=True, files=one_by_one)
+    bulk = IndexFile.open(NAME, slots, 9, create=True, files=at_once)
     done = [single.put_key(*put) for put in puts]
     count = 0
     for part in (puts[:cut], puts[cut:]):
@@ -133,7 +133,7 @@ def test_many_do_what_single_calls_do(
 @pytest.mark.usefixtures("way")
 def test_long_chains_at_once(files: MemoryFiles) -> None:
     """Room for what is found grows with it; every kind of keys."""
-    file = IndexFile.open(NAME, 2, 2000, files=files)
+    file = IndexFile.open(NAME, 2, 2000, create=True, files=files)
     keys = np.array([b"one", b"two", b"three"] * 600)
     assert 1800 == file.put_keys(keys, np.arange(1800), np.arange(1800) + 10**12)
     assert 0 == file.put_keys([], [], [])
@@ -151,14 +151,14 @@ def test_long_chains_at_once(files: MemoryFiles) -> None:
 @pytest.mark.usefixtures("way")
 def test_first_corrupt_chain_of_many(files: MemoryFiles) -> None:
     """A chain that leads up is an error for many keys too, unless no walk comes there."""
-    made = IndexFile.open(NAME, 4, 6, files=files)
+    made = IndexFile.open(NAME, 4, 6, create=True, files=files)
     for put in GOLDEN_PUTS:
         made.put_key(*put)
     made.close()
     data = bytearray(image(files))
     struct.pack_into(">i", data, 40 + 16 + 20 + 16, 3)  # the previous entry of entry 1
     write_file(files, NAME, bytes(data))
-    file = IndexFile.open(NAME, 4, 6, files=files)
+    file = IndexFile.open(NAME, 4, 6, create=True, files=files)
     assert [4294967552] == file.select_phy_offset_many(["T#b"], 9, 0, MOST)[1].tolist()
     assert [4294967808] == file.select_phy_offset_many(["T#a"], 1, 0, MOST)[1].tolist()
     found = [5]
@@ -176,14 +176,14 @@ def test_first_corrupt_chain_of_many(files: MemoryFiles) -> None:
 @pytest.mark.usefixtures("way")
 def test_what_the_last_wanted_entry_leads_to_counts(files: MemoryFiles) -> None:
     """A chain that leads up is an error though the list is full, for one key and for many."""
-    made = IndexFile.open(NAME, 1, 4, files=files)
+    made = IndexFile.open(NAME, 1, 4, create=True, files=files)
     for number in (1, 2):
         made.put_key("k", number, 1000)
     made.close()
     data = bytearray(image(files))
     struct.pack_into(">i", data, 40 + 4 + 2 * 20 + 16, 3)  # the previous entry of entry 2
     write_file(files, NAME, bytes(data))
-    file = IndexFile.open(NAME, 1, 4, files=files)
+    file = IndexFile.open(NAME, 1, 4, create=True, files=files)
     for call in (
         lambda: file.select_phy_offset([], "k", 1, 0, MOST),
         lambda: file.select_phy_offset_many(["k"], 1, 0, MOST),
@@ -196,7 +196,7 @@ def test_what_the_last_wanted_entry_leads_to_counts(files: MemoryFiles) -> None:
 
 def test_rows_of_different_lengths_are_refused(files: MemoryFiles) -> None:
     """And so are null keys and keys that are not UTF-8; nothing is put."""
-    file = IndexFile.open(NAME, 4, 6, files=files)
+    file = IndexFile.open(NAME, 4, 6, create=True, files=files)
     before = image(files)
     keys: Any
     for keys, offsets, error in (
@@ -215,7 +215,7 @@ def test_reader_before_many_entries_are_published(
     files: MemoryFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them stand in the file: the reader passes them over, or gets some of the first."""
-    file = IndexFile.open(NAME, 2, 90, files=files)
+    file = IndexFile.open(NAME, 2, 90, create=True, files=files)
     assert 2 == file.put_keys(["k", "k"], [0, 1], [10**12] * 2)
     seen: list[list[int]] = []
     for name in ("keep", "count_entry"):
@@ -245,11 +245,14 @@ def test_names_that_are_no_numbers(tmp_path: Path) -> None:
     for name in ("index", "", "1.5", " 1", "9223372036854775808", "1_0"):
         with pytest.raises(NumberFormatError):
             IndexFile.open(
-                tmp_path / "below" / name / "" if not name else tmp_path / "below" / name, 4, 6
+                tmp_path / "below" / name / "" if not name else tmp_path / "below" / name,
+                4,
+                6,
+                create=True,
             )
     assert [] == list(tmp_path.iterdir())
     for name in ("+5", "-5", "\u0665\u0666", "20261121000000000"):
-        IndexFile.open(tmp_path / "below" / name, 4, 6).close()
+        IndexFile.open(tmp_path / "below" / name, 4, 6, create=True).close()
     assert 4 == len(list((tmp_path / "below").iterdir()))
 
 
@@ -257,11 +260,11 @@ def test_sizes_that_do_not_fit(tmp_path: Path) -> None:
     """No slot, no entry to write, more bytes than 31 bits count, a directory in its place."""
     for slots, entries in ((0, 6), (4, 1), (-1, -1), (10, 214748365), (2**29, 2)):
         with pytest.raises(InvalidArgumentError):
-            IndexFile.open(tmp_path / "1", slots, entries)
+            IndexFile.open(tmp_path / "1", slots, entries, create=True)
     assert [] == list(tmp_path.iterdir())
     (tmp_path / "1").mkdir()
     with pytest.raises(IsADirectoryError):
-        IndexFile.open(tmp_path / "1", 4, 6)
+        IndexFile.open(tmp_path / "1", 4, 6, create=True)
 
 
 def test_file_that_cannot_be_mapped_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,20 +274,20 @@ def test_file_that_cannot_be_mapped_is_not_left_behind(monkeypatch: pytest.Monke
     def refuse(self: File, size: int) -> Mapping:
         raise OSError(12, "no memory")
 
-    IndexFile.open(NAME, 4, 6, files=files).close()
+    IndexFile.open(NAME, 4, 6, create=True, files=files).close()
     before = image(files)
     handle = files.open(NAME)
     monkeypatch.setattr(type(handle), "map", refuse)
     for name in (NAME, "/2"):
         with pytest.raises(OSError, match="no memory"):
-            IndexFile.open(name, 4, 6, files=files)
+            IndexFile.open(name, 4, 6, create=True, files=files)
     assert {NAME[1:]: before} == files.images("/")
 
 
 @pytest.mark.checks("RMQHASH-4", "RMQIDX-39")
 def test_arguments_that_are_refused(files: MemoryFiles) -> None:
     """A null key, and numbers outside 64 bits; nothing is put, held or appended."""
-    file = IndexFile.open(NAME, 4, 6, files=files)
+    file = IndexFile.open(NAME, 4, 6, create=True, files=files)
     before, key = image(files), None
     calls: list[Callable[[], object]] = [
         lambda: file.put_key(key, 1, 1),  # type: ignore[arg-type]
@@ -298,7 +301,7 @@ def test_arguments_that_are_refused(files: MemoryFiles) -> None:
         lambda: file.put_key("k", 2**63, 1),
         lambda: file.put_key("k", 1, -(2**63) - 1),
         lambda: file.select_phy_offset([], "k", 1, 0, 2**63),
-        lambda: IndexFile.open("/3", 4, 6, 2**63, files=files),
+        lambda: IndexFile.open("/3", 4, 6, 2**63, create=True, files=files),
     ):
         with pytest.raises(InvalidArgumentError):
             call()
@@ -309,7 +312,7 @@ def test_arguments_that_are_refused(files: MemoryFiles) -> None:
 def test_reopened_file_answers_as_before(tmp_path: Path) -> None:
     """On a real file: puts, flush, close, open; a closed file raises, and keeps its counters."""
     path = tmp_path / "index" / "20261121000000000"
-    with IndexFile.open(path, 4, 6) as file:
+    with IndexFile.open(path, 4, 6, create=True) as file:
         for put in GOLDEN_PUTS:
             file.put_key(*put)
         file.flush()
@@ -326,10 +329,10 @@ def test_reopened_file_answers_as_before(tmp_path: Path) -> None:
         with pytest.raises(IndexClosedError):
             call()
     assert GOLDEN == path.read_bytes()
-    again = IndexFile.open(path, 4, 6)
+    again = IndexFile.open(path, 4, 6, create=True)
     assert [4294967808, 4294967296] == again.select_phy_offset([], "T#a", 64, 0, MOST)
     with pytest.raises(CorruptIndexError):
-        IndexFile.open(path, 4, 7)
+        IndexFile.open(path, 4, 7, create=True)
     assert again.destroy(0)
     assert not path.exists()
     assert again.destroy(0)
@@ -339,7 +342,7 @@ def test_reopened_file_answers_as_before(tmp_path: Path) -> None:
 def test_file_that_is_held_stays(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flush holds the file: destroying it waits for that, or for the interval to pass."""
     now = [1000]
-    file = IndexFile.open(NAME, 4, 6, files=files, time=lambda: now[0])
+    file = IndexFile.open(NAME, 4, 6, create=True, files=files, time=lambda: now[0])
     file.put_key("k", 5, 1)
     answers: list[object] = []
 

@@ -29,7 +29,7 @@ def test_reader_while_the_writer_is_between_slot_and_count(
     files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     """The slot has the new entry, nothing published has: the reader gets the answer from before."""
-    file = IndexFile.open(NAME, 1, 9, files=files)
+    file = IndexFile.open(NAME, 1, 9, create=True, files=files)
     for number in range(before):
         file.put_key("k", number, 10**12)
     seen: list[object] = []
@@ -48,7 +48,7 @@ def test_reader_while_the_writer_is_between_slot_and_count(
 
 def test_slot_that_was_left_too_new_is_corrupt(files: MemoryFiles) -> None:
     """A crash between slot and count leaves a slot that leads to no entry; a put mends it."""
-    file = IndexFile.open(NAME, 1, 9, files=files)
+    file = IndexFile.open(NAME, 1, 9, create=True, files=files)
     file.put_key("k", 0, 10**12)
     handle = files.open(NAME, writable=True)
     handle.pwrite(struct.pack(">i", 2), 40)
@@ -63,7 +63,7 @@ def test_slot_that_was_left_too_new_is_corrupt(files: MemoryFiles) -> None:
 
 def test_reader_beside_the_writer(files: MemoryFiles) -> None:
     """Each answer is that of some moment, and no later answer is of an earlier moment."""
-    file = IndexFile.open(NAME, 1, 3000, files=files)
+    file = IndexFile.open(NAME, 1, 3000, create=True, files=files)
     seen = [-1]
 
     def read() -> None:
@@ -83,7 +83,7 @@ def test_reader_beside_the_writer(files: MemoryFiles) -> None:
 def test_closing_under_a_reader(tmp_path: Path) -> None:
     """A reader gets its answer or the error of a closed file, never a page that is gone."""
     for number in range(20):
-        file = IndexFile.open(tmp_path / str(number), 1, 50)
+        file = IndexFile.open(tmp_path / str(number), 1, 50, create=True)
         for entry in range(49):
             file.put_key("k", entry, 10**12)
         failures: list[str] = []

@@ -30,7 +30,9 @@ class Clock:
 
 def opened(files: MemoryFiles, clock: Clock, slots: int = 3, entries: int = 4) -> IndexService:
     """Return a service of small files on a store in memory."""
-    return IndexService.open("/s", slots, entries, files=files, time=clock, zone=datetime.UTC)
+    return IndexService.open(
+        "/s", slots, entries, create=True, files=files, time=clock, zone=datetime.UTC
+    )
 
 
 def request(
@@ -150,7 +152,7 @@ def test_names_of_times() -> None:
 def test_checkpoint() -> None:
     """Numbers are in the file once they are flushed, and only then; other bytes stay."""
     files = MemoryFiles()
-    checkpoint = StoreCheckpoint.open("/s/checkpoint", files=files)
+    checkpoint = StoreCheckpoint.open("/s/checkpoint", create=True, files=files)
     assert bytes(4096) == files.images("/s")["checkpoint"]
     checkpoint.set_physic_msg_timestamp(43707)
     checkpoint.set_logics_msg_timestamp(52445)
@@ -167,7 +169,7 @@ def test_checkpoint() -> None:
         checkpoint.flush()
     image = files.images("/s")["checkpoint"]
     assert (4097, b"x") == (len(image), image[4096:])
-    with StoreCheckpoint.open("/s/checkpoint", files=files) as again:
+    with StoreCheckpoint.open("/s/checkpoint", create=True, files=files) as again:
         assert (43707, 52445, -5, 7) == (
             again.physic_msg_timestamp, again.logics_msg_timestamp, again.index_msg_timestamp,
             again.logics_physical_offset,
@@ -184,6 +186,6 @@ def test_a_topic_is_no_path() -> None:
     """A name from a record can't lead out of the store."""
     for topic in ("", ".", "..", "a/b", "a\0"):
         with pytest.raises(InvalidArgumentError):
-            ConsumeQueue.open("/s", topic, 0, files=MemoryFiles())
+            ConsumeQueue.open("/s", topic, 0, create=True, files=MemoryFiles())
     with pytest.raises(InvalidArgumentError):
-        ConsumeQueue.open("/s", "T", 0, 30, files=MemoryFiles())
+        ConsumeQueue.open("/s", "T", 0, 30, create=True, files=MemoryFiles())

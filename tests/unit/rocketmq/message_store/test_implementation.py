@@ -187,7 +187,7 @@ def test_a_recovery_after_a_crash_tells_the_index_of_all() -> None:
     files = MemoryFiles()
     offsets = make_store(files, 30)
     write_file(files, "/s/abort", b"")
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         assert not store.last_exit_ok
         assert store.load()
         store.recover()
@@ -201,14 +201,14 @@ def test_a_recovery_after_a_crash_begins_with_the_newest_sure_file() -> None:
     files = MemoryFiles()
     offsets = make_store(files, 30)
     write_file(files, "/s/abort", b"")
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         store.store_checkpoint.set_logics_msg_timestamp(FIRST_TIMESTAMP_MS + 20_000)
         store.recover()
         assert [offset for offset in offsets if offset >= 2000] == entries_of(store)
         store.store_checkpoint.set_logics_physical_offset(1000)
     safe = MessageStoreConfig(8, 50, SIZE, message_index_safe=True)
     files.remove(files_in(files, "/s/index")[0])
-    with MessageStore.open("/s", safe, files=files) as store:
+    with MessageStore.open("/s", safe, create=True, files=files) as store:
         store.recover()
         assert offsets == entries_of(store)
 
@@ -222,10 +222,10 @@ def test_a_recovery_after_a_clean_exit_tells_what_the_queues_lack() -> None:
     """Messages that a queue has were told to the index before."""
     files = MemoryFiles()
     offsets = make_store(files, 30)
-    queue = ConsumeQueue.open("/s", "T", 0, 400, files=files)
+    queue = ConsumeQueue.open("/s", "T", 0, 400, create=True, files=files)
     for number, offset in enumerate(offsets[:20]):
         queue.put_message_position_info(offset, 104, 0, number)
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         assert store.last_exit_ok
         store.recover()
         assert [one for one in offsets if one >= queue.max_physic_offset] == entries_of(store)
@@ -236,9 +236,9 @@ def test_a_log_file_of_another_length_is_not_loaded() -> None:
     files = MemoryFiles()
     make_store(files, 3)
     write_file(files, "/s/commitlog/" + "0" * 16 + "1000", b"")
-    assert MessageStore.open("/s", CONFIG, files=files).load()
+    assert MessageStore.open("/s", CONFIG, create=True, files=files).load()
     wrong = MessageStoreConfig(8, 50, SIZE + 1)
-    assert not MessageStore.open("/s", wrong, files=files).load()
+    assert not MessageStore.open("/s", wrong, create=True, files=files).load()
 
 
 def test_an_index_that_is_off_is_not_fed() -> None:
@@ -246,7 +246,7 @@ def test_an_index_that_is_off_is_not_fed() -> None:
     files = MemoryFiles()
     make_store(files, 3)
     off = MessageStoreConfig(8, 50, SIZE, message_index_enable=False)
-    with MessageStore.open("/s", off, files=files) as store:
+    with MessageStore.open("/s", off, create=True, files=files) as store:
         store.recover()
         assert entries_of(store) == []
         assert files.status("/s/index") is None
@@ -270,7 +270,7 @@ def drawn_store(random: Random, files: MemoryFiles) -> None:
     log = CommitLog.open("/s", 500, files=files)
     records = [(offset, result.size) for offset, result in log.scan() if result.success]
     if random.random() < 0.6:
-        queue = ConsumeQueue.open("/s", "T", 0, 100, files=files)
+        queue = ConsumeQueue.open("/s", "T", 0, 100, create=True, files=files)
         for number, record in enumerate(records[: random.randrange(len(records) + 1)]):
             queue.put_message_position_info(*record, 0, number)
     if random.random() < 0.5:
@@ -310,7 +310,7 @@ def test_stores_agree_with_the_model(random: Random) -> None:
     drawn_store(random, files)
     options = (3, 6, 500, random.random() < 0.9, random.random() < 0.3, random.choice([64, 2]))
     for _ in range(2):
-        with StoreCheckpoint.open("/s/checkpoint", files=files) as checkpoint:
+        with StoreCheckpoint.open("/s/checkpoint", create=True, files=files) as checkpoint:
             checkpoint.set_logics_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 20_000]))
             checkpoint.set_index_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 10_000]))
             checkpoint.set_logics_physical_offset(random.choice([0, 0, 700]))
@@ -318,8 +318,8 @@ def test_stores_agree_with_the_model(random: Random) -> None:
         stored = ModelFiles(images, FIRST_TIMESTAMP_MS)
         model = SEGPROOF.kind(ModelStore)(stored, "s", ModelConfig(*options))
         with MessageStore.open(
-            "/s", MessageStoreConfig(*options), files=files, time=lambda: FIRST_TIMESTAMP_MS,
-            zone=datetime.UTC,
+            "/s", MessageStoreConfig(*options), create=True, files=files,
+            time=lambda: FIRST_TIMESTAMP_MS, zone=datetime.UTC,
         ) as ours:  # fmt: skip
             for name, arguments in [("load", ()), *(drawn_operation(random) for _ in range(5))]:
                 step = apply(model, name, *arguments)
@@ -343,7 +343,7 @@ def test_messages_of_a_key() -> None:
         for number in range(5)
     ]
     write_log(files, "/s", messages, SIZE)
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         assert store.query_message("T", "k", 9, 0, MOST) == QueryMessageResult((), 0, 0)
         store.recover()
         found = store.query_message("T", "k", 2, 0, MOST)
@@ -359,13 +359,13 @@ def test_entries_without_a_message_are_passed_over() -> None:
     """An index may be older or newer than the log; three rounds end in nothing."""
     files = MemoryFiles()
     write_log(files, "/s", [message_of("T", {"KEYS": "k"}, magic=MAGIC_V1)], SIZE)
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         store.recover()
         store.index_service.index_files[0].put_key("T#k", 50_000, FIRST_TIMESTAMP_MS)
         assert len(store.query_message("T", "k", 9, 0, MOST).messages) == 1
     for name in files_in(files, "/s/commitlog"):
         files.remove(name)
-    with MessageStore.open("/s", CONFIG, files=files) as store:
+    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
         assert store.load()
         assert store.query_message("T", "k", 9, 0, MOST).messages == ()
 
@@ -373,7 +373,7 @@ def test_entries_without_a_message_are_passed_over() -> None:
 def test_real_files(tmp_path: Path) -> None:
     """The same on a disk, with the defaults of the process: local names, the present time."""
     write_log(REAL_FILES, os.fspath(tmp_path), some(30), SIZE)
-    with MessageStore.open(tmp_path, CONFIG) as store:
+    with MessageStore.open(tmp_path, CONFIG, create=True) as store:
         assert store.load()
         store.recover()
         assert len(store.query_message("T", "k29", 32, 0, MOST).messages) == 1

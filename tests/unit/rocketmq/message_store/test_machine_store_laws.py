@@ -28,7 +28,7 @@ def test_chains_of_completed_puts_lead_downwards(
 ) -> None:
     """Whatever keys collide and however the clock runs; a slot beyond the count breaks it."""
     files = MemoryFiles()
-    with IndexFile.open(f"/{NAME}", slots, 16, files=files) as file:
+    with IndexFile.open(f"/{NAME}", slots, 16, create=True, files=files) as file:
         for put in puts:
             file.put_key(*put)
     image = files.images("/")[NAME]
@@ -44,7 +44,7 @@ def test_fields_of_a_checkpoint_lie_in_order(values: tuple[int, ...], before: by
     files = MemoryFiles()
     if before is not None:
         write_file(files, "/checkpoint", before)
-    checkpoint = StoreCheckpoint.open("/checkpoint", files=files)
+    checkpoint = StoreCheckpoint.open("/checkpoint", create=True, files=files)
     for field, value in zip(FIELDS, values, strict=True):
         getattr(checkpoint, f"set_{field}")(value)
     checkpoint.shutdown()
@@ -61,7 +61,9 @@ def test_the_marker_of_a_crash_is_not_read(content: bytes | None) -> None:
     files.make_directory("/store")
     if content is not None:
         write_file(files, "/store/abort", content)
-    with MessageStore.open("/store", MessageStoreConfig(4, 8, 1000), files=files) as store:
+    with MessageStore.open(
+        "/store", MessageStoreConfig(4, 8, 1000), create=True, files=files
+    ) as store:
         assert store.last_exit_ok is (content is None)
 
 
@@ -69,7 +71,7 @@ def test_the_marker_of_a_crash_is_not_read(content: bytes | None) -> None:
 def test_long_names_of_one_hash_are_one_chain(count: int, tmp_path: Path) -> None:
     """On a real file: each put is found, newest first, though all slots but one stay empty."""
     keys = ["Aa" * (number % 7) + "BB" * (6 - number % 7) for number in range(count)]
-    with IndexFile.open(tmp_path / NAME, 7, count + 1) as file:
+    with IndexFile.open(tmp_path / NAME, 7, count + 1, create=True) as file:
         for number, key in enumerate(keys):
             assert file.put_key(key, number, 1_000_000 + number)
         found = file.select_phy_offset([], "AaAaAaAaAaAa", 1000, 0, 2**62)
