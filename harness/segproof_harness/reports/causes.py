@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segproof.findings import Finding, Severity
+from segproof.verifying.loss_count import LOG_IS_GONE
 from segproof.verifying.reporting import FURTHER
 from segproof.verifying.summarising import is_loss, is_of_index
 from segproof_harness.reports.consumers import what_consumers_see
@@ -87,6 +88,8 @@ class Causes:
         """Take the next finding."""
         alike = finding.hint if is_of_index(finding) else finding.law
         key = finding.path, finding.severity, alike
+        if finding.law == LOG_IS_GONE:
+            key = str(finding.expected), finding.severity, alike
         if key not in self._causes:
             self._causes[key] = Cause(finding)
         self._causes[key].add(finding)

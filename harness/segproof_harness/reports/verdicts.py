@@ -89,8 +89,9 @@ def facts_of(summary: Summary) -> str:
         parts.append(plural(summary.segments, "log file") if has_log else "no commit log")
     elif summary.kind == "index folder":
         parts.append(plural(summary.segments, "file"))
-    elif summary.kind == "directory" and summary.verdict is not Verdict.UNREADABLE:
-        parts.append("what lies beside its partitions")
+    elif summary.kind == "directory":
+        is_found = summary.verdict is not Verdict.UNREADABLE
+        parts += ["what lies beside its partitions"] if is_found else []
     else:
         parts.append(summary.kind)
     if summary.kind != "directory":

@@ -13,5 +13,4 @@ class Checked:
     segments: int = 0
     first_offset: int | None = None
     end_offset: int | None = None
-    lost_offsets: int | None = 0
     batches_behind_damage: int = 0

@@ -41,17 +41,6 @@ class LogDamage(NamedTuple):
             position, None if sound is None else Piece(PieceKind(sound[0]), *sound[1:]), *others
         )
 
-    def lost_up_to(self, next_base_offset: int | None) -> int | None:
-        """Return how many offsets are lost up to where the next segment begins, None: unknown.
-
-        Behind the last sound batch of the last segment nothing says how many there were.
-        """
-        if self.unsearched_from is not None or (self.ends_broken and next_base_offset is None):
-            return None
-        if not self.ends_broken or next_base_offset is None:
-            return self.lost_offsets
-        return self.lost_offsets + max(0, next_base_offset - self.last_sound_offset - 1)
-
     @property
     def is_tail(self) -> bool:
         """Whether nothing sound follows, for certain."""

@@ -15,7 +15,7 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import ALL_FILES, Partition
-from segproof.verifying.log_damage import LogDamage
+from segproof.verifying.loss_count import LOG_UNREADABLE, LossCount
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 
@@ -30,10 +30,6 @@ LOSSES = frozenset({
     "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
-OF_BYTES = frozenset({
-    "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
-})  # fmt: skip
-"""The losses that `LogCarry.damage` counts."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-38", "DISK-43"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
@@ -42,7 +38,6 @@ INDEX_LAWS = frozenset({
     "RMQDISK-32", "RMQDISK-33", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37",
 })  # fmt: skip
 """Laws about what is made new from a log, of findings that name another structure."""
-UNREADABLE = "DISK-1"
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
@@ -50,7 +45,7 @@ KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
 
 def is_loss(finding: Finding) -> bool:
     """Return whether a finding says that records can't be read, or are not there."""
-    if finding.law == UNREADABLE:
+    if finding.law == LOG_UNREADABLE:
         folder = posixpath.basename(posixpath.dirname(finding.path))
         return finding.structure == "record-file" or COMMIT_LOG in (
             folder,
@@ -79,8 +74,7 @@ class Tally:
         self._severities: Counter[Severity] = Counter()
         self._has_losses = self._has_index_damage = self._has_others = False
         self._is_refused = False
-        self._is_damaged = False
-        """Whether the log of the present segment has an error that a damage counts."""
+        self._losses = LossCount()
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
@@ -102,13 +96,12 @@ class Tally:
             return
         if is_loss(one):
             self._has_losses = True
-            self._is_damaged |= one.law in OF_BYTES
-            self._lose(_lost_by(one))
+            self._losses.find(one)
         elif is_of_index(one):
             self._has_index_damage = True
         else:
             self._has_others = True
-            self._is_refused |= one.law in (UNREADABLE, NOTHING_HERE)
+            self._is_refused |= one.law in (LOG_UNREADABLE, NOTHING_HERE)
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take what the check of the next segment has read."""
@@ -121,23 +114,10 @@ class Tally:
         if checked.first_offset is None:
             checked.first_offset = segment.base_offset
         checked.end_offset = carry.end_offset
-        if carry.damage is not None and ".log" in segment.judged:
-            self._take_damage(carry.damage, segment.next_base_offset)
-        self._is_damaged = False
-
-    def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
-        """Count what a damage costs; a torn tail of the last segment costs nothing known."""
-        if damage.sound is not None:
-            self.checked.batches_behind_damage += damage.sound.batches
-        if next_base_offset is not None or not damage.is_tail:
-            self._lose(damage.lost_up_to(next_base_offset))
-        elif self._is_damaged:
-            self._lose(None)
-
-    def _lose(self, offsets: int | None) -> None:
-        """Count lost offsets; None: unknown how many."""
-        lost = self.checked.lost_offsets
-        self.checked.lost_offsets = None if lost is None or offsets is None else lost + offsets
+        self._losses.add(segment, carry)
+        sound = None if carry.damage is None else carry.damage.sound
+        if sound is not None and ".log" in segment.judged:
+            checked.batches_behind_damage += sound.batches
 
     def end(self) -> None:
         """Tell the summary."""
@@ -154,7 +134,7 @@ class Tally:
                 checked.segments,
                 checked.first_offset,
                 checked.end_offset,
-                checked.lost_offsets,
+                self._losses.finish(),
                 checked.batches_behind_damage,
                 counts[Severity.ERROR],
                 counts[Severity.WARNING],
@@ -176,15 +156,6 @@ class Tally:
             is_certain = not self._is_pointed_beyond
             return Verdict.INDEX_DAMAGE_ONLY if is_certain else Verdict.READABLE_WITH_DEFECTS
         return Verdict.SOUND
-
-
-def _lost_by(finding: Finding) -> int | None:
-    """Return how many offsets a loss took that no damage counts; None where nothing says it."""
-    if finding.law in OF_BYTES:
-        return 0
-    if finding.law != "DISK-25" or finding.expected is None or finding.actual is None:
-        return None
-    return int(finding.actual) - int(finding.expected)
 
 
 class Tallies:
@@ -213,7 +184,7 @@ class Tallies:
         """Yield the findings outside of all partitions and stores, and tell their summaries."""
         rest = []
         for one in self._outside:
-            if one.law != UNREADABLE or one.path == self._path:
+            if one.law != LOG_UNREADABLE or one.path == self._path:
                 rest.append(one)
                 continue
             tally = Tally(one.path, "directory", self._on, [one])

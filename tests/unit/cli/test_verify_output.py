@@ -72,6 +72,16 @@ def test_one_cause_is_one_block_behind_the_verdict(
     assert "  consumers: a fetch that a wrong entry answers" in shown
 
 
+def test_a_lost_log_is_one_cause(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of its three index files breaks the law that the log is there."""
+    (foreign / f"{FIRST}.log").unlink()
+    shown = run(capsys, str(foreign), "--no-notes")
+    assert "; 1014 offsets lost\n" in shown
+    assert 1 == shown.count("error ")
+    assert "error DISK-4 " in shown
+    assert ": 3 places: " in shown
+
+
 def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each stands on a line of its own, with the real path, and does what the block says."""
     shown = run(capsys, str(foreign), "--no-notes")

@@ -12,6 +12,7 @@ from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof.verifying import summarising
+from segproof.verifying.loss_count import OF_BYTES
 from segproof.verifying.segment_carry import LogCarry, carried_from_bytes, carried_to_bytes
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
@@ -118,6 +119,9 @@ def test_lost_offsets_are_counted_where_they_are_known(tmp_path: Path) -> None:
     assert told.lost_offsets in range(1, 20)
     flip_last_byte(logs[-1])
     assert summary_of(copy).lost_offsets is None
+    gone = copied_partition("plain", tmp_path / "e")
+    (gone / f"{SECOND}.log").unlink()
+    assert 162 - 60 == summary_of(gone).lost_offsets
     torn = copied_partition("plain", tmp_path / "d")
     log = max(torn.glob("*.log"))
     log.write_bytes(log.read_bytes()[:-5])
@@ -213,7 +217,7 @@ def test_a_directory_that_cannot_be_listed_is_unreadable(tmp_path: Path) -> None
 def test_only_laws_that_are_verified_make_a_verdict() -> None:
     """A law that is misspelt in these sets would count for nothing."""
     named = summarising.LOSSES | summarising.ENDS_LOST | summarising.INDEX_LAWS
-    assert summarising.OF_BYTES < summarising.LOSSES
+    assert OF_BYTES < summarising.LOSSES
     assert named < VERIFIED_LAWS
     assert not summarising.LOSSES & summarising.INDEX_LAWS
 

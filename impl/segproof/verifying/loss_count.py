@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many offsets of a partition are in no sound batch, counted as its segments go by.
+
+Where two findings speak of the same offsets, such as a segment without its log and the gap before
+the next segment, each offset counts once.
+"""
+
+from segproof.findings import Finding
+from segproof.verifying.log_damage import LogDamage
+from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import Segment
+
+LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
+"""The second is the law that each index file of a segment without its log breaks."""
+LOST_SEGMENT = "DISK-25"
+OF_BYTES = frozenset({
+    "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
+})  # fmt: skip
+"""Laws of damaged bytes: `LogCarry.damage` counts what they cost."""
+
+
+class LossCount:
+    """Give it each finding of a loss, and each segment behind its findings."""
+
+    def __init__(self) -> None:
+        self.offsets: int | None = 0
+        """None: unknown how many."""
+        self._counted_to = 0
+        """The offset up to which every loss is counted."""
+        self._gone_from: int | None = None
+        """The base offset of the segments without a log that come last so far."""
+        self._is_damaged = self._is_gone = False
+        """Whether the log of the present segment has damaged bytes, or can't be read at all."""
+
+    def find(self, finding: Finding) -> None:
+        """Take a finding that says that records can't be read, or are not there."""
+        expected, actual = finding.expected, finding.actual
+        if finding.law in OF_BYTES:
+            self._is_damaged = True
+        elif finding.law in (LOG_UNREADABLE, LOG_IS_GONE):
+            self._is_gone = True
+        elif finding.law == LOST_SEGMENT and expected is not None and actual is not None:
+            self._add(int(expected), int(actual))
+        else:
+            self.offsets = None
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Take the next segment, and what was read of it."""
+        if carry.end_offset is not None and self._gone_from is not None:
+            self._add(self._gone_from, segment.base_offset)
+            self._gone_from = None
+        if self._is_gone and carry.end_offset is None and self._gone_from is None:
+            self._gone_from = segment.base_offset
+        if carry.damage is not None and ".log" in segment.judged:
+            self._take_damage(carry.damage, segment.next_base_offset)
+        self._is_damaged = self._is_gone = False
+
+    def finish(self) -> int | None:
+        """Return how many offsets are lost; None if that is unknown."""
+        return self.offsets if self._gone_from is None else None
+
+    def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
+        """Count what a damage costs.
+
+        Behind the last sound batch of the last segment nothing says how many offsets there were. A
+        torn tail there, which a killed broker leaves, is no loss.
+        """
+        if self.offsets is None or damage.unsearched_from is not None:
+            self.offsets = None
+            return
+        self.offsets += damage.lost_offsets
+        if damage.ends_broken and next_base_offset is not None:
+            self._add(damage.last_sound_offset + 1, next_base_offset)
+        elif damage.ends_broken and (self._is_damaged or not damage.is_tail):
+            self.offsets = None
+
+    def _add(self, start: int, end: int) -> None:
+        """Count the offsets [start, end) that are not counted yet."""
+        start = max(start, self._counted_to)
+        self._counted_to = max(self._counted_to, end)
+        if self.offsets is not None:
+            self.offsets += max(0, end - start)
