@@ -63,6 +63,7 @@ ENVIRONMENTS = {
 CHILD = """
 import contextlib, io, json, os, sys, tempfile
 import segproof.rebuilding.partition_rebuild, segproof.rebuilding.store_rebuild
+import segproof.salvaging.salvage
 import segproof.store_lookup
 import segproof.verification
 import segproof_harness.laws.broken_files, segproof_harness.releases.readiness
