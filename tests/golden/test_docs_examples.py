@@ -19,11 +19,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "docs" / "tutorial" / "verify-your-first-directory.md",
+    ROOT / "docs" / "tutorial" / "a-broken-disk.md",
     ROOT / "docs" / "tutorial" / "find-a-message-by-key.md",
     ROOT / "docs" / "howto" / "check-files-in-ci.md",
     ROOT / "docs" / "howto" / "look-up-an-offset.md",
     ROOT / "docs" / "howto" / "rebuild-indexes.md",
-    ROOT / "docs" / "howto" / "save-a-damaged-partition.md",
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real broker starts on logs that segproof wrote; real consumers read every record of them.
 
-One of these logs is what `salvage` kept of a damaged one.
+Two of these logs are what `salvage` kept of damaged ones, one by the commands of the tutorial.
 """
 
+import re
 import shutil
+import subprocess
+import sys
 import uuid
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -15,8 +18,10 @@ import pytest
 from segproof.kafka import LogManager
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile, read_partition_metadata
+from segproof.kafka.record_file import scan_memory
 from segproof.lookup import PartitionReader
 from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.releases import kafka_clients
 from segproof_harness.releases.broker import Broker
 from segproof_harness.releases.kafka_clients import Clients
@@ -27,6 +32,11 @@ pytestmark = pytest.mark.needs("java", "jpype")
 TRANSACTIONAL = ("transactions", "open", "stamped")
 SAVED = "saved"
 """The topic of what was saved of a damaged copy of the first one."""
+TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "a-broken-disk.md"
+TAUGHT = "plain"
+"""The topic of the tutorial, which breaks one byte of it."""
+LOST_THERE = range(66, 72)
+"""The offsets that it shows as lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,17 @@ def save_a_damaged_copy(broker: Broker, topic_id: uuid.UUID, folder: Path) -> Sa
     return told
 
 
+def follow_the_tutorial(folder: Path, target: Path) -> None:
+    """Run its commands, then put the partition that was saved into its place."""
+    commands = re.findall(r"^\$ (.*)$", TUTORIAL.read_text(encoding="utf-8"), re.MULTILINE)
+    own = f'segproof() {{ "{sys.executable}" -m segproof_harness.cli "$@"; }}'
+    script = "\n".join([own, *commands])
+    subprocess.run(["bash", "-c", script], cwd=folder, check=False, stdout=subprocess.DEVNULL)
+    shutil.copy(target / "partition.metadata", folder / "saved" / target.name)
+    shutil.rmtree(target)
+    shutil.move(folder / "saved" / target.name, target)
+
+
 def times_of(partition: Path) -> dict[str, int]:
     """Return when the files of a partition were written, by name."""
     return {path.name: path.stat().st_mtime_ns for path in sorted(partition.iterdir())}
@@ -80,7 +101,7 @@ def files_of(partition: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def ours(broker: Broker, clients: Clients, tmp_path_factory: pytest.TempPathFactory) -> Ours:
     """A running broker on the logs that segproof wrote in the place of the broker's own."""
-    topics = {**TOPICS, SAVED: TOPICS["transactions"]}
+    topics = {**TOPICS, SAVED: TOPICS["transactions"], TAUGHT: TOPICS["transactions"]}
     broker.start()
     ids = clients.ask(kafka_clients.create_topics, broker.servers, topics)
     broker.stop()
@@ -88,6 +109,7 @@ def ours(broker: Broker, clients: Clients, tmp_path_factory: pytest.TempPathFact
         shutil.rmtree(broker.partition(name))
     expected = write_logs(broker.data, {name: ids[name] for name in TOPICS})
     saved = save_a_damaged_copy(broker, ids[SAVED], tmp_path_factory.mktemp("saved"))
+    follow_the_tutorial(tmp_path_factory.mktemp("tutorial"), broker.partition(TAUGHT))
     files = {name: files_of(broker.partition(name)) for name in TOPICS}
     written_ns = {name: times_of(broker.partition(name)) for name in TOPICS}
     broker.start()
@@ -129,6 +151,21 @@ def test_a_consumer_reads_exactly_what_salvage_reports(ours: Ours, clients: Clie
     assert broker.mended(SAVED) == []
     seen = clients.ask(kafka_clients.read_all, broker.servers, SAVED)
     assert [one for one in ours.expected["transactions"].seen if one.offset not in lost] == seen
+
+
+def test_after_the_tutorial_a_consumer_reads_what_was_saved(ours: Ours, clients: Clients) -> None:
+    """From the first `verify` to a broker that serves every record but the lost ones."""
+    (scenario,) = (one for one in scenarios() if one.name == TAUGHT)
+    known = [
+        (record.offset, record.timestamp, record.key, record.value)
+        for path in sorted(partition_of(scenario).glob("*.log"))
+        for batch in scan_memory(path.read_bytes())
+        for record in batch.records()
+        if record.offset not in LOST_THERE
+    ]
+    seen = clients.ask(kafka_clients.read_all, ours.broker.servers, TAUGHT)
+    assert known == [(one.offset, one.timestamp, one.key, one.value) for one in seen]
+    assert ours.broker.mended(TAUGHT) == []
 
 
 @pytest.mark.parametrize("name", TRANSACTIONAL)
