@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from segproof.salvaging.salvage import salvage
     from segproof.verification import verify
 
+    __version__: str
+
 __all__ = [
     "Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "salvage", "verify",
 ]  # fmt: skip
@@ -35,6 +37,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load a name of this package when it is first asked for."""
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -42,5 +46,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _version() -> str:
+    """Return the version of the installed distribution, or `(not installed)`."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("segproof")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
+import segproof
 from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import plural as plural
 from segproof_harness.reports.text import printable
@@ -108,10 +108,7 @@ def version() -> str:
 
 def release() -> str:
     """Return the release of the installed distribution."""
-    try:
-        return metadata.version("segproof")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
+    return segproof.__version__
 
 
 def complain(text: str) -> None:

@@ -33,9 +33,15 @@ from segproof.kafka.producer_snapshot import (
     write_snapshot,
 )
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof.kafka.record import Record, RecordHeader, control_record_type
+from segproof.kafka.record import (
+    EndTransactionMarker,
+    Record,
+    RecordHeader,
+    control_record_type,
+    end_transaction_marker,
+)
 from segproof.kafka.record_batch import RecordBatch, read_batch
-from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
 from segproof.kafka.write_format import WriteFormat
@@ -44,6 +50,7 @@ __all__ = [
     "AbortedTxn",
     "BatchMetadata",
     "CompletedTxn",
+    "EndTransactionMarker",
     "EpochEntry",
     "FetchDataInfo",
     "LazyIndex",
@@ -52,6 +59,7 @@ __all__ = [
     "LogConfig",
     "LogManager",
     "LogOffsetMetadata",
+    "LogOffsetPosition",
     "LogSegment",
     "LogSegments",
     "OffsetCheckpointFile",
@@ -69,12 +77,14 @@ __all__ = [
     "RecordHeader",
     "RollParams",
     "TimeIndex",
+    "TimestampAndOffset",
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
     "TxnMetadata",
     "WriteFormat",
     "control_record_type",
+    "end_transaction_marker",
     "read_batch",
     "read_snapshot",
     "write_batch",

@@ -75,7 +75,10 @@ def read_view(
     """
     if isolation not in get_args(Isolation):
         raise InvalidArgumentError(
-            f"isolation {isolation!r} is unknown", expected=get_args(Isolation), actual=isolation
+            f"isolation {isolation!r} is unknown, not one of {', '.join(get_args(Isolation))}",
+            expected=get_args(Isolation),
+            actual=isolation,
+            hint="a consumer's read_committed is txn_committed, read_uncommitted high_watermark",
         )
     if start_offset < view.log_start_offset:
         raise _out_of_range(view, start_offset)

@@ -62,7 +62,9 @@ class ProducerAppendInfo:
     ) -> None:
         if origin not in get_args(AppendOrigin):
             raise InvalidArgumentError(
-                f"origin {origin!r} is unknown", expected=get_args(AppendOrigin), actual=origin
+                f"origin {origin!r} is unknown, not one of {', '.join(get_args(AppendOrigin))}",
+                expected=get_args(AppendOrigin),
+                actual=origin,
             )
         self.producer_id = producer_id
         self.current_entry = current_entry

@@ -17,13 +17,13 @@ from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof.reading.lookup_answers import OffsetAnswer, Steps, TimestampAnswer
 
 
-def segment_base_offsets(path: str, *, files: Files = REAL_FILES) -> list[int]:
+def segment_base_offsets(path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> list[int]:
     """Return the base offsets of the logs in a directory, ascending.
 
     Only names that Kafka itself writes count; `segproof.verify` reports the others.
     Raises: OSError if the directory can't be listed.
     """
-    found = (offset_of_name(name, ".log") for name in files.list_directory(path))
+    found = (offset_of_name(name, ".log") for name in files.list_directory(os.fspath(path)))
     return sorted(offset for offset in found if offset is not None)
 
 

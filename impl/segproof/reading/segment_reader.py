@@ -13,6 +13,7 @@ Deviates: the largest timestamp of a segment is taken from index and log togethe
   believes the last index entry or the modification time.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -80,13 +81,13 @@ class SegmentReader(SegmentSearch, Closing):
 
     def __init__(
         self,
-        directory: str,
+        directory: str | os.PathLike[str],
         base_offset: int,
         *,
         files: Files = REAL_FILES,
         is_last: bool = False,
     ) -> None:
-        super().__init__(directory, base_offset, files)
+        super().__init__(os.fspath(directory), base_offset, files)
         self.is_last = is_last
         """Whether a broker may be writing it, so that its indexes may have leftover entries."""
         self._sound: dict[tuple[int, int], bool] = {}

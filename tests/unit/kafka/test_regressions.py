@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import segproof
 from segproof.compression import decompress
 from segproof.errors import InvalidArgumentError, InvalidRecordError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_batch
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.partition_log import PartitionLog
+from segproof_harness.cli.common import release
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.language.files import Files
 from segproof_model.releases import SEGPROOF
@@ -126,3 +130,20 @@ def test_overlong_length_inside_compressed_records() -> None:
             list(batch.records())
         with pytest.raises(error):
             batch.check_records()
+
+
+def test_an_unknown_isolation_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    """A consumer's word for it was only called unknown."""
+    with PartitionLog.open(tmp_path / "t-0", LogConfig(), create=True) as log:
+        for known in ("log_end", "high_watermark", "txn_committed"):
+            assert log.read(0, 100, known).records is None
+            with pytest.raises(InvalidArgumentError, match=rf"'read_committed' .*\b{known}\b"):
+                log.read(0, 100, "read_committed")
+        with pytest.raises(InvalidArgumentError, match="not one of replication, client, coord"):
+            log.producer_state_manager.prepare_update(5, "broker")  # type: ignore[arg-type]
+
+
+def test_the_package_says_its_version() -> None:
+    """It was only known to the distribution."""
+    assert segproof.__version__ == release()
+    assert "__version__" in dir(segproof)
