@@ -118,7 +118,7 @@ def _write(told: "SalvagedPartition", output_format: Format) -> None:
 
 def _kept(told: "SalvagedPartition") -> str:
     if told.target is None:
-        return f"no sound batch in {told.bytes_read} bytes"
+        return f"no sound batch in {told.bytes_read} bytes" if told.bytes_read else "not saved"
     word = "everything" if told.is_whole else "part"
     return (
         f"{word} kept: {told.bytes_kept} of {told.bytes_read} bytes,"

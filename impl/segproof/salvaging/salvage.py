@@ -50,7 +50,7 @@ def salvage(
     `jobs` is the number of processes; each saves one partition at a time.
     Memory: as a verification. Cost: a log is read twice and written, the new one is read once.
     Raises, at the first step: InvalidArgumentError for `jobs` below 1, and where `path` holds no
-    partition that a broker would load, or two of one name; FileExistsError, NotADirectoryError for
+    partition that a broker would load; FileExistsError, NotADirectoryError for
     `out`; OSError. Later: OSError for what can't be written.
     """
     if jobs < 1:
@@ -60,7 +60,7 @@ def salvage(
     if names_in_new(target, files):
         raise not_empty(target)
     reporter = Reporter(Wanted())
-    partitions = _partitions(source, files, reporter)
+    partitions, refused = _partitions(source, files, reporter)
     unread = [one for one in reporter.finish() if ".log" in os.path.basename(one.path)]
     files.make_directory(target)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
@@ -77,6 +77,8 @@ def salvage(
         if known is not None and told.first_offset < start <= told.last_offset:
             starts[known.topic, known.partition] = start
         yield told
+    for directory, why in refused.items():
+        yield SalvagedPartition(directory, None, left_out=[f"{directory}: {why}"])
     if starts:
         path = os.path.join(target, START)
         OffsetCheckpointFile(path, create=True, files=files).write(starts)
@@ -114,33 +116,37 @@ def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
     return salvage_partition(partition, target, aside, REAL_FILES, count_bytes)
 
 
-def _partitions(source: str, files: SharedFiles, reporter: Reporter) -> dict[str, Partition]:
-    """Return the partitions at or below a path by the names of their directories."""
+def _partitions(
+    source: str, files: SharedFiles, reporter: Reporter
+) -> tuple[dict[str, Partition], dict[str, str]]:
+    """Return the partitions at or below a path by the names of their directories.
+
+    And the directories that no broker would load, each with the reason.
+    """
     found: dict[str, Partition] = {}
+    refused: dict[str, str] = {}
     for partition in find_partitions(source, files, reporter):
-        name = os.path.basename(os.path.realpath(partition.directory))
+        directory = partition.directory
+        name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
-        is_log = any(".log" in one.suffixes for one in partition.segments)
-        if not is_log or (known is not None and known.topic == METADATA_TOPIC):
+        if not any(".log" in one.suffixes for one in partition.segments):
             continue
-        if known is None or known.state:
-            raise InvalidArgumentError(
-                "the directory is not named TOPIC-N, as the directory of a partition in use is",
-                path=partition.directory,
-                hint="copy or rename it to the name that a broker shall load it by",
-            )
-        if name in found:
-            raise InvalidArgumentError(
-                f"there are two directories of the partition {name}",
-                path=partition.directory,
-                hint=f"save each by itself; the other one is {found[name].directory}",
-            )
-        segments = tuple(sized(one, files) for one in partition.segments)
-        found[name] = replace(partition, segments=segments)
+        if known is None:
+            refused[directory] = "it is not named TOPIC-N; rename a copy to the name to load it by"
+        elif known.state:
+            refused[directory] = f"a broker set it aside ({known.state}); rename a copy to save it"
+        elif known.topic == METADATA_TOPIC:
+            refused[directory] = "the log of a cluster's metadata is not saved"
+        elif name in found:
+            refused[directory] = f"{found[name].directory} has the same name; save it by itself"
+        else:
+            segments = tuple(sized(one, files) for one in partition.segments)
+            found[name] = replace(partition, segments=segments)
     if not found:
+        path, why = next(iter(refused.items()), (source, "there is no partition with a log here"))
         raise InvalidArgumentError(
-            "there is no partition with a log here",
-            path=source,
+            why,
+            path=path,
             hint="give the directory of a partition (TOPIC-N), or a data directory of Kafka",
         )
-    return found
+    return found, refused

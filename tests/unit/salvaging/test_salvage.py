@@ -145,10 +145,13 @@ def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> Non
     source = tmp_path / "data"
     for scenario in ("plain", "txn-a"):
         copied_partition(scenario, source)
+    stray = source / f"plain-1.{'0' * 32}-stray"
+    shutil.copytree(source / "plain-0", stray)
     (source / "log-start-offset-checkpoint").write_text("0\n2\nplain 0 77\ntxn-a 0 99999\n")
     told = list(salvage(source, tmp_path / "out", jobs=2))
-    assert [True, True] == [one.is_whole for one in told]
-    assert ["plain-0", "txn-a-0"] == sorted(Path(one.target or "").name for one in told)
+    assert [True, True, False] == [one.is_whole for one in told]
+    assert ["plain-0", "txn-a-0"] == sorted(Path(one.target).name for one in told if one.target)
+    assert [f"{stray}: a broker set it aside (stray); rename a copy to save it"] == told[2].left_out
     start = (tmp_path / "out" / "log-start-offset-checkpoint").read_text()
     assert ["0", "1", "plain 0 77"] == start.splitlines()
     assert [] == [str(one) for one in verify(tmp_path / "out") if one.is_defect]
