@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 import stat as stat_modes
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -29,6 +30,7 @@ __all__ = [
     "FileStatus",
     "Files",
     "Mapping",
+    "NamelessFile",
     "ReadOnlyFile",
     "RealFiles",
     "SharedFiles",
@@ -36,6 +38,7 @@ __all__ = [
     "first_byte",
     "first_byte_of",
     "holds_zeros",
+    "nameless_file",
     "own_directory",
     "status_of",
     "unmap",
@@ -208,6 +211,13 @@ def status_of(files: "Files", path: str) -> "FileStatus | None":
         return files.status(path)
     except OSError:
         return None
+
+
+class NamelessFile(File, Protocol):
+    """A file without a name."""
+
+    def again(self) -> File:
+        """Return the same file opened once more."""
 
 
 class Files(Protocol):
@@ -390,6 +400,10 @@ class _RealFile:
         with _Naming(self.path):
             os.fsync(self._descriptor)
 
+    def again(self) -> "_RealFile":
+        """Return the same file opened once more."""
+        return _RealFile(os.dup(self._descriptor), self.path)
+
     def lock(self) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -397,6 +411,18 @@ class _RealFile:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def nameless_file(path: str, *, in_memory: bool) -> NamelessFile:
+    """Return a new, empty file without a name, which is gone when all of its handles are closed.
+
+    It lies in memory, or on the device of temporary files (TMPDIR); `path` is only what errors
+    name. Where the system has no files in memory, it is a temporary one. Raises: OSError.
+    """
+    if in_memory and hasattr(os, "memfd_create"):
+        return _RealFile(os.memfd_create("segproof", os.MFD_CLOEXEC), path)
+    with tempfile.TemporaryFile() as file:
+        return _RealFile(os.dup(file.fileno()), path)
 
 
 class RealFiles:

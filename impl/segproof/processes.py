@@ -41,17 +41,18 @@ class Meter:
     def __init__(self, on_progress: Progress | None, total: int) -> None:
         self.on_progress = on_progress
         self._total = total
-        self._done = 0
+        self.done = 0
+        """How many so far; 0 where nobody is told."""
 
     def add(self, count: int) -> None:
         """Count bytes that were read."""
         if self.on_progress is not None and count:
-            self._done += count
-            self.on_progress(self._done, max(self._total, self._done))
+            self.done += count
+            self.on_progress(self.done, max(self._total, self.done))
 
     def set(self, done: int) -> None:
         """Say how many bytes were read in all."""
-        self.add(done - self._done)
+        self.add(done - self.done)
 
 
 def _begin_worker(counter: Any) -> None:
@@ -66,11 +67,15 @@ def count_bytes(count: int) -> None:
 
 
 class Workers(Closing):
-    """`jobs` processes. A context manager. A meter tells of the bytes that they count."""
+    """`jobs` processes. A context manager. A meter tells of the bytes that they count.
+
+    What the meter has counted before stays counted.
+    """
 
     def __init__(self, jobs: int, meter: Meter) -> None:
         context = process_context()
         self._meter = meter
+        self._before = meter.done
         self._counter = context.Value("q", 0)
         self._pool = ProcessPoolExecutor(
             jobs, mp_context=context, initializer=_begin_worker, initargs=(self._counter,)
@@ -90,9 +95,9 @@ class Workers(Closing):
             try:
                 result = future.result(SECONDS_BETWEEN_LOOKS if self._meter.on_progress else None)
             except TimeoutError:
-                self._meter.set(self._counter.value)
+                self._meter.set(self._before + self._counter.value)
                 continue
-            self._meter.set(self._counter.value)
+            self._meter.set(self._before + self._counter.value)
             return result
 
     def close(self) -> None:

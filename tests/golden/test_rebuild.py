@@ -60,8 +60,8 @@ def test_a_rebuild_gives_what_the_real_recovery_gives(scenario: Path, tmp_path: 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_rebuild_keeps_the_entries_that_a_broker_wrote(scenario: Path, tmp_path: Path) -> None:
-    """Without options too: only the zeros at the end of an index that was in use are cut off."""
-    done = rebuild(partition_of(scenario), tmp_path / "t-0")
+    """Without an interval too: only the zeros at the end of an index in use are cut off."""
+    done = rebuild(partition_of(scenario), tmp_path / "t-0", all_files=True)
     stems = [path.stem for path in partition_of(scenario).glob("*.log")]
     built = {Path(one.path).name for one in done.files}
     assert {f"{stem}{suffix}" for stem in stems for suffix in (".index", ".timeindex")} <= built

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from segproof.rebuilding.partition_rebuild import Rebuilt
 
 INT32_MAX = 2**31 - 1
-FIELDS = (*STORE_FIELDS, "index_interval_bytes", "interval_from")
+FIELDS = (*STORE_FIELDS, "index_interval_bytes", "interval_from", "law", "why")
 """What is told of each file."""
 
 OutOption = Annotated[
@@ -48,8 +48,9 @@ IntervalOption = Annotated[
         "--index-interval-bytes",
         min=0,
         max=INT32_MAX,
-        help="index.interval.bytes. Default: a number that gives exactly the entries of the old "
-        "index: 4096 if it fits, else the largest power of two that fits, else the smallest "
+        help="index.interval.bytes, for all files (as with --all). Default: a number that gives "
+        "exactly the entries of the old index: 4096 if it fits, else the largest power of two "
+        "that fits, else the smallest "
         "number. A segment without a sound index takes the number of the others; without "
         "any, 4096.",
     ),
@@ -68,10 +69,10 @@ ReleaseOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Write the entries of this release's recovery: up to kafka-1.1.1 an entry has the "
-        "first offset of its batch, later the last one. Default: the newest release. In all "
-        "releases each batch may get an entry, since a log does not show which batches came "
-        "in one append.",
+        help="Write the entries of this release's recovery, to all files (as with --all): up to "
+        "kafka-1.1.1 an entry has the first offset of its batch, later the last one. "
+        "Default: the newest release. In all releases each batch may get an entry, since a log "
+        "does not show which batches came in one append.",
     ),
 ]
 CutOption = Annotated[
@@ -83,6 +84,22 @@ CutOption = Annotated[
 ]
 InPlaceOption = Annotated[
     bool, typer.Option("--in-place", help="Replace the index files in DIR itself.")
+]
+AllOption = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Make every index file new. Default: only those that verify finds wrong, and missing"
+        " ones; the others stay byte for byte.",
+    ),
+]
+DryOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Write nothing: say which files would change, with their entries before and after,"
+        " and why.",
+    ),
 ]
 CopyOption = Annotated[
     bool, typer.Option("--copy", help="With --out: copy the logs, don't link them.")
@@ -96,6 +113,8 @@ def command(
     ],
     out: OutOption = None,
     in_place: InPlaceOption = False,
+    dry_run: DryOption = False,
+    all_files: AllOption = False,
     index_interval_bytes: IntervalOption = None,
     max_index_bytes: RoomOption = 10485760,
     hash_slots: HashSlotsOption = None,
@@ -106,10 +125,14 @@ def command(
     jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Rebuild the index files of a partition, or of a RocketMQ store, from the logs.
+    """Rebuild wrong index files of a partition, or those of a RocketMQ store, from the logs.
 
-    The entries are those of Kafka's own recovery of each segment. A log with anything but valid
-    batches is a finding, and no file is written.
+    An index file that verify finds sound stays byte for byte. The others, and missing ones, get the
+    entries of Kafka's own recovery of the segment. A log with anything but valid batches is a
+    finding, and no file is written.
+
+    --dry-run writes nothing. It says which files would change, with their entries before and after,
+    and the law that the old file breaks.
 
     --out leaves DIR as it is. Logs, snapshots and checkpoints become hard links, so a broker on
     DIR2 appends to the last log of DIR too: give --copy to keep both.
@@ -130,18 +153,19 @@ def command(
 
     \b
     Examples:
+      segproof rebuild my-topic-0 --dry-run
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0 --index-interval-bytes 1024
       segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
       segproof rebuild /home/rocketmq/store --out new-index
     """
-    _check_target(out, in_place, cut_tail or copy)
+    _check_target(out, in_place or (dry_run and out is None), cut_tail or copy)
     check_readable(directory)
     if is_store(directory):
         if index_interval_bytes is not None or copy:
             refuse("--index-interval-bytes and --copy are for partitions of Kafka")
         asked = StoreRebuild(
-            directory, out, hash_slots, index_num, cut_tail, known_profile(profile)
+            directory, out, hash_slots, index_num, cut_tail, known_profile(profile), dry_run
         )
         rebuild_store(asked, output_format)
         return
@@ -152,6 +176,8 @@ def command(
         out,
         output_format,
         in_place=in_place,
+        dry_run=dry_run,
+        all_files=all_files or profile is not None,
         index_interval_bytes=index_interval_bytes,
         max_index_bytes=max_index_bytes,
         index_key=_index_key(profile),
@@ -178,8 +204,9 @@ def _rebuild_partition(
         lambda show: rebuild(directory, out, on_progress=show, **asked),
         FIELDS,
         _left_out,
-        lambda rebuilt: "",
+        _kept,
         output_format,
+        is_dry=asked["dry_run"],
     )
 
 
@@ -191,6 +218,11 @@ def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
     if release is not None and release.has(FirstOffsetIsKey):
         return "first_offset"
     return "last_offset"
+
+
+def _kept(rebuilt: "Rebuilt") -> str:
+    kept = sum(file.is_kept for file in rebuilt.files)
+    return f", {kept} sound ones stay" if kept else ""
 
 
 def _left_out(rebuilt: "Rebuilt") -> Iterator[str]:

@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_findings,
+    write_line,
     write_row,
 )
 
@@ -55,6 +56,7 @@ class StoreRebuild:
     index_num: int | None
     cut_tail: bool
     release: "Release | None"
+    dry_run: bool
 
 
 def is_store(path: Path) -> bool:
@@ -84,10 +86,11 @@ def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
             index_tags=None if release is None else not release.has(TagsAreNotIndexed),
             count_puts=None if release is None else release.has(EachPutIsCounted),
             cut_tail=asked.cut_tail,
+            dry_run=asked.dry_run,
             on_progress=show,
         )
 
-    write_rebuilt(rebuilt, FIELDS, _left_out, _summary, output_format)
+    write_rebuilt(rebuilt, FIELDS, _left_out, _summary, output_format, is_dry=asked.dry_run)
 
 
 def write_rebuilt(
@@ -96,6 +99,8 @@ def write_rebuilt(
     left_out: Callable[[Any], Iterable[str]],
     summary: Callable[[Any], str],
     output_format: Format,
+    *,
+    is_dry: bool,
 ) -> None:
     """Rebuild, and write what was done; exit code 1 for findings. Refuses what `rebuild` refuses.
 
@@ -110,7 +115,7 @@ def write_rebuilt(
     except SegproofError as error:
         refuse(str(error))
     for file in rebuilt.files:
-        write_row({name: getattr(file, name) for name in fields}, output_format)
+        _write_file(file, fields, output_format, is_dry=is_dry)
     write_findings(rebuilt.findings, output_format)
     for line in left_out(rebuilt):
         complain(line)
@@ -118,10 +123,28 @@ def write_rebuilt(
         summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
         raise typer.Exit(EXIT_FINDINGS)
     changed = sum(file.changed for file in rebuilt.files)
+    verb = "would change" if is_dry else "changed"
+    nothing = "; nothing was written" if is_dry else ""
     summarise(
-        f"{plural(len(rebuilt.files), 'index file')} rebuilt{summary(rebuilt)}, {changed} of them"
-        f" changed, in {time.monotonic() - started:.1f} s"
+        f"{changed} of {len(rebuilt.files)} index files {verb}{summary(rebuilt)}, in"
+        f" {time.monotonic() - started:.1f} s{nothing}"
     )
+
+
+def _write_file(file: Any, fields: Sequence[str], output_format: Format, *, is_dry: bool) -> None:
+    """Write what was done to one file; as text only if it was made new."""
+    if output_format is Format.JSONL:
+        write_row({name: getattr(file, name) for name in fields}, output_format)
+        return
+    if getattr(file, "is_kept", False):
+        return
+    verb = "unchanged"
+    if file.changed:
+        verb = "would change" if is_dry else "changed"
+    before = "none" if file.old_entries is None else file.old_entries
+    law = getattr(file, "law", None)
+    why = f"; {law}: {file.why}" if law else ""
+    write_line(f"{verb}: {file.path}: {file.entries} entries, before: {before}{why}")
 
 
 def _geometry(asked: StoreRebuild) -> "Geometry":
@@ -173,4 +196,7 @@ def _left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
 def _summary(rebuilt: "RebuiltIndex") -> str:
     tags = "with" if rebuilt.index_tags else "without"
     source = rebuilt.tags_from if rebuilt.tags_from != "given" else "given release"
-    return f" from {plural(rebuilt.messages, 'message')}, {tags} entries for tags (by the {source})"
+    return (
+        f", built from {plural(rebuilt.messages, 'message')} {tags} entries for tags (by the"
+        f" {source})"
+    )

@@ -67,6 +67,11 @@ class Partition(NamedTuple):
     findings: tuple[Finding, ...]
     """Why nothing can be rebuilt, if there is something."""
 
+    @property
+    def log_bytes(self) -> int:
+        """How many bytes the logs have."""
+        return sum(segment.status.size_bytes for segment in self.segments)
+
 
 class _Listing:
     def __init__(self, directory: str, files: Files) -> None:

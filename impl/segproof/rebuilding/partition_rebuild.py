@@ -21,15 +21,22 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
 from segproof.integers import INT32_MAX
-from segproof.processes import Progress
+from segproof.processes import Meter, Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
+from segproof.rebuilding.judged_indexes import judge
 from segproof.rebuilding.partition_files import (
     Partition,
     check_unchanged,
     read_partition,
     refusing_what_vanishes,
 )
-from segproof.rebuilding.partition_targets import InPlace, NewDirectory, Place, snapshots_behind
+from segproof.rebuilding.partition_targets import (
+    InPlace,
+    NewDirectory,
+    Nowhere,
+    Place,
+    snapshots_behind,
+)
 from segproof.rebuilding.safe_places import check_apart
 from segproof.rebuilding.segment_build import IntervalSource, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
@@ -63,11 +70,18 @@ def rebuild(
     index_key: Literal["last_offset", "first_offset"] = "last_offset",
     cut_tail: bool = False,
     copy: bool = False,
+    all_files: bool = False,
+    dry_run: bool = False,
     jobs: int = 1,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
 ) -> Rebuilt:
-    """Make the index files of a partition new from its logs, into `out` or in place.
+    """Make the wrong index files of a partition new from its logs, into `out` or in place.
+
+    An index file that `verify` finds sound stays byte for byte, also where a recovery would give
+    other entries; into `out` it is copied. With `all_files` every one is made new, and so with an
+    `index_interval_bytes`, or first offsets as keys. A `dry_run` writes nothing and takes no lock;
+    it returns what the same call would do, in place where `out` is None.
 
     The entries are those that a recovery of each segment gives with `index_interval_bytes`; None
     takes the interval that gives exactly the entries of the segment's old index, if there is one,
@@ -88,6 +102,7 @@ def rebuild(
     a broker is at work; OSError.
     """
     source = os.fspath(directory)
+    in_place = in_place or (dry_run and out is None)
     _check_arguments(out, in_place, cut_tail, copy, index_interval_bytes, max_index_bytes, jobs)
     target = source if out is None else os.fspath(out)
     if out is not None:
@@ -104,12 +119,18 @@ def rebuild(
         max_index_bytes,
         index_key == "first_offset",
         cut_tail,
+        dry_run,
     )
+    is_all = all_files or index_interval_bytes is not None or index_key == "first_offset"
     place: Place = InPlace(partition, files)
-    if out is not None:
+    if dry_run:
+        place = Nowhere()
+    elif out is not None:
         place = NewDirectory(partition, target, files, copies=copy)
+    meter = Meter(on_progress, partition.log_bytes * (1 if is_all else 2))
     with refusing_what_vanishes(source), place:
-        built = build(partition, wanted, files, on_progress, jobs)
+        judged = None if is_all else judge(partition, interval[0], files, meter, jobs)
+        built = build(partition, wanted, judged, files, meter, jobs)
         check_unchanged(partition, files)
         findings = tuple(one.finding for one in built if one.finding is not None)
         if findings:

@@ -106,6 +106,19 @@ class InPlace:
             self._unlock()
 
 
+class Nowhere:
+    """The place of a dry run: nothing is put in place, and no lock is taken."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def complete(self, built: Sequence[BuiltSegment]) -> None:
+        """Do nothing."""
+
+
 class NewDirectory:
     """A directory that is new or empty, or that an ended rebuild has left.
 
@@ -166,6 +179,9 @@ class NewDirectory:
                 self._bring(name, None)
         if EPOCHS in self._partition.others:
             self._cut_epochs(_cut_at(built))
+        for index in (index for one in built for index in one.indexes if index.is_kept):
+            source, target = self._paths(os.path.basename(index.path))
+            self._copy(source, target + BESIDE, None)
         check_unchanged(self._partition, self._files)
         for index in (index for one in built for index in one.indexes):
             if self._files.status(index.path + BESIDE) is not None:
@@ -176,6 +192,9 @@ class NewDirectory:
         self._is_complete = True
         with contextlib.suppress(OSError):  # all is durable; at worst the marker comes back
             self._files.sync_directory(self._directory)
+
+    def _paths(self, name: str) -> tuple[str, str]:
+        return os.path.join(self._partition.directory, name), self._path(name)
 
     def _cut_epochs(self, end_offset: int) -> None:
         """Drop the epochs that begin behind a cut, as a broker does that loads the log."""
@@ -189,7 +208,7 @@ class NewDirectory:
 
     def _bring(self, name: str, size: int | None) -> None:
         """Link or copy one file; with a size, copy its first bytes."""
-        source, target = os.path.join(self._partition.directory, name), self._path(name)
+        source, target = self._paths(name)
         if size is None and not self._copies:
             try:
                 self._files.link(source, target)

@@ -9,7 +9,7 @@ Laws: SEG-20 to SEG-24, SEG-30.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -25,7 +25,9 @@ from segproof.kafka.segment_recovery import SegmentRecovery
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.broken_logs import finding_of
+from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.intervals import IntervalBounds
+from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
 from segproof.rebuilding.safe_places import is_same, log_changed
@@ -47,22 +49,34 @@ class Wanted:
     is_first_offset_key: bool
     cuts_tail: bool
     """Whether the last log may end with a broken batch, which is then left out."""
+    is_dry: bool
+    """Whether the new files are only counted and compared, and go nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltFile:
-    """One index file that was made new."""
+    """One index file: made new, or kept as it is."""
 
     path: str
     entries: int
+    """After the rebuild."""
     old_entries: int | None
     """None where there was no sound old file; zeros at its end count as none."""
     changed: bool
-    """Whether a byte differs from the old file."""
-    index_interval_bytes: int
-    """The interval that decided which batches have an entry."""
-    interval_from: IntervalSource
+    """Whether a byte differs from the old file. A dry run: whether one would."""
+    index_interval_bytes: int | None
+    """The interval that decided which batches have an entry; None for a file that is kept."""
+    interval_from: IntervalSource | None
     """Who said so: `given`, `old index` (of this segment), `other segments`, `default`."""
+    law: str | None = None
+    """The law that the old file breaks; None for a file that is kept, and where all are built."""
+    why: str = KEPT
+    """Why the file was made new, or kept, in words."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the old file stays, since it is sound."""
+        return self.interval_from is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +97,54 @@ class BuiltSegment:
         return self.valid_bytes < self.segment.status.size_bytes
 
 
+def keep_segment(segment: Segment, wanted: Wanted, files: SharedFiles) -> BuiltSegment:
+    """Return a segment whose index files are all sound and stay as they are."""
+    kept = tuple(
+        _kept(segment, suffix, wanted, files)
+        for suffix in INDEX_SUFFIXES
+        if suffix in segment.suffixes
+    )
+    return BuiltSegment(segment, kept, segment.status.size_bytes, segment.base_offset)
+
+
+def _kept(segment: Segment, suffix: str, wanted: Wanted, files: SharedFiles) -> RebuiltFile:
+    count = old_entries(segment, suffix, files)
+    path = os.path.join(wanted.target, segment.name(suffix))
+    return RebuiltFile(path, count or 0, count, False, None, None)
+
+
 def build_segment(
     segment: Segment,
     wanted: Wanted,
+    defects: Mapping[str, Defect] | None,
     producers: ProducerStateManager,
     files: SharedFiles,
     on_bytes: Callable[[int], None],
 ) -> BuiltSegment:
     """Read the log once, twice only where its old index tells an interval of its own.
 
-    `producers` is the producer state at the base, and that at the end afterwards.
+    `defects` says which files are wrong, by suffix: the others stay as they are. None: all files
+    are made new. `producers` is the producer state at the base, and that at the end afterwards.
     Raises: InvalidArgumentError for an index that is too small; OSError.
     """
+    if wanted.is_dry:
+        with closing(DryFiles(files, in_memory=True)) as dry:
+            return _build(segment, wanted, defects, producers, dry, on_bytes)
+    return _build(segment, wanted, defects, producers, files, on_bytes)
+
+
+def _build(
+    segment: Segment,
+    wanted: Wanted,
+    defects: Mapping[str, Defect] | None,
+    producers: ProducerStateManager,
+    files: SharedFiles,
+    on_bytes: Callable[[int], None],
+) -> BuiltSegment:
     with RecordFile.open(segment.path(".log"), files=files) as log:
         if log.size_in_bytes() != segment.status.size_bytes:
             raise log_changed(log.name)
-        with closing(_Build(segment, wanted, log, files, on_bytes)) as build:
+        with closing(_Build(segment, wanted, defects, log, files, on_bytes)) as build:
             return build.run(producers)
 
 
@@ -109,17 +155,20 @@ class _Build:
         self,
         segment: Segment,
         wanted: Wanted,
+        defects: Mapping[str, Defect] | None,
         log: RecordFile,
         files: SharedFiles,
         on_bytes: Callable[[int], None],
     ) -> None:
         self._segment = segment
         self._wanted = wanted
+        self._defects = defects
         self._log = log
         self._files = files
         self._on_bytes = on_bytes
         self._bytes_told = 0
         self._end_offset = segment.base_offset
+        self._end_position = 0
         # An index is reserved whole; each entry is of a batch, which has more bytes than it.
         base, room = segment.base_offset, min(wanted.max_index_bytes, log.size_in_bytes() + 24)
         for suffix in (".index", ".timeindex", ".txnindex"):
@@ -167,6 +216,7 @@ class _Build:
             if not bounds.has(interval):
                 interval = bounds.choose()
                 valid_bytes, error = self._recover(interval, None)
+        self._end_position = valid_bytes
         finding, indexes = self._judge(valid_bytes, error), list[RebuiltFile]()
         if finding is None:
             self._finish()
@@ -257,10 +307,24 @@ class _Build:
             size_bytes = 0 if status is None else status.size_bytes
             entries[".txnindex"] = size_bytes // TransactionIndex.ENTRY_SIZE
         for suffix, count in entries.items():
+            defect = self._defect(suffix)
+            if defect is None:
+                self._files.remove(self._beside(suffix))
+                if suffix in self._segment.suffixes:
+                    yield _kept(self._segment, suffix, self._wanted, self._files)
+                continue
             old = self._segment.path(suffix)
             is_same_as_old = False
             with suppress(OSError):  # what can't be read is no old file
                 is_same_as_old = is_same(old, self._beside(suffix), self._files)
             path = os.path.join(self._wanted.target, self._segment.name(suffix))
             before = old_entries(self._segment, suffix, self._files)
-            yield RebuiltFile(path, count, before, not is_same_as_old, interval, source)
+            yield RebuiltFile(path, count, before, not is_same_as_old, interval, source, *defect)
+
+    def _defect(self, suffix: str) -> Defect | None:
+        """Return why a file is made new; None if it is kept."""
+        if self._defects is None:
+            return Defect(None, ASKED)
+        if self._end_position < self._segment.status.size_bytes:
+            return self._defects.get(suffix, Defect(None, "the log is cut"))
+        return self._defects.get(suffix)

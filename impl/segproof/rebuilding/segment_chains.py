@@ -11,9 +11,10 @@ from concurrent.futures.process import BrokenProcessPool
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.kernels.records import walk_batches
-from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.processes import Meter, Workers, count_bytes
+from segproof.rebuilding.judged_indexes import Judged
 from segproof.rebuilding.partition_files import Partition, Segment
-from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment
+from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment, keep_segment
 from segproof.rebuilding.transactions import begun_before, state_of_snapshot
 
 USUAL_BATCH_BYTES = 4096
@@ -24,35 +25,58 @@ BATCHES_OF_A_UNIT = 8
 def build(
     partition: Partition,
     wanted: Wanted,
+    judged: Judged | None,
     files: SharedFiles,
-    on_progress: Progress | None,
+    meter: Meter,
     jobs: int,
 ) -> list[BuiltSegment]:
-    """Build the indexes of all segments beside their places; return them by base offset.
+    """Build the indexes that are wrong beside their places; return all segments by base offset.
 
-    Behind a broken log its chain ends. Raises: as `build_segment`.
+    None for `judged` builds all. Behind a broken log its chain ends.
+    Raises: as `build_segment`.
     """
+    chains = _chains(partition, judged, files)
+    is_built = {segment.base_offset for chain in chains for segment in chain}
+    kept = [one for one in partition.segments if one.base_offset not in is_built]
+    total = sum(segment.status.size_bytes for chain in chains for segment in chain)
+    # Now, not when so many were read: what is compiled here every process has from its birth.
+    walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
+    built = [keep_segment(segment, wanted, files) for segment in kept]
+    meter.add(sum(segment.status.size_bytes for segment in kept))
+    if jobs > 1 and len(chains) > 1 and files is REAL_FILES:
+        workers = min(jobs, len(chains))
+        built += _in_processes(partition, chains, wanted, judged, meter, workers)
+    else:
+        for chain in chains:
+            built += _build_chain(chain, partition, wanted, judged, files, meter.add)
+    return sorted(built, key=lambda one: one.segment.base_offset)
+
+
+def _chains(partition: Partition, judged: Judged | None, files: SharedFiles) -> list[list[Segment]]:
+    """Return the segments to build, those together that need the transactions of one another."""
+    if judged is not None and not any(map(judged.is_to_build, partition.segments)):
+        return []
     chains: list[list[Segment]] = []
     for segment in partition.segments:
         if not chains or state_of_snapshot(segment, files) is not None:
             chains.append([])
         chains[-1].append(segment)
-    total = sum(segment.status.size_bytes for segment in partition.segments)
-    # Now, not when so many were read: what is compiled here every process has from its birth.
-    walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
-    meter = Meter(on_progress, total)
-    if jobs > 1 and len(chains) > 1 and files is REAL_FILES:
-        return _in_processes(partition, chains, wanted, meter, min(jobs, len(chains)))
-    built = []
+    if judged is None:
+        return chains
+    needed = []
     for chain in chains:
-        built += _build_chain(chain, partition, wanted, files, meter.add)
-    return built
+        if any(map(judged.needs_transactions, chain)):
+            needed.append(chain)
+        else:
+            needed += [[segment] for segment in chain if judged.is_to_build(segment)]
+    return needed
 
 
 def _build_chain(
     chain: Sequence[Segment],
     partition: Partition,
     wanted: Wanted,
+    judged: Judged | None,
     files: SharedFiles,
     on_bytes: Callable[[int], None],
 ) -> list[BuiltSegment]:
@@ -61,27 +85,31 @@ def _build_chain(
         producers = begun_before(chain[0], partition.segments, files)
     built = []
     for segment in chain:
-        built.append(build_segment(segment, wanted, producers, files, on_bytes))
+        defects = None if judged is None else judged.defects_of(segment)
+        built.append(build_segment(segment, wanted, defects, producers, files, on_bytes))
         if built[-1].finding is not None:
             break
     return built
 
 
-def _run_chain(chain: list[Segment], partition: Partition, wanted: Wanted) -> list[BuiltSegment]:
+def _run_chain(
+    chain: list[Segment], partition: Partition, wanted: Wanted, judged: Judged | None
+) -> list[BuiltSegment]:
     """Build the segments of one chain in a worker."""
-    return _build_chain(chain, partition, wanted, REAL_FILES, count_bytes)
+    return _build_chain(chain, partition, wanted, judged, REAL_FILES, count_bytes)
 
 
 def _in_processes(
     partition: Partition,
     chains: Sequence[list[Segment]],
     wanted: Wanted,
+    judged: Judged | None,
     meter: Meter,
     jobs: int,
 ) -> list[BuiltSegment]:
     try:
         with Workers(jobs, meter) as workers:
-            futures = [workers.submit(_run_chain, chain, partition, wanted) for chain in chains]
+            futures = [workers.submit(_run_chain, one, partition, wanted, judged) for one in chains]
             return [one for future in futures for one in workers.result(future)]
     except BrokenProcessPool as error:
         raise SegproofError(

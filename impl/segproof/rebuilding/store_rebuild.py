@@ -26,6 +26,7 @@ from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byt
 from segproof.findings import Finding, Severity
 from segproof.processes import Progress
 from segproof.reading.store_log import LogReader, MessageBlock
+from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -95,6 +96,7 @@ def rebuild_index(
     count_puts: bool | None = None,
     mapped_file_size: int | None = None,
     cut_tail: bool = False,
+    dry_run: bool = False,
     zone: tzinfo | None = None,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
@@ -108,6 +110,9 @@ def rebuild_index(
     The files are named as the old ones if these are as many, else by the store time of their first
     message, in the zone (None: local).
 
+    A `dry_run` writes nothing and takes no lock; it returns what the same call would do, in place
+    where `out` is None. Its new files have no names, and lie on the device of temporary files.
+
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     Findings, and then nothing is written: a log with a hole, or one that holds something else than
     zeros behind its last intact message, or one without a message beside an index with entries;
@@ -118,6 +123,22 @@ def rebuild_index(
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
     is at work; TooLargeError; OSError.
     """
+    if dry_run:
+        with closing(DryFiles(files, in_memory=False)) as dry:
+            return rebuild_index(
+                store_path,
+                out,
+                hash_slot_num,
+                index_num,
+                in_place=out is None,
+                index_tags=index_tags,
+                count_puts=count_puts,
+                mapped_file_size=mapped_file_size,
+                cut_tail=cut_tail,
+                zone=zone,
+                on_progress=on_progress,
+                files=dry,
+            )
     store = os.fspath(store_path)
     if (out is None) != in_place:
         raise InvalidArgumentError("give either a new directory or in_place")

@@ -230,7 +230,11 @@ def test_old_files_of_other_names_are_removed_in_place() -> None:
     files = stored([message_of("T", {"KEYS": "a"})])
     for name in ("20200101000000000", "20200101000000001"):
         write_file(files, f"/s/index/{name}", b"")
+    before = files.images("/", with_folders=True)
+    dry = rebuilt(files, in_place=True, dry_run=True)
+    assert nothing_changed(files, before)
     done = rebuilt(files, in_place=True)
+    assert dry == done
     assert done.removed == ("20200101000000000", "20200101000000001")
     assert ["20231114221320000"] == files.list_directory("/s/index")
 

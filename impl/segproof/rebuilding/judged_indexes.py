@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which index files of a partition are wrong, and why: what `verify` says of them.
+
+An index that a release made with another density of entries, or that another append decided on, is
+sound, and so it stays byte for byte. Each segment is judged as one that a broker has closed, since
+a rebuild in place needs a broker that is stopped: zeros at the end of an index are wrong.
+
+Laws: those that `verify` finds broken in an index; DISK-5 and DISK-24 for one that is missing or
+empty.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files, status_of
+from segproof.findings import Finding, Severity
+from segproof.processes import Meter, Workers, count_bytes
+from segproof.rebuilding.partition_files import Partition, Segment
+from segproof.verifying.directory_checks import find_partitions, sized
+from segproof.verifying.partition_verification import PartitionCheck
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import Segment as CheckedSegment
+from segproof.verifying.segment_verification import SteadyCheck
+
+INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+KEPT = "it is sound and stays as it is"
+ASKED = "all files were asked for"
+
+
+class Defect(NamedTuple):
+    """Why an index file is made new."""
+
+    law: str | None
+    """The law that it breaks; None where none is needed."""
+    why: str
+    """In words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Which index files are wrong. Small and plain: it travels to processes."""
+
+    defects: Mapping[str, Defect]
+    """By path. A file that is not here is sound."""
+    doubted: frozenset[int]
+    """Base offsets of segments with a finding in the log: the build says if an index can be made.
+    """
+
+    def defects_of(self, segment: Segment) -> dict[str, Defect]:
+        """Return why files of a segment are wrong, by suffix."""
+        found = ((suffix, self.defects.get(segment.path(suffix))) for suffix in INDEX_SUFFIXES)
+        return {suffix: defect for suffix, defect in found if defect is not None}
+
+    def is_to_build(self, segment: Segment) -> bool:
+        """Return whether a segment has a wrong index, or a log that is to be looked into."""
+        return segment.base_offset in self.doubted or bool(self.defects_of(segment))
+
+    def needs_transactions(self, segment: Segment) -> bool:
+        """Return whether a build of the segment needs the transactions of those before it."""
+        is_wrong = segment.path(".txnindex") in self.defects
+        return is_wrong or segment.base_offset in self.doubted
+
+
+def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs: int = 1) -> Judged:
+    """Return which index files of a partition `verify` finds wrong. Reads each log once.
+
+    An offset index without a byte is wrong too where the log has more than `interval` bytes.
+    Raises: SegproofError where a process was ended from outside; OSError where the directory can't
+    be read.
+    """
+    defects: dict[str, Defect] = {}
+    for one in partition.segments:
+        lacks = (suffix for suffix in INDEX_SUFFIXES[:2] if suffix not in one.suffixes)
+        defects |= {one.path(suffix): Defect("DISK-5", "it is missing") for suffix in lacks}
+    (found,) = find_partitions(partition.directory, files, Reporter(Wanted()))
+    segments = [replace(sized(one, files), is_stopped=True) for one in found.segments]
+    checked = replace(found, segments=tuple(segments))
+    carried = PartitionCheck(checked, Wanted(), files)
+    findings: list[Finding] = []
+    doubted = set()
+    for segment, told, carry in _each(segments, files, meter, jobs):
+        carried.add(segment, carry)
+        findings += told
+        if any(_file_of(one) == segment.path(".log") for one in told):
+            doubted.add(segment.base_offset)
+    findings += carried.finish()
+    findings.sort(key=lambda one: list(Severity).index(one.severity))
+    for finding in findings:
+        path = _file_of(finding)
+        if path.endswith(INDEX_SUFFIXES):
+            defects.setdefault(path, Defect(finding.law, finding.message))
+    for one in partition.segments:
+        if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
+            defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))
+    return Judged(defects, frozenset(doubted))
+
+
+def _file_of(finding: Finding) -> str:
+    """Return the file that a finding is about: of the log may be told that it lacks an index."""
+    is_lack = finding.law in ("DISK-5", "DISK-12") and finding.path.endswith(".log")
+    return finding.expected if is_lack and finding.expected is not None else finding.path
+
+
+def _is_empty(path: str, files: Files) -> bool:
+    status = status_of(files, path)
+    return status is not None and status.size_bytes == 0
+
+
+def _each(
+    segments: list[CheckedSegment], files: Files, meter: Meter, jobs: int
+) -> Iterator[tuple[CheckedSegment, list[Finding], LogCarry]]:
+    """Yield each segment with its findings and what it hands on, in order."""
+    if jobs == 1 or len(segments) == 1 or files is not REAL_FILES:
+        for segment in segments:
+            yield segment, *_check(segment, files, meter.add)
+        return
+    try:
+        with Workers(min(jobs, len(segments)), meter) as workers:
+            futures = [workers.submit(_check_here, segment) for segment in segments]
+            for segment, future in zip(segments, futures, strict=True):
+                yield segment, *workers.result(future)
+    except BrokenProcessPool as error:
+        raise SegproofError(
+            "a process of the rebuild was ended from outside, perhaps for want of memory",
+            path=segments[0].directory,
+            hint="rebuild with jobs=1",
+        ) from error
+
+
+def _check_here(segment: CheckedSegment) -> tuple[list[Finding], LogCarry]:
+    """Check one segment in a worker."""
+    return _check(segment, REAL_FILES, count_bytes)
+
+
+def _check(
+    segment: CheckedSegment, files: Files, on_bytes: Callable[[int], None]
+) -> tuple[list[Finding], LogCarry]:
+    check = SteadyCheck(segment, Wanted(), files)
+    for done in check.run():
+        on_bytes(done)
+    return check.findings, check.carry
