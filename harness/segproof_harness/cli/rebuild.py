@@ -131,23 +131,16 @@ def command(
     entries of Kafka's own recovery of the segment. A log with anything but valid batches is a
     finding, and no file is written.
 
-    --dry-run writes nothing. It says which files would change, with their entries before and after,
-    and the law that the old file breaks.
-
     --out leaves DIR as it is. Logs, snapshots and checkpoints become hard links, so a broker on
     DIR2 appends to the last log of DIR too: give --copy to keep both.
 
     --in-place needs a broker that is stopped, and holds the lock of the data directory. Logs stay
-    as they are. The new indexes are written beside the old ones, as X.rebuilt.deleted, and renamed
-    over them when all are durable. So after a crash at any moment each name has its whole old file
-    or its whole new file. A broker removes files that end with .deleted at its start, and the same
-    command completes the work.
+    as they are. After a crash at any moment each name has its whole old file or its whole new file,
+    and the same command completes the work.
 
-    In a store of RocketMQ the index files are rebuilt from the commit log, as by a broker that gets
-    all its messages. With --out they go to DIR2, which gets index files only, else to the store
-    itself. The old files say the number of slots and entries. --profile says whether tags are
-    indexed (from 5.4.0 on) and whether the header counts puts (up to 4.7.0); by default as in the
-    old files.
+    In a store of RocketMQ the index files are rebuilt from the commit log. DIR2 gets index files
+    only. The old files say the number of slots and entries, and whether tags are indexed (from
+    5.4.0 on) and the header counts puts (up to 4.7.0), unless --profile says it.
 
     Exit code 1 for findings, 2 if a broker works in DIR or DIR2 can't be used.
 
@@ -155,7 +148,6 @@ def command(
     Examples:
       segproof rebuild my-topic-0 --dry-run
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0
-      segproof rebuild my-topic-0 --out rebuilt/my-topic-0 --index-interval-bytes 1024
       segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
       segproof rebuild /home/rocketmq/store --out new-index
     """
@@ -169,8 +161,7 @@ def command(
         )
         rebuild_store(asked, output_format)
         return
-    if hash_slots is not None or index_num is not None:
-        refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
+    _check_no_store(directory, hash_slots, index_num)
     _rebuild_partition(
         directory,
         out,
@@ -193,6 +184,12 @@ def _check_target(out: Path | None, in_place: bool, changes_logs: bool) -> None:
         refuse("give either --out DIR2 or --in-place")
     if in_place and changes_logs:
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
+
+
+def _check_no_store(directory: Path, *of_stores: int | None) -> None:
+    """Refuse options for stores."""
+    if of_stores != (None, None):
+        refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
 
 
 def _rebuild_partition(

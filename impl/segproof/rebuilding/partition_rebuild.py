@@ -47,6 +47,53 @@ TWO_TIME_ENTRIES = 24
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """How partitions are rebuilt; see `rebuild`. Small and plain: it travels to processes."""
+
+    in_place: bool = False
+    index_interval_bytes: int | None = None
+    max_index_bytes: int = 10485760
+    index_key: Literal["last_offset", "first_offset"] = "last_offset"
+    cut_tail: bool = False
+    copy: bool = False
+    all_files: bool = False
+    dry_run: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Whether sound files are made new too: what says how entries are made is for all."""
+        is_told = self.index_interval_bytes is not None or self.index_key == "first_offset"
+        return self.all_files or is_told
+
+    @property
+    def passes(self) -> int:
+        """How often each log is read: to judge the old files, and to build new ones."""
+        return 1 if self.is_all else 2
+
+    def check(self, out: object, jobs: int) -> None:
+        """Return if the options go together. Raises: InvalidArgumentError."""
+        in_place = self.in_place or (self.dry_run and out is None)
+        if (out is None) != in_place:
+            raise InvalidArgumentError("give either a new directory or in_place")
+        if in_place and (self.cut_tail or self.copy):
+            raise InvalidArgumentError(
+                "in place no log is cut or copied: only a new directory takes cut_tail and copy"
+            )
+        interval = self.index_interval_bytes
+        if not 0 <= (interval or 0) <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index interval is 0 to {INT32_MAX} bytes", actual=interval
+            )
+        if not TWO_TIME_ENTRIES <= self.max_index_bytes <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index has {TWO_TIME_ENTRIES} to {INT32_MAX} bytes",
+                actual=self.max_index_bytes,
+            )
+        if jobs < 1:
+            raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
+
+
+@dataclass(frozen=True, slots=True)
 class Rebuilt:
     """What was done."""
 
@@ -101,35 +148,55 @@ def rebuild(
     Error, FileNotFoundError, FileExistsError for a directory that is not empty; SegproofError where
     a broker is at work; OSError.
     """
-    source = os.fspath(directory)
-    in_place = in_place or (dry_run and out is None)
-    _check_arguments(out, in_place, cut_tail, copy, index_interval_bytes, max_index_bytes, jobs)
-    target = source if out is None else os.fspath(out)
-    if out is not None:
+    source, target = os.fspath(directory), None if out is None else os.fspath(out)
+    options = Options(
+        in_place,
+        index_interval_bytes,
+        max_index_bytes,
+        index_key,
+        cut_tail,
+        copy,
+        all_files,
+        dry_run,
+    )
+    options.check(target, jobs)
+    if target is not None:
         check_apart(source, target, "old one")
     with refusing_what_vanishes(source):
         partition = read_partition(source, files)
+    meter = Meter(on_progress, partition.log_bytes * options.passes)
+    return rebuild_partition(partition, target, options, files, meter, jobs)
+
+
+def rebuild_partition(
+    partition: Partition,
+    out: str | None,
+    options: Options,
+    files: SharedFiles,
+    meter: Meter,
+    jobs: int,
+) -> Rebuilt:
+    """Rebuild what was read of a partition, with options that go together; see `rebuild`."""
+    source = partition.directory
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
     with refusing_what_vanishes(source):
-        interval = _interval(index_interval_bytes, partition, files)
+        interval = _interval(options.index_interval_bytes, partition, files)
     wanted = Wanted(
-        target,
+        source if out is None else out,
         *interval,
-        max_index_bytes,
-        index_key == "first_offset",
-        cut_tail,
-        dry_run,
+        options.max_index_bytes,
+        options.index_key == "first_offset",
+        options.cut_tail,
+        options.dry_run,
     )
-    is_all = all_files or index_interval_bytes is not None or index_key == "first_offset"
     place: Place = InPlace(partition, files)
-    if dry_run:
+    if options.dry_run:
         place = Nowhere()
     elif out is not None:
-        place = NewDirectory(partition, target, files, copies=copy)
-    meter = Meter(on_progress, partition.log_bytes * (1 if is_all else 2))
+        place = NewDirectory(partition, out, files, copies=options.copy)
     with refusing_what_vanishes(source), place:
-        judged = None if is_all else judge(partition, interval[0], files, meter, jobs)
+        judged = None if options.is_all else judge(partition, interval[0], files, meter, jobs)
         built = build(partition, wanted, judged, files, meter, jobs)
         check_unchanged(partition, files)
         findings = tuple(one.finding for one in built if one.finding is not None)
@@ -148,30 +215,3 @@ def _interval(given: int | None, partition: Partition, files: Files) -> tuple[in
         return given, "given"
     found = inferred_interval(partition, files)
     return (DEFAULT_INTERVAL_BYTES, "default") if found is None else (found, "other segments")
-
-
-def _check_arguments(
-    out: object,
-    in_place: bool,
-    cut_tail: bool,
-    copy: bool,
-    index_interval_bytes: int | None,
-    max_index_bytes: int,
-    jobs: int,
-) -> None:
-    if (out is None) != in_place:
-        raise InvalidArgumentError("give either a new directory or in_place")
-    if in_place and (cut_tail or copy):
-        raise InvalidArgumentError(
-            "in place no log is cut or copied: only a new directory takes cut_tail and copy"
-        )
-    if not 0 <= (index_interval_bytes or 0) <= INT32_MAX:
-        raise InvalidArgumentError(
-            f"an index interval is 0 to {INT32_MAX} bytes", actual=index_interval_bytes
-        )
-    if not TWO_TIME_ENTRIES <= max_index_bytes <= INT32_MAX:
-        raise InvalidArgumentError(
-            f"an index has {TWO_TIME_ENTRIES} to {INT32_MAX} bytes", actual=max_index_bytes
-        )
-    if jobs < 1:
-        raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)

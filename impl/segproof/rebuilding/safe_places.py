@@ -79,12 +79,15 @@ def is_as_long(old: str, new: str, files: Files) -> bool:
 
 def is_same(old: str, new: str, files: Files) -> bool:
     """Return whether two files are there and have the same bytes. Raises: OSError."""
-    if not is_as_long(old, new, files):
-        return False
-    with closing(files.open(old)) as one, closing(files.open(new)) as other:
+    return is_as_long(old, new, files) and starts_with(new, old, files)
+
+
+def starts_with(long: str, short: str, files: Files) -> bool:
+    """Return whether a file begins with all bytes of another one. Raises: OSError."""
+    with closing(files.open(short)) as one, closing(files.open(long)) as other:
         position = 0
         while data := one.pread(COMPARED_BYTES, position):
-            if data != other.pread(COMPARED_BYTES, position):
+            if data != other.pread(len(data), position):
                 return False
             position += len(data)
     return True

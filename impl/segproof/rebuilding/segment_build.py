@@ -30,7 +30,7 @@ from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
-from segproof.rebuilding.safe_places import is_same, log_changed
+from segproof.rebuilding.safe_places import is_as_long, is_same, log_changed, starts_with
 from segproof.rebuilding.transactions import Transactions
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]
@@ -327,4 +327,16 @@ class _Build:
             return Defect(None, ASKED)
         if self._end_position < self._segment.status.size_bytes:
             return self._defects.get(suffix, Defect(None, "the log is cut"))
-        return self._defects.get(suffix)
+        return self._defects.get(suffix) or self._cut_short(suffix)
+
+    def _cut_short(self, suffix: str) -> Defect | None:
+        """Return a defect if an offset index lacks the last of the entries that are made again.
+
+        Without a sound time index beside it nothing else shows that.
+        """
+        old, new = self._segment.path(suffix), self._beside(suffix)
+        if suffix != ".index" or is_as_long(old, new, self._files):
+            return None
+        if not starts_with(new, old, self._files):
+            return None
+        return Defect("DISK-24", "it has only the first of the entries: it was cut short")

@@ -80,6 +80,8 @@ class RebuiltIndex:
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     geometry: Geometry
+    index_tags: bool | None
+    count_puts: bool | None
     cut_tail: bool
     zone: tzinfo | None
     on_progress: Progress | None
@@ -123,30 +125,29 @@ def rebuild_index(
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
     is at work; TooLargeError; OSError.
     """
-    if dry_run:
-        with closing(DryFiles(files, in_memory=False)) as dry:
-            return rebuild_index(
-                store_path,
-                out,
-                hash_slot_num,
-                index_num,
-                in_place=out is None,
-                index_tags=index_tags,
-                count_puts=count_puts,
-                mapped_file_size=mapped_file_size,
-                cut_tail=cut_tail,
-                zone=zone,
-                on_progress=on_progress,
-                files=dry,
-            )
-    store = os.fspath(store_path)
-    if (out is None) != in_place:
+    store, target = os.fspath(store_path), None if out is None else os.fspath(out)
+    if (target is None) != (in_place or (dry_run and target is None)):
         raise InvalidArgumentError("give either a new directory or in_place")
     if hash_slot_num < 1 or index_num < 2:
         raise InvalidArgumentError("an index file has a slot and two entries at least")
-    if out is not None:
-        check_apart(store, os.fspath(out), "store")
-    wanted = _Wanted(Geometry(hash_slot_num, index_num), cut_tail, zone, on_progress)
+    if target is not None:
+        check_apart(store, target, "store")
+    wanted = _Wanted(
+        Geometry(hash_slot_num, index_num), index_tags, count_puts, cut_tail, zone, on_progress
+    )
+    if not dry_run:
+        return _rebuild(store, target, wanted, mapped_file_size, files)
+    with closing(DryFiles(files, in_memory=False)) as dry:
+        return _rebuild(store, target, wanted, mapped_file_size, dry)
+
+
+def _rebuild(
+    store: str,
+    out: str | None,
+    wanted: _Wanted,
+    mapped_file_size: int | None,
+    files: SharedFiles,
+) -> RebuiltIndex:
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
         raise InvalidArgumentError(
@@ -157,11 +158,11 @@ def rebuild_index(
     findings = _holes(log)
     if findings:
         return RebuiltIndex((), findings)
-    place = IndexInPlace(store, files) if out is None else NewIndexDirectory(os.fspath(out), files)
+    place = IndexInPlace(store, files) if out is None else NewIndexDirectory(out, files)
     old = _old_names(store, files)
     with place as working_directory:
         run = _Rebuild(log, wanted, old, files)
-        return run.run(working_directory, place, index_tags, count_puts)
+        return run.run(working_directory, place)
 
 
 class _Rebuild:
@@ -182,12 +183,10 @@ class _Rebuild:
         self,
         working_directory: str,
         place: IndexInPlace | NewIndexDirectory,
-        index_tags: bool | None,
-        count_puts: bool | None,
     ) -> RebuiltIndex:
         """Build, name and put in place; return what was done."""
         before = self._statuses()
-        with_tags, tags_from = self._tags(index_tags)
+        with_tags, tags_from = self._tags(self._wanted.index_tags)
         service = IndexService.open(
             working_directory,
             *self._wanted.geometry,
@@ -201,7 +200,7 @@ class _Rebuild:
         with service:
             self._build(service, reader)
             built = self._named(service)
-        if self._counts_puts(count_puts):
+        if self._counts_puts(self._wanted.count_puts):
             for one in built:
                 _store_count_of_puts(one, self._files)
         if before != self._statuses():

@@ -173,48 +173,6 @@ def test_damaged_indexes_become_what_they_were(in_place: bool, damage: str) -> N
     assert [] == [one for one in verify(place(in_place), files=files, deep=True) if one.is_defect]
 
 
-@BOTH
-def test_only_what_is_wrong_is_replaced(in_place: bool) -> None:
-    """A sound file stays, also where a recovery would give other entries; each change has a law."""
-    files = filled()
-    sparse = files.images(DIR)[name_of(10, ".index")][:8]
-    write_file(files, f"{DIR}/{name_of(10, '.index')}", sparse)
-    write_file(files, f"{DIR}/{name_of(22, '.index')}", bytes(range(1, 17)))
-    write_file(files, f"{DIR}/{name_of(34, '.timeindex')}", b"")
-    before = files.images(DIR)
-    dry = rebuilt(files, in_place=in_place, dry_run=True)
-    assert before == files.images(DIR)
-    assert in_place or files.status(OUT) is None
-    done = rebuilt(files, in_place=in_place)
-    assert dry == done
-    changed = {os.path.basename(one.path): one.law for one in done.files if one.changed}
-    assert {name_of(22, ".index"), name_of(34, ".timeindex")} == set(changed)
-    assert (changed[name_of(22, ".index")], changed[name_of(34, ".timeindex")]) == (
-        "SEG-7",
-        "DISK-10",
-    )
-    after = files.images(place(in_place))
-    assert set(changed) == {name for name in before if before[name] != after[name]}
-    everything = rebuild(
-        place(in_place), in_place=True, all_files=True, max_index_bytes=ROOM, files=files
-    )
-    assert [name_of(10, ".index")] == [
-        os.path.basename(one.path) for one in everything.files if one.changed
-    ]
-
-
-def test_the_index_of_an_old_release_is_sound(tmp_path: Path) -> None:
-    """1.1.1 entered one first offset for each append: a recovery makes other entries."""
-    source = next(partition_of(each) for each in scenarios() if each.name == "v1-gzip")
-    shutil.copytree(source, tmp_path / "t-0")
-    index = min((tmp_path / "t-0").glob("*.index"))
-    before = index.read_bytes()
-    rebuild(tmp_path / "t-0", in_place=True)
-    assert before == index.read_bytes()
-    rebuild(tmp_path / "t-0", in_place=True, all_files=True)
-    assert before != index.read_bytes()
-
-
 def test_the_interval_can_be_given() -> None:
     """Then it holds for every segment, and other entries are a change."""
     files = filled()
