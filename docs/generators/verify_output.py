@@ -15,7 +15,8 @@ MEANINGS = {
     Verdict.INDEX_DAMAGE_ONLY: "every record can be read; only files are damaged that "
     "`segproof rebuild` or a broker makes new from the log",
     Verdict.READABLE_WITH_DEFECTS: "no record is known to be lost, and a law is broken outside the "
-    "indexes; or an index points behind the end of its log, which may have lost its end",
+    "indexes; or an index points behind the end of its log, which may have lost its end; or an "
+    "index of RocketMQ contradicts the header of a message, which no checksum covers",
     Verdict.READABLE_WITH_GAPS: "some records can be read; others are damaged, out of reach or "
     "missing",
     Verdict.UNREADABLE: "no record can be read, or there is nothing of Kafka or RocketMQ",

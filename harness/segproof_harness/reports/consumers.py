@@ -31,7 +31,7 @@ OF_LAWS = {
         ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27"),
         "messages in this part of the log can't be read",
     ),
-    **dict.fromkeys(("RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31"), _BY_KEY),
+    **dict.fromkeys((f"RMQDISK-{number}" for number in range(28, 34)), _BY_KEY),
     "DISK-5": "reads are right, and slower until the broker makes the index new",
     "DISK-24": "reads are right, and slower: the broker scans the log behind the last entry",
     "DISK-13": "a consumer may be given records twice, or pass some over",

@@ -14,8 +14,8 @@ from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.text import plural
 
-COMMAND = re.compile(r"`(segproof [a-z]+) ([^`]+)`")
-"""A command with arguments in a hint."""
+COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
+"""A command with arguments in a hint, unless the reader has to fill in a key."""
 DETAIL_COLUMNS = 13
 WITH_MESSAGES = ("store", "commit-log file")
 

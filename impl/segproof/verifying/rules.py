@@ -6,24 +6,24 @@ them. The laws themselves are stated and kept in the model.
 """
 
 import posixpath
+import re
 import shlex
 from typing import NamedTuple
 
 from segproof.findings import Severity
 
-REBUILD_PARTITION = "segproof rebuild DIR --out DIR2"
-REBUILD_STORE = "segproof rebuild STORE --out DIR2"
-SALVAGE_PARTITION = "segproof salvage DIR --out DIR2"
-"""These three in a hint get the real paths in a finding: see `with_paths`."""
+COMMAND = re.compile(r"`segproof [^`]+`")
+"""A command in a hint. In a finding it gets real paths: see `with_paths`."""
+PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE)\b")
 REBUILD = (
-    f"stop the broker and make the indexes new with `{REBUILD_PARTITION}` (or"
+    "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
     " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
     " new at its start (for a missing .timeindex it does not)"
 )
 RESTORE = (
-    f"copy the segment from another replica, or save what is sound with `{SALVAGE_PARTITION}`:"
-    " a broker that recovers the partition may cut the log here, and what follows is lost, sound or"
-    " not"
+    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
+    " DIR2`: a broker that recovers the partition may cut the log here, and what follows is lost,"
+    " sound or not"
 )
 REMAKE_TRANSACTIONS = (
     "copy the segment from another replica, or remove the three index files and recover the"
@@ -34,8 +34,8 @@ REMAKE_SNAPSHOT = (
     " next start makes the state anew from an older one and the log"
 )
 REMAKE_INDEX = (
-    f"stop the broker and make the index new from the commit log with `{REBUILD_STORE}`"
-    " (or `--in-place`); messages that the log has lost are lost to the index too"
+    "stop the broker and make the index new from the commit log with `segproof rebuild STORE --out"
+    " DIR2` (or `--in-place`); messages that the log has lost are lost to the index too"
 )
 UNLESS_DAMAGED = (
     "; do not while a finding of the commit log (RMQDISK-24, 26, 27) tells messages behind damage:"
@@ -57,30 +57,29 @@ class Rule(NamedTuple):
 
 
 def with_paths(hint: str, path: str, shown_by: str) -> str:
-    """Return a hint whose commands name the directory, or the store, of the file at `path`.
+    """Return a hint whose commands name real places for DIR, STORE and DIR2.
 
-    `shown_by` is the path whose verification shows the finding: the store, where the path of the
-    file does not tell.
+    DIR is the directory of the file at `path`. STORE is the store that holds it: if its path does
+    not tell, `shown_by`, the path whose verification shows the finding.
     """
     folder, name = posixpath.split(path)
-    if REBUILD_PARTITION in hint:
-        return hint.replace(REBUILD_PARTITION, _rebuild_command(folder))
-    if SALVAGE_PARTITION in hint:
-        command = f"segproof salvage {shlex.quote(folder or '.')} --out saved"
-        return hint.replace(SALVAGE_PARTITION, command)
-    if REBUILD_STORE in hint:
-        store = shown_by
-        if "index" in (name, posixpath.basename(folder)):
-            store = folder if name == "index" else posixpath.dirname(folder)
-        return hint.replace(REBUILD_STORE, _rebuild_command(store))
-    return hint
+    store = shown_by
+    if "index" in (name, posixpath.basename(folder)):
+        store = folder if name == "index" else posixpath.dirname(folder)
+
+    def filled(command: re.Match[str]) -> str:
+        place = store if "STORE" in command[0] else folder
+        out = "saved" if "salvage" in command[0] else _place_of_rebuilt(place)
+        places = {"DIR": place or ".", "STORE": place or ".", "DIR2": out}
+        return PLACEHOLDER.sub(lambda word: shlex.quote(places[word[0]]), command[0])
+
+    return COMMAND.sub(filled, hint)
 
 
-def _rebuild_command(place: str) -> str:
-    """Return a command that makes indexes new, beside no data: brokers refuse odd names there."""
+def _place_of_rebuilt(place: str) -> str:
+    """Return where new indexes go, beside no data: brokers refuse odd names there."""
     name = posixpath.basename(posixpath.normpath(place or "."))
-    out = "rebuilt" if name in ("", ".", "..") else f"rebuilt/{name}"
-    return f"segproof rebuild {shlex.quote(place or '.')} --out {shlex.quote(out)}"
+    return "rebuilt" if name in ("", ".", "..") else f"rebuilt/{name}"
 
 
 DECLARED: dict[str, Rule] = {}

@@ -33,7 +33,7 @@ from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import REBUILD_PARTITION, declare
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
     Segment,
@@ -48,7 +48,7 @@ declare("log-segment", Severity.ERROR,
 declare("log-segment", Severity.WARNING,
     "no record is lost: at its next start a broker reads the segment and makes a missing .index"
     " new, but a missing .timeindex empty, so that reads by time scan the log; make both new with"
-    f" `{REBUILD_PARTITION}` (or `--in-place`)", "DISK-5")  # fmt: skip
+    " `segproof rebuild DIR --out DIR2` (or `--in-place`)", "DISK-5")  # fmt: skip
 
 LOG_CHECKS: tuple[type[LogCheck], ...] = (
     BatchCheck,

@@ -2,7 +2,8 @@
 """The verdict on each partition, store or file, made while its findings go by.
 
 A verdict errs on the side of the bad news. `INDEX_DAMAGE_ONLY` is said only where every batch was
-read and no index entry points behind the end of its log, since such a log may have lost its end.
+read, no index entry points behind the end of its log, since such a log may have lost its end, and
+checksums show that the log is right where an index contradicts it.
 """
 
 import posixpath
@@ -38,6 +39,11 @@ INDEX_LAWS = frozenset({
     "RMQDISK-32", "RMQDISK-33", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37",
 })  # fmt: skip
 """Laws about what is made new from a log, of findings that name another structure."""
+CONTRADICTIONS = frozenset({
+    "RMQDISK-29", "RMQDISK-30", "RMQDISK-31", "RMQDISK-32", "RMQDISK-37",
+})  # fmt: skip
+"""Laws by which an index or a queue contradicts the commit log. RocketMQ's checksum covers the body
+of a message alone, so nothing shows which of the two is wrong."""
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
@@ -97,7 +103,7 @@ class Tally:
         if is_loss(one):
             self._has_losses = True
             self._losses.find(one)
-        elif is_of_index(one):
+        elif is_of_index(one) and one.law not in CONTRADICTIONS:
             self._has_index_damage = True
         else:
             self._has_others = True

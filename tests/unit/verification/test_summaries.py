@@ -70,7 +70,9 @@ def test_a_sound_partition(copy: Path) -> None:
         ("PROD-3", Verdict.READABLE_WITH_DEFECTS),
         ("CKPT-3", Verdict.READABLE_WITH_DEFECTS),
         ("RMQDISK-11", Verdict.INDEX_DAMAGE_ONLY),
-        ("RMQDISK-37", Verdict.INDEX_DAMAGE_ONLY),
+        ("RMQDISK-33", Verdict.INDEX_DAMAGE_ONLY),
+        ("RMQDISK-30", Verdict.READABLE_WITH_DEFECTS),
+        ("RMQDISK-37", Verdict.READABLE_WITH_DEFECTS),
         ("RMQDISK-26", Verdict.READABLE_WITH_GAPS),
         ("RMQDISK-20", Verdict.READABLE_WITH_DEFECTS),
     ],
@@ -219,6 +221,7 @@ def test_only_laws_that_are_verified_make_a_verdict() -> None:
     named = summarising.LOSSES | summarising.ENDS_LOST | summarising.INDEX_LAWS
     assert OF_BYTES < summarising.LOSSES
     assert named < VERIFIED_LAWS
+    assert summarising.CONTRADICTIONS < summarising.INDEX_LAWS
     assert not summarising.LOSSES & summarising.INDEX_LAWS
 
 

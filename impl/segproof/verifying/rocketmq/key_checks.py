@@ -34,11 +34,12 @@ from segproof.verifying.rocketmq.log_records import (
     LogRecords,
 )
 from segproof.verifying.rows import Bools, Int64Array
-from segproof.verifying.rules import REBUILD_STORE, REMAKE_INDEX, declare
+from segproof.verifying.rules import REMAKE_INDEX, declare
 
 REMAKE_AND_SCAN = (
-    f"make the index new from the commit log with `{REBUILD_STORE}` (or `--in-place` while the"
-    " broker is stopped); until then `segproof lookup STORE --key TOPIC#KEY --scan` reads the log"
+    "make the index new from the commit log with `segproof rebuild STORE --out DIR2` (or"
+    " `--in-place` while the broker is stopped); until then `segproof lookup STORE --key TOPIC#KEY"
+    " --scan` reads the log"
 )
 declare("index-service", Severity.ERROR,
     REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
