@@ -124,7 +124,7 @@ def time_text(timestamp_ms: int) -> str:
     A time outside of the years 1 to 9999 stays a number.
 
     >>> time_text(1795222321537)
-    '2026-11-21T00:12:01.537Z'
+    '2026-11-21T00:52:01.537Z'
     """
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
