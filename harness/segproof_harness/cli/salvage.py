@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `salvage`: save what is sound in damaged logs into a new directory."""
 
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,9 @@ def command(
     from segproof.salvaging.salvage import salvage
 
     check_readable(path)
+    # The new log of a partition keeps one file open for each segment while it is loaded.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
     partitions = lost = 0
     try:
