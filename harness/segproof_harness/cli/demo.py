@@ -2,6 +2,7 @@
 """The verb `demo`: the main job on the real files that ship with the package."""
 
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -52,13 +53,11 @@ def command(
     rows = []
     for row in run(complain):
         rows.append(row)
-        summarise(f"  {row.what}: {row.verdict}: {row.figures}")
-    summarise("")
-    for row in rows:
         if output_format is Format.JSONL:
             write_row(row.to_json(), output_format)
         else:
             write_line(f"{row.what:30} {row.verdict:8} {row.seconds:6.1f} s  {row.figures}")
+        sys.stdout.flush()
     missing = [row for row in rows if row.verdict == NOT_RUN]
     failed = sum(row.verdict == FAILED for row in rows)
     summarise(

@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the closing table."""
+    """One line of the table."""
 
     what: str
     verdict: str
