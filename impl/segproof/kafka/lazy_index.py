@@ -9,6 +9,7 @@ import os
 import threading
 from typing import Generic, TypeVar
 
+from segproof.closing import told_state
 from segproof.errors import IndexClosedError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.offset_index import OffsetIndex
@@ -85,6 +86,14 @@ class LazyIndex(Generic[Index]):
             create=create,
             files=files,
         )
+
+    def __repr__(self) -> str:
+        if self._index is not None:
+            return f"LazyIndex({self._index!r})"
+        state = told_state(
+            "not opened yet", is_open=not self._is_closed, writable=self._writable or self._create
+        )
+        return f"LazyIndex({self._file!r}, {state})"
 
     @property
     def file(self) -> str:

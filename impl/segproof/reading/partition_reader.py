@@ -108,6 +108,9 @@ class PartitionReader(PartitionSearch, Closing):
         batch = next(segment.log.batches(answer.batch_position), None)
         return batch is not None and batch.is_valid()
 
+    def __repr__(self) -> str:
+        return f"PartitionReader({self.path!r}, {len(self.base_offsets)} segments, read-only)"
+
     def close(self) -> None:
         """Close all files."""
         while self._readers:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from segproof.closing import Closing
+from segproof.closing import Closing, told_state
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
 from segproof.files import REAL_FILES, Files, holds_zeros
 from segproof.integers import INT64_MAX
@@ -104,6 +104,11 @@ class SegmentReader(SegmentSearch, Closing):
         except BaseException:
             self.log.close()
             raise
+
+    def __repr__(self) -> str:
+        size = f"{self.log.size_in_bytes()} bytes"
+        state = told_state(size, is_open=self.log.is_open, writable=False)
+        return f"SegmentReader({self.log.name!r}, {state})"
 
     def close(self) -> None:
         """Close all files."""

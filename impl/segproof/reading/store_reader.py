@@ -157,6 +157,10 @@ class StoreReader:
             self.log = log if log.log_files else None
         self._kind = place.kind
 
+    def __repr__(self) -> str:
+        log = "no commit log" if self.log is None else f"{len(self.log.log_files)} log files"
+        return f"StoreReader({self.path!r}, {log}, read-only)"
+
     @property
     def steps(self) -> tuple[LookupStep, ...]:
         """The steps of the last question that was asked with `explain`, up to where it failed."""
