@@ -47,8 +47,18 @@ its own](verify-output.md), with a JSON Schema.
 transaction index: `version`, `producer_id`, `first_offset`, `last_offset`, `last_stable_offset`.
 Of a log, for each batch: {batch}. `size` is that of the whole batch in bytes; what cannot be read
 is null. With `--records` the records of a batch follow it: `offset`, `timestamp`, `key`, `value`,
-`headers`, the last a list of `key` and `value`; bytes are base64. In the dump of a directory each
-object begins with the `path` of its file.
+`headers`, a list of `key` and `value`, and `sequence`; bytes are base64 unless `--keys` or
+`--values` says otherwise. In the dump of a directory each object begins with the `path` of its
+file.
+
+`dump` of a producer snapshot, for each producer: `producer_id`, `producer_epoch`,
+`coordinator_epoch`, `current_txn_first_offset`, `last_timestamp`, and of its last batch
+`first_sequence`, `last_sequence`, `first_offset`, `last_offset`, `offset_delta`; without a batch
+these are null. Of `leader-epoch-checkpoint`: `epoch`, `start_offset`; of a checkpoint of offsets:
+`topic`, `partition`, `offset`; of `partition.metadata`: `version`, `topic_id`; of the marker of a
+clean stop: `version`, `broker_epoch`.
+
+Timestamps are milliseconds since 1970. As text they are ISO 8601 in UTC.
 
 `lookup` of an offset: `target`, `segment_base_offset`, `index_offset`, `index_position`,
 `batch_base_offset`, `batch_position`, `batch_size`; of a timestamp: `target`, `timestamp`,

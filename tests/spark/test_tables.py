@@ -66,6 +66,7 @@ def as_dump(table: str, row: dict[str, Any]) -> dict[str, Any]:
         "key": text(row["key"]),
         "value": text(row["value"]),
         "headers": headers,
+        "sequence": row["sequence"],
     }
 
 

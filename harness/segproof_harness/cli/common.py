@@ -5,10 +5,12 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
@@ -31,6 +33,10 @@ EXIT_INTERNAL_ERROR = 3
 REFRESH_SECONDS = 0.1
 SHORT_LINE = 40
 """A line with fewer characters is not wrapped on a terminal: nothing has to be loaded for it."""
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+MOST_DIGITS = 1000
+"""Zeros before a number are allowed; Python refuses more than 4300 digits with words of its own."""
 
 REPORT_TO = "the issue tracker of the place where you got segproof"
 FORMATS = """record batches magic 0, 1 and 2 (none, gzip, snappy, lz4, zstd)
@@ -49,6 +55,7 @@ class Format(StrEnum):
 FormatOption = Annotated[
     Format, typer.Option("--format", help="text for people, jsonl for programs.")
 ]
+TIME_FORMS = "2026-11-21T01:00Z, 2026-11-21T02:00:30+01:00 or milliseconds since 1970"
 ProfileOption = Annotated[
     str | None,
     typer.Option(
@@ -171,6 +178,42 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
         sys.stdout.write(json.dumps(row) + "\n")
         return
     write_line(prefix + " ".join(f"{name}: {_shown(value)}" for name, value in row.items()))
+
+
+def with_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose timestamps are ISO 8601 in UTC; a negative one stays a number."""
+    from segproof.findings import time_text
+
+    return {
+        name: time_text(value)
+        if name.endswith("timestamp") and isinstance(value, int) and value >= 0
+        else value
+        for name, value in row.items()
+    }
+
+
+def parse_time(text: str) -> int:
+    """Return a time in milliseconds: a number, or ISO 8601 with its zone.
+
+    Raises: typer.BadParameter, which says what is wrong.
+    """
+    word = text.strip()
+    if NUMBER.fullmatch(word):
+        time_ms = int(word) if len(word) <= MOST_DIGITS else INT64_MAX + 1
+    else:
+        try:
+            time = datetime.fromisoformat(word)
+        except ValueError:
+            raise typer.BadParameter(f"{word[:40]!r} is no time; write {TIME_FORMS}") from None
+        if time.tzinfo is None:
+            whole = word if "T" in word or " " in word else f"{word}T00:00"
+            raise typer.BadParameter(
+                f"{word[:40]!r} has no time zone; write {whole[:40]}Z for UTC, or +01:00 behind it"
+            )
+        time_ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if not INT64_MIN <= time_ms <= INT64_MAX:
+        raise typer.BadParameter(f"{word[:40]} does not fit 64 bits")
+    return time_ms
 
 
 def write_finding(finding: "Finding", output_format: Format) -> None:

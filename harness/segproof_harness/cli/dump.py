@@ -3,10 +3,9 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,15 +21,25 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
+    with_times,
     write_line,
     write_row,
+)
+from segproof_harness.cli.dump_options import (
+    Asked,
+    KeysOption,
+    LimitOption,
+    PathArgument,
+    RecordsOption,
+    ValuesOption,
+    encoders_of,
 )
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.reading.store_paths import Place
     from segproof_harness.reading.segment_file_rows import SegmentFile
-    from segproof_model.language.behaviours import Release
+    from segproof_harness.reading.small_file_rows import SmallFile
 
     Row = dict[str, Any]
     Tell = Callable[[SegproofError], None]
@@ -40,29 +49,13 @@ CUT_MEANWHILE = "SCAN-7"
 
 
 def command(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A .index, .timeindex, .txnindex or .log file, or a directory of them; a RocketMQ "
-            "index file, commit-log or consume-queue file, checkpoint, or a store.",
-        ),
-    ],
-    records: Annotated[
-        bool, typer.Option("--records", help="Show the records of each batch of a log too.")
-    ] = False,
+    path: PathArgument,
+    records: RecordsOption = False,
+    keys: KeysOption = None,
+    values: ValuesOption = None,
     profile: ProfileOption = None,
     hash_slots: HashSlotsOption = None,
-    limit_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--limit-bytes",
-            min=1,
-            help="Largest record and batch that --records shows, in bytes, a batch also inflated. "
-            "Default: 8 MiB for a record, for a batch as in verify --deep; with --profile 3 MiB "
-            "for either.",
-        ),
-    ] = None,
+    limit_bytes: LimitOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
@@ -70,19 +63,24 @@ def command(
     Each entry, batch or record has one line. A RocketMQ index file begins with its header. The
     zeros at the end of an index that was never trimmed are left out; with --profile they are shown,
     as the release reads them. Entries behind a long hole of an index, and a record or batch that is
-    too large, are left out and named on stderr. Keys, values and header values are base64. With
-    --profile a whole file is read into memory.
+    too large, are left out and named on stderr. As text, times are ISO 8601 in UTC; in JSON they
+    are milliseconds. With --profile a whole file is read into memory; the small files, such as
+    snapshots and checkpoints, are shown without it.
 
     \b
     Examples:
       segproof dump my-topic-0/00000000000000000000.index
-      segproof dump my-topic-0/00000000000000000000.log --records --format jsonl
+      segproof dump my-topic-0/00000000000000000000.log --records --values json
+      segproof dump my-topic-0/00000000000000004711.snapshot
+      segproof dump data/replication-offset-checkpoint --format jsonl
       segproof dump my-topic-0 --profile kafka-4.4.0
       segproof dump store/index/20261121011525910
     """
     release = known_profile(profile)
     name = os.fspath(path)
-    asked = Asked(release, records, limit_bytes, hash_slots, output_format)
+    encoders = encoders_of(keys or values, values, output_format)
+    records = records or keys is not None or values is not None
+    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         sane = _dump_places(place, asked)
@@ -95,44 +93,40 @@ def command(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is shown, and how."""
-
-    release: "Release | None"
-    records: bool
-    limit: int | None
-    hash_slots: int | None
-    output_format: Format
-
-
 def _dump_segments(path: Path, asked: Asked) -> bool:
     """Write the rows of a file of Kafka's, or of all in a directory; return whether all are read.
 
     Raises: OSError.
     """
     from segproof_harness.reading.segment_file_rows import segment_file, segment_files
+    from segproof_harness.reading.small_file_rows import small_file, small_files
 
     name = os.fspath(path)
     if path.is_dir():
         files = list(segment_files(name))
-        if not files:
+        small = small_files(name)
+        if not (files or small):
             refuse(
-                f"{name}: no log or index file in this directory; "
+                f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
         sane = [_dump_file(each, asked, in_directory=True) for each in files]
+        sane += [_dump_small_file(each, asked, in_directory=True) for each in small]
         return all(sane)
-    file = segment_file(name)
-    if file is None and path.exists():
+    file, little = segment_file(name), small_file(name)
+    if file is None and little is None and path.exists():
         refuse(
-            f"{name}: not the name of a log or an index; it must be OFFSET.log, "
-            "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex, or of RocketMQ the 17 digits of an "
-            "index file or the 20 digits of a file of a log or queue"
+            f"{name}: not the name of a file that dump knows; it must be OFFSET.log, "
+            "OFFSET.index, OFFSET.timeindex, OFFSET.txnindex, OFFSET.snapshot, the name of a "
+            "checkpoint, or of RocketMQ the 17 digits of an index file or the 20 digits of a file "
+            "of a log or queue"
         )
-    if file is None:
+    if not path.exists():
         refuse(f"{name}: no such file or directory")
     check_readable(path)  # a path that can't be read is usage, not bad data
+    if little is not None:
+        return _dump_small_file(little, asked, in_directory=False)
+    assert file is not None
     return _dump_file(file, asked, in_directory=False)
 
 
@@ -159,6 +153,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             hash_slots=asked.hash_slots,
             limit=asked.limit,
             on_large=tell,
+            encoders=asked.encoders,
         )
 
     found = files_of(place)
@@ -178,11 +173,22 @@ def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool
             with_records=asked.records,
             limit=asked.limit,
             on_large=tell,
+            encoders=asked.encoders,
         )
         if rest := unread_bytes(file, asked.release):
             complain(f"{file.path}: {rest}")
 
     return _dump(file.path, rows, asked, in_directory, is_log=file.suffix == ".log")
+
+
+def _dump_small_file(file: "SmallFile", asked: Asked, *, in_directory: bool) -> bool:
+    """Write the rows of a snapshot, a checkpoint or another small file."""
+    from segproof_harness.reading.small_file_rows import small_file_rows
+
+    def rows(_: "Tell") -> "Iterator[Row]":
+        return small_file_rows(file, asked.limit)
+
+    return _dump(file.path, rows, asked, in_directory)
 
 
 def _dump(
@@ -208,7 +214,7 @@ def _dump(
         write_line(f"# {path}")
     try:
         for row in rows(tell):
-            shown = {"path": path, **row} if in_directory and not is_text else row
+            shown = with_times(row) if is_text else {"path": path, **row} if in_directory else row
             is_record = is_log and "magic" not in row
             write_row(shown, asked.output_format, prefix="| " if is_record else "")
     except SegproofError as error:

@@ -13,12 +13,15 @@ import typer
 
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
+    INT64_MAX,
+    INT64_MIN,
     Format,
     FormatOption,
     HashSlotsOption,
     ProfileOption,
     check_profile_of,
     known_profile,
+    parse_time,
     refuse,
 )
 from segproof_harness.cli.lookup_answers import AnswerWriter
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 OFFSET_FIELDS = (
     "segment_base_offset",
     "index_offset",
@@ -65,7 +67,12 @@ OffsetOption = Annotated[
 ]
 TimestampOption = Annotated[
     list[int] | None,
-    typer.Option("--timestamp", metavar="MS", help="Milliseconds since 1970; may be repeated."),
+    typer.Option(
+        "--timestamp",
+        metavar="TIME",
+        parser=parse_time,
+        help="A time, such as 2026-11-21T01:00Z, or milliseconds since 1970; may be repeated.",
+    ),
 ]
 OffsetsOption = Annotated[
     str | None,
@@ -73,7 +80,7 @@ OffsetsOption = Annotated[
 ]
 TimestampsOption = Annotated[
     str | None,
-    typer.Option("--timestamps", metavar="FILE", help="Timestamps, one per line; - is stdin."),
+    typer.Option("--timestamps", metavar="FILE", help="Times, one per line; - is stdin."),
 ]
 ExplainOption = Annotated[
     bool,
@@ -142,7 +149,7 @@ def command(
     \b
     Examples:
       segproof lookup my-topic-0 --offset 4711 --explain
-      segproof lookup my-topic-0 --timestamp 1700000000000
+      segproof lookup my-topic-0 --timestamp 2026-11-21T01:00Z
       seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
       segproof lookup my-topic-0 --offset 4711 --profile kafka-4.4.0
       segproof lookup store --key TopicTest#order-1 --explain
@@ -194,9 +201,13 @@ def _answer_partition(
     with guard:
         sane = True
         for targets, ask, names in (
-            (_asked(numbers.offsets, numbers.offsets_file), opened.lookup_offset, OFFSET_FIELDS),
             (
-                _asked(numbers.timestamps, numbers.timestamps_file),
+                _asked(numbers.offsets, numbers.offsets_file, _number),
+                opened.lookup_offset,
+                OFFSET_FIELDS,
+            ),
+            (
+                _asked(numbers.timestamps, numbers.timestamps_file, parse_time),
                 opened.lookup_timestamp,
                 TIMESTAMP_FIELDS,
             ),
@@ -217,8 +228,8 @@ def _fields(
     return fields if answer.reason is None else {**fields, "reason": answer.reason}, True
 
 
-def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
-    """Yield the numbers given, then those of the file."""
+def _asked(given: list[int] | None, file: str | None, parse: Callable[[str], int]) -> Iterator[int]:
+    """Yield the offsets or times given, then those of the file."""
     for number in given or ():
         yield _int64(number, "the command line")
     if file is None:
@@ -227,10 +238,17 @@ def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
         if not line.strip():
             continue
         try:
-            number = int(line)
-        except ValueError:
-            refuse(f"{file}: line {place}: {line.strip()[:40]!r} is no number")
+            number = parse(line)
+        except typer.BadParameter as error:
+            refuse(f"{file}: line {place}: {error.message}")
         yield _int64(number, f"{file}: line {place}")
+
+
+def _number(line: str) -> int:
+    try:
+        return int(line)
+    except ValueError:
+        raise typer.BadParameter(f"{line.strip()[:40]!r} is no number") from None
 
 
 def _int64(number: int, where: str) -> int:

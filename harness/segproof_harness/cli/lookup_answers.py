@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the verb `lookup` writes an answer, and the steps that led to it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from segproof_harness.cli.common import Format, reason_of, write_line, write_row
+from segproof_harness.cli.common import Format, reason_of, with_times, write_line, write_row
 from segproof_harness.cli.lookup_messages import lines_of_message
 
 Fields = dict[str, Any]
@@ -21,7 +21,7 @@ class AnswerWriter:
     output_format: Format
 
     def write(
-        self, target: int | str, names: Iterable[str], ask: Callable[[], tuple[Fields, bool]]
+        self, target: int | str, names: Collection[str], ask: Callable[[], tuple[Fields, bool]]
     ) -> bool:
         """Write the fields that `ask` returns, or why there are none; return whether all is well.
 
@@ -46,7 +46,9 @@ class AnswerWriter:
             write_row(row, self.output_format)
             return is_sound
         messages = row.pop("messages", ())
-        write_row(row, self.output_format)
+        if "timestamp" in names:
+            row["target"] = with_times({"timestamp": target})["timestamp"]
+        write_row(with_times(row), self.output_format)
         for step in steps:
             write_line(f"  {step}")
         for message in messages:

@@ -12,8 +12,10 @@ import typer
 
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
+    INT64_MAX,
     Format,
     check_profile_of,
+    parse_time,
     progress,
     reason_of,
     refuse,
@@ -21,13 +23,13 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.lookup_answers import AnswerWriter
 from segproof_harness.cli.lookup_messages import message_rows
+from segproof_harness.reports.bytes_as_text import BASE64, BytesAs, Encoders, encoder
 
 if TYPE_CHECKING:
     from segproof_model.language.behaviours import Release
 
 LINE_CHARACTERS_MAX = 1000
 """A number of 64 bits takes 20; a device, or a file of something else, may have no line end."""
-INT64_MAX = 2**63 - 1
 MAX_DEFAULT = 64
 """What a broker answers at most."""
 
@@ -49,14 +51,14 @@ PhyOffsetOption = Annotated[
 BeginOption = Annotated[
     int | None,
     typer.Option(
-        "--begin", metavar="MS", min=-(2**63), max=INT64_MAX,
+        "--begin", metavar="TIME", parser=parse_time,
         help="For keys: stored at this time or later, in the index's seconds.",
     ),
 ]  # fmt: skip
 EndOption = Annotated[
     int | None,
     typer.Option(
-        "--end", metavar="MS", min=-(2**63), max=INT64_MAX,
+        "--end", metavar="TIME", parser=parse_time,
         help="For keys: stored at this time or earlier.",
     ),
 ]  # fmt: skip
@@ -166,8 +168,12 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
         answered = partial(_key_fields, ask, reader if show else None)
         sane &= writer.write(key, ["phy_offsets"], answered)
     writer = AnswerWriter(reader, False, output_format)
+    is_text = output_format is Format.TEXT
+    encoders = Encoders(value=encoder(BytesAs.AUTO, quoted=True)) if is_text else BASE64
     for offset in asked.phy_offsets:
-        sane &= writer.write(offset, ["phy_offset"], partial(_message_fields, offset, reader))
+        sane &= writer.write(
+            offset, ["phy_offset"], partial(_message_fields, offset, reader, encoders)
+        )
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -244,14 +250,14 @@ def _key_fields(ask: Callable[[], Any], messages_of: Any) -> tuple[dict[str, Any
     return fields, not answer.unreadable and not answer.damaged_bytes
 
 
-def _message_fields(target: int, reader: Any) -> tuple[dict[str, Any], bool]:
+def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[str, Any], bool]:
     """Return the fields of the message at an offset of the log, or why none is there."""
     from segproof_harness.reading.store_file_rows import record_row
 
     message = reader.look_message(target)
     if message is None:
         return {"reason": _why_no_message(target, reader)}, True
-    return record_row(message, target, True), True
+    return record_row(message, target, True, encoders), True
 
 
 def _why_no_message(target: int, reader: Any) -> str:

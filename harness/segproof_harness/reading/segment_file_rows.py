@@ -6,7 +6,6 @@ Under a profile the model reads the file as found. The names of the fields are p
 line's contract.
 """
 
-import base64
 import errno
 import os
 import re
@@ -30,6 +29,7 @@ from segproof_harness.reading.partition_under_profile import (
     answered,
     entries_of,
 )
+from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.language.behaviours import Release
 from segproof_model.language.states import Refused
@@ -54,6 +54,7 @@ BATCH_FIELDS = {
     "is_control": "is_control",
     "crc_valid": "is_valid",
     "record_count": "record_count",
+    "partition_leader_epoch": "partition_leader_epoch",
 }
 """The fields of a batch's row, and what both packages call them."""
 UNREADABLE = (SegproofError, Refused, BeyondLimitError)
@@ -106,6 +107,7 @@ def rows_of(
     with_records: bool = False,
     limit: int | None = None,
     on_large: Callable[[TooLargeError], None] | None = None,
+    encoders: Encoders = BASE64,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the rows of a file, in the order of the file.
@@ -130,7 +132,7 @@ def rows_of(
         if not with_records:
             continue
         try:
-            for shown in records_of(row, limit, file.path):
+            for shown in records_of(row, limit, file.path, encoders):
                 if isinstance(shown, dict):
                     yield shown
                 elif on_large is None:
@@ -144,18 +146,20 @@ def rows_of(
             on_large(error)
 
 
-def _record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | TooLargeError]:
+def _record_rows(
+    batch: Any, limit: int | None, path: str, encoders: Encoders
+) -> Iterator[Row | TooLargeError]:
     """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
     for block in batch.record_blocks():
         room = limit or LARGE_RECORD_BYTES
         headers = limit or MANY_HEADERS
         if len(block.data) <= room and int(block.header_counts.max()) <= headers:
-            yield from map(record_row, block)
+            yield from (record_row(each, encoders) for each in block)
             continue
         for row, offset in enumerate(block.offsets.tolist()):
             size = block.size_bytes(row, headers)
             if size is not None and size <= room:
-                yield from map(record_row, block.rows(row, row + 1))
+                yield from (record_row(each, encoders) for each in block.rows(row, row + 1))
                 continue
             count = int(block.header_counts[row])
             words = f"of {size} bytes" if size is not None else f"with {count} headers"
@@ -163,14 +167,16 @@ def _record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | Too
             yield _not_shown(offset, words, most, batch)
 
 
-def _model_record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | TooLargeError]:
+def _model_record_rows(
+    batch: Any, limit: int | None, path: str, encoders: Encoders
+) -> Iterator[Row | TooLargeError]:
     """Yield the same, as the model reads the batch."""
     headers = limit or MANY_HEADERS
     with answered(path):
         records = list(batch.records())
     for record in records:
         if (count := len(record.headers)) <= headers:
-            yield record_row(record)
+            yield record_row(record, encoders)
         else:
             most = f"at most {headers} headers"
             yield _not_shown(record.offset, f"with {count} headers", most, batch)
@@ -341,19 +347,18 @@ def _count(batch: Any) -> int | None:
         return None
 
 
-def record_row(record: Any) -> Row:
-    """Return the row of a record, of either package; bytes as base64, null as None."""
+def record_row(record: Any, encoders: Encoders = BASE64) -> Row:
+    """Return the row of a record, of either package; null as None."""
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _base64(record.key),
-        "value": _base64(record.value),
-        "headers": [{"key": each.key, "value": _base64(each.value)} for each in record.headers],
+        "key": encoders.key(record.key),
+        "value": encoders.value(record.value),
+        "headers": [
+            {"key": each.key, "value": encoders.header(each.value)} for each in record.headers
+        ],
+        "sequence": record.sequence,
     }
-
-
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode("ascii")
 
 
 def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL_FILES) -> str:

@@ -5,7 +5,6 @@ Index files: the header, then each entry; the commit log: each record; a consume
 the checkpoint: its fields. The names of the fields are part of the command line's contract.
 """
 
-import base64
 import os
 import posixpath
 import zlib
@@ -25,6 +24,7 @@ from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.segment_file_rows import HIGHER, LARGE_RECORD_BYTES
 from segproof_harness.reading.store_under_profile import contents
+from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
@@ -98,6 +98,7 @@ def store_rows(
     hash_slots: int | None = None,
     limit: int | None = None,
     on_large: Callable[[TooLargeError], None] | None = None,
+    encoders: Encoders = BASE64,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the rows of one file, in its order.
@@ -115,7 +116,7 @@ def store_rows(
         else:
             yield from _model_index_rows(path, geometry, release, files)
     elif place.kind is PlaceKind.LOG_FILE:
-        rows = _log_rows(path, release, with_records, limit, files)
+        rows = _log_rows(path, release, with_records, limit, encoders, files)
         for row in rows:
             if isinstance(row, dict):
                 yield row
@@ -174,7 +175,12 @@ def _model_index_rows(
 
 
 def _log_rows(
-    path: str, release: Release | None, with_records: bool, limit: int | None, files: Files
+    path: str,
+    release: Release | None,
+    with_records: bool,
+    limit: int | None,
+    encoders: Encoders,
+    files: Files,
 ) -> Iterator[Row | TooLargeError]:
     """Yield the records of one file of the log, up to its blank end or the zeros of the last one.
 
@@ -186,7 +192,7 @@ def _log_rows(
     for offset, size_bytes, message in _records(path, LogFile(start, path, size), release, files):
         body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
         is_large = with_records and body_bytes > most
-        yield record_row(message, offset, with_records and not is_large)
+        yield record_row(message, offset, with_records and not is_large, encoders)
         if is_large:
             yield TooLargeError(
                 f"a body of {body_bytes} bytes is not shown",
@@ -223,8 +229,8 @@ def _records(
         position += result.size
 
 
-def record_row(message: Any, phy_offset: int, with_body: bool) -> Row:
-    """Return the row of a record, of either package; the body as base64."""
+def record_row(message: Any, phy_offset: int, with_body: bool, encoders: Encoders = BASE64) -> Row:
+    """Return the row of a record, of either package."""
     properties = dict(string_to_message_properties(message.properties))
     row: Row = {
         "phy_offset": phy_offset,
@@ -248,7 +254,7 @@ def record_row(message: Any, phy_offset: int, with_body: bool) -> Row:
     }
     if with_body:
         row["properties"] = properties
-        row["body"] = base64.b64encode(message.body).decode("ascii")
+        row["body"] = encoders.value(message.body)
     return row
 
 

@@ -118,6 +118,7 @@ _BATCHES = Table(
         Column("is_control", "boolean", "whether it holds a control record"),
         Column("crc_valid", "boolean", "whether size and checksum are right"),
         Column("record_count", "bigint", "as stored; before magic 2 counted"),
+        Column("partition_leader_epoch", "int", "the epoch of the leader that wrote it; -1: none"),
     ),
     (".log",),
     ("base_offset", "last_offset"),

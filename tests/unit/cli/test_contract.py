@@ -71,7 +71,7 @@ def test_an_empty_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
         ["verify", str(PLAIN), "--format", "xml"],
         ["dump", "/no/such/file.index"],
         ["dump", "/no/such/00000000000000000000.index"],
-        ["dump", str(PLAIN / "partition.metadata")],
+        ["dump", str(PLAIN.parent / "expected.json")],
         ["dump", str(PLAIN), "--profile", "kafka-0.1"],
         ["lookup", str(PLAIN)],
         ["lookup", "/no/such/directory", "--offset", "1"],

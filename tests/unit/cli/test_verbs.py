@@ -34,7 +34,7 @@ LAST = "00000000000000000693"
 BATCH_FIELDS = [
     "base_offset", "last_offset", "position", "size", "magic", "compression", "timestamp_type",
     "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "is_transactional",
-    "is_control", "crc_valid", "record_count",
+    "is_control", "crc_valid", "record_count", "partition_leader_epoch",
 ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def test_dump_records(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     batches = [row for row in shown if "magic" in row]
     records = [row for row in shown if "magic" not in row]
     assert sum(batch["record_count"] for batch in batches) == len(records)
-    assert ["offset", "timestamp", "key", "value", "headers"] == list(records[0])
+    assert ["offset", "timestamp", "key", "value", "headers", "sequence"] == list(records[0])
     assert all(base64.b64decode(row["value"]) for row in records if row["value"])
 
 
