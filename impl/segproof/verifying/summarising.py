@@ -201,7 +201,8 @@ class Tallies:
         status = status_of(files, self._path)
         is_file = status is not None and not status.is_directory
         tally = Tally(self._path, "file" if is_file else "directory", self._on, rest)
-        if status is not None and status.is_regular:
+        is_read = not any(one.law in (LOG_UNREADABLE, NOTHING_HERE) for one in rest)
+        if status is not None and status.is_regular and is_read:
             tally.checked.segments, tally.checked.bytes_checked = 1, status.size_bytes
         yield from tally.begin()
         tally.end()

@@ -190,7 +190,10 @@ def test_single_files_and_paths_without_any(copy: Path, tmp_path: Path) -> None:
     told = summary_of(tmp_path / "leader-epoch-checkpoint")
     assert ("file", Verdict.SOUND, 4) == (told.kind, told.verdict, told.bytes_checked)
     (tmp_path / "empty").mkdir()
-    assert Verdict.UNREADABLE is summary_of(tmp_path / "empty").verdict
+    (tmp_path / "picture.png").write_bytes(b"png")
+    for name in ("empty", "picture.png"):
+        told = summary_of(tmp_path / name)
+        assert (Verdict.UNREADABLE, 0) == (told.verdict, told.bytes_checked)
     (store,) = summaries(ROCKETMQ / "small-5.5.1" / "store")
     assert ("store", Verdict.SOUND) == (store.kind, store.verdict)
     assert store.batches
