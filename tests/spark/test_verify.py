@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -181,9 +182,9 @@ def test_numbers_reach_the_verifier(spark: "SparkSession", data_directory: Path)
 
 
 def test_the_verb_has_the_options_of_verify() -> None:
-    """One that `verify` had been given, `spark verify` refused. It lists findings, no verdicts."""
+    """One that `verify` had been given, `spark verify` refused. It gives no verdicts."""
     own, others = (set(inspect.signature(one).parameters) for one in (on_spark, in_processes))
-    assert others - own == {"against", "jobs", "list_all", "only_summary", "color"}
+    assert others - own == {"against", "jobs", "only_summary"}
 
 
 def test_paths_that_cannot_be_read_are_usage(
@@ -295,6 +296,10 @@ def test_a_finding_s_command_shows_it_again(
     again = CliRunner().invoke(build_app(), [*words[1:], "--format", "jsonl"])
     told = [json.loads(line) for line in again.stdout.splitlines()]
     assert [finding] == [each for each in told if "type" not in each]
+    shown = CliRunner().invoke(app, ["verify", str(wrong), *options[2:]])
+    heads = [line for line in shown.stdout.splitlines() if line.startswith("error ")]
+    assert {1} == set(Counter(line.split()[2] for line in heads).values()), "a file, a cause"
+    assert len(heads) == shown.stdout.count(f"\n    segproof verify {wrong}/")
 
 
 def test_a_checkpoint_that_cannot_be_is_usage(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ class Cause:
         return what_consumers_see(self.first) if self.first.is_defect else None
 
     def add(self, finding: Finding) -> None:
-        """Take one more finding."""
+        """Take one more finding; the one that counts further places may come at any time."""
+        if self.first.message.endswith(FURTHER):
+            self.first = finding
         count = 1
         if finding.message.endswith(FURTHER):
             count = int(finding.actual or 1)

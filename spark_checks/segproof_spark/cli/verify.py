@@ -3,7 +3,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,8 @@ from segproof_harness.cli.common import (
     refuse,
 )
 from segproof_harness.cli.verify import (
+    AllOption,
+    ColorOption,
     DeepOption,
     FailOn,
     FailOnOption,
@@ -30,12 +32,14 @@ from segproof_harness.cli.verify import (
     end,
     known_laws,
 )
+from segproof_harness.reports.terminal import Color
 from segproof_spark.cli.common import Master, Remote, running, write_found
 from segproof_spark.session import LOCAL, RETRIES
 
 if TYPE_CHECKING:
     from segproof_spark.verification import Totals
 
+    Write = Callable[[dict[str, Any] | None], None]
 
 Paths = Annotated[
     list[str],
@@ -81,12 +85,15 @@ def command(
     fail_on: FailOnOption = FailOn.WARNING,
     max_findings: MaxFindings = None,
     no_notes: NoNotesOption = False,
+    list_all: AllOption = False,
+    color: ColorOption = Color.AUTO,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: partitions, segments, and pieces of large segments in parallel.
 
-    The findings are those of `segproof verify`, with absolute paths. This program and every worker
-    must see the files under the same paths. URLs are those that Arrow reads, such as
+    The findings are those of `segproof verify`, with absolute paths, and are shown by their causes;
+    there are no verdicts on partitions. This program and every worker must see the files under the
+    same paths. URLs are those that Arrow reads, such as
     s3://BUCKET/KEY?endpoint_override=HOST:PORT&scheme=http.
 
     \b
@@ -115,7 +122,8 @@ def command(
             task_bytes=task_bytes,
             totals=totals,
         )
-        counts, hidden = _told(found, output_format, max_findings, no_notes)
+        write = _writer(output_format, list_all, color)
+        counts, hidden = _told(found, write, max_findings, no_notes)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
     end(counts, time.monotonic() - started, f"{more}; {_used(totals)}", fail_on)
 
@@ -143,8 +151,30 @@ def _check_checkpoint(place: str | None) -> None:
             refuse(f"--checkpoint: {reason_of(error)}")
 
 
+def _writer(output_format: Format, list_all: bool, color: Color) -> "Write":
+    """Return what is given each finding, in the order of the files, and None behind the last."""
+    if output_format is Format.JSONL:
+        return lambda finding: None if finding is None else write_found([finding], output_format)
+    from segproof.findings import Finding, Severity
+    from segproof_harness.reports.terminal import Lines
+    from segproof_harness.reports.verdicts import Detail, TextReport
+
+    report = TextReport(Lines(color), Detail.FINDINGS if list_all else Detail.CAUSES)
+    path: str | None = None
+
+    def write(told: dict[str, Any] | None) -> None:
+        nonlocal path
+        if told is None or told["path"] != path:
+            report.end()  # the causes of the file before
+        if told is not None:
+            path = told["path"]
+            report.finding(Finding(**{**told, "severity": Severity(told["severity"])}))
+
+    return write
+
+
 def _told(
-    findings: Iterator[dict[str, Any]], output_format: Format, limit: int | None, no_notes: bool
+    findings: Iterator[dict[str, Any]], write: "Write", limit: int | None, no_notes: bool
 ) -> tuple[Counter[str], int]:
     """Write findings, up to a limit; return how many of each severity, and how many not shown.
 
@@ -159,8 +189,9 @@ def _told(
         if limit is not None and written >= limit:
             hidden += 1
             continue
-        write_found([finding], output_format)
+        write(finding)
         written += 1
+    write(None)
     return counts, hidden
 
 

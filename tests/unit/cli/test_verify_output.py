@@ -12,11 +12,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from segproof.findings import Finding, Severity
 from segproof.verification import RULES, VERIFIED_LAWS
+from segproof.verifying.reporting import FURTHER
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
 from segproof_harness.reports import consumers
+from segproof_harness.reports.causes import Causes
 from segproof_harness.reports.json_lines import schema
 from segproof_harness.reports.jsonl import FIELDS
 from segproof_harness.reports.terminal import STYLES
@@ -248,7 +251,7 @@ def test_a_long_complaint_is_wrapped_between_words(
 
 def test_each_severity_and_verdict_has_a_colour() -> None:
     """One that is added has to get one."""
-    from segproof.findings import Severity, Verdict
+    from segproof.findings import Verdict
 
     assert {*Severity, *Verdict} == set(STYLES)
 
@@ -328,6 +331,21 @@ def test_places_that_were_only_counted_count_in_a_cause(
         and each["severity"] == "error"
     ]  # fmt: skip
     assert 499 <= max(max(each["laws"].values()) for each in causes) <= 500
+
+
+def test_a_cause_has_the_words_of_a_place() -> None:
+    """On Spark the finding that counts further places comes first."""
+    facts = Severity.ERROR, "offset-index", "/t"
+    more = Finding(
+        "SEG-7", *facts, None, None, "9", f"9{FURTHER}", "h", "segproof v /t --law SEG-7"
+    )
+    place = Finding("SEG-7", *facts, 8, "0", "1", "wrong", "h", f"{more.reproduce} --position 8")
+    causes = Causes()
+    for finding in (more, place):
+        causes.add(finding)
+    (cause,) = causes.take()
+    assert ("wrong", 10, [8]) == (cause.first.message, cause.count, cause.positions)
+    assert "segproof v /t --law SEG-7 --all" == cause.reproduce
 
 
 SARIF_TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
