@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `rebuild`: make the index files of a partition new from its logs."""
+"""The verb `rebuild`: make wrong index files of partitions and stores new from their logs."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,23 +18,24 @@ from segproof_harness.cli.common import (
     check_readable,
     cores,
     known_profile,
+    progress,
     refuse,
 )
-from segproof_harness.cli.rebuild_store import FIELDS as STORE_FIELDS
+from segproof_harness.cli.rebuild_report import FIELDS, STORE_FIELDS, RebuildReport, Steps
 from segproof_harness.cli.rebuild_store import (
     IndexNumOption,
     StoreRebuild,
-    is_store,
     rebuild_store,
-    write_rebuilt,
+    store_left_out,
+    store_words,
+    stores_below,
 )
 
 if TYPE_CHECKING:
-    from segproof.rebuilding.partition_rebuild import Rebuilt
+    from segproof.rebuilding.partition_rebuild import Options, Rebuilt
+    from segproof_model.language.behaviours import Release
 
 INT32_MAX = 2**31 - 1
-FIELDS = (*STORE_FIELDS, "index_interval_bytes", "interval_from", "law", "why")
-"""What is told of each file."""
 
 OutOption = Annotated[
     Path | None,
@@ -85,6 +88,15 @@ CutOption = Annotated[
 InPlaceOption = Annotated[
     bool, typer.Option("--in-place", help="Replace the index files in DIR itself.")
 ]
+BackupOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--backup",
+        metavar="DIR3",
+        help="With --in-place: keep each old file under its whole path below DIR3, which lies in no"
+        " data directory.",
+    ),
+]
 AllOption = Annotated[
     bool,
     typer.Option(
@@ -107,13 +119,17 @@ CopyOption = Annotated[
 
 
 def command(
-    directory: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="The directory of one partition, or a RocketMQ store."),
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR",
+            help="Partitions, RocketMQ stores, or directories with them at any depth.",
+        ),
     ],
     out: OutOption = None,
     in_place: InPlaceOption = False,
     dry_run: DryOption = False,
+    backup: BackupOption = None,
     all_files: AllOption = False,
     index_interval_bytes: IntervalOption = None,
     max_index_bytes: RoomOption = 10485760,
@@ -125,101 +141,186 @@ def command(
     jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Rebuild wrong index files of a partition, or those of a RocketMQ store, from the logs.
+    """Rebuild wrong index files of partitions and RocketMQ stores from their logs.
 
     An index file that verify finds sound stays byte for byte. The others, and missing ones, get the
-    entries of Kafka's own recovery of the segment. A log with anything but valid batches is a
-    finding, and no file is written.
+    entries of Kafka's own recovery of the segment. A partition whose log has anything but valid
+    batches is a finding, and none of its files is written; the other partitions are done.
 
-    --out leaves DIR as it is. Logs, snapshots and checkpoints become hard links, so a broker on
-    DIR2 appends to the last log of DIR too: give --copy to keep both.
+    --out leaves DIR as it is; partitions lie below DIR2 as below DIR. Logs, snapshots and
+    checkpoints become hard links, so a broker on DIR2 appends to the last log of DIR too: give
+    --copy to keep both.
 
-    --in-place needs a broker that is stopped, and holds the lock of the data directory. Logs stay
-    as they are. After a crash at any moment each name has its whole old file or its whole new file,
-    and the same command completes the work.
+    --in-place needs brokers that are stopped, and holds the locks of the data directories. Logs
+    stay as they are. After a crash at any moment each name has its whole old file or its whole new
+    file, and the same command completes the work. --backup keeps the old files.
 
-    In a store of RocketMQ the index files are rebuilt from the commit log. DIR2 gets index files
-    only. The old files say the number of slots and entries, and whether tags are indexed (from
-    5.4.0 on) and the header counts puts (up to 4.7.0), unless --profile says it.
+    In a store the index files are rebuilt from the commit log. DIR2 gets index files only. The old
+    files say the number of slots and entries, and whether tags are indexed (from 5.4.0 on) and the
+    header counts puts (up to 4.7.0), unless --profile says it.
 
     Exit code 1 for findings, 2 if a broker works in DIR or DIR2 can't be used.
 
     \b
     Examples:
-      segproof rebuild my-topic-0 --dry-run
+      segproof rebuild /var/lib/kafka/data --dry-run
+      segproof rebuild /var/lib/kafka/data --in-place --backup /var/backups/indexes
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0
-      segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
       segproof rebuild /home/rocketmq/store --out new-index
     """
-    _check_target(out, in_place or (dry_run and out is None), cut_tail or copy)
-    check_readable(directory)
-    if is_store(directory):
-        if index_interval_bytes is not None or copy:
-            refuse("--index-interval-bytes and --copy are for partitions of Kafka")
-        asked = StoreRebuild(
-            directory, out, hash_slots, index_num, cut_tail, known_profile(profile), dry_run
-        )
-        rebuild_store(asked, output_format)
-        return
-    _check_no_store(directory, hash_slots, index_num)
-    _rebuild_partition(
-        directory,
-        out,
-        output_format,
-        in_place=in_place,
-        dry_run=dry_run,
-        all_files=all_files or profile is not None,
-        index_interval_bytes=index_interval_bytes,
-        max_index_bytes=max_index_bytes,
-        index_key=_index_key(profile),
-        cut_tail=cut_tail,
-        copy=copy,
-        jobs=jobs or cores(),
+    from segproof.rebuilding.partition_rebuild import Options
+
+    _check_target(paths, out, in_place or (dry_run and out is None), cut_tail or copy, backup)
+    stores = {path: stores_below(path) for path in paths}
+    release = known_profile(profile)
+    options = Options(
+        in_place,
+        index_interval_bytes,
+        max_index_bytes,
+        _index_key(release),
+        cut_tail,
+        copy,
+        all_files or profile is not None,
+        dry_run,
+        None if backup is None else str(backup),
     )
+    asked = _Asked(paths, stores, out, options, hash_slots, index_num, release, jobs or cores())
+    _check_options(asked)
+    _rebuild(asked, RebuildReport(output_format, is_dry=dry_run))
 
 
-def _check_target(out: Path | None, in_place: bool, changes_logs: bool) -> None:
-    """Refuse options that do not go together."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is rebuilt, and how."""
+
+    paths: list[Path]
+    stores: dict[Path, list[str]]
+    """The stores at or below each path."""
+    out: Path | None
+    options: "Options"
+    hash_slots: int | None
+    index_num: int | None
+    release: "Release | None"
+    jobs: int
+
+    @property
+    def of_kafka(self) -> list[Path]:
+        """The paths that are no store themselves."""
+        return [path for path in self.paths if str(path) not in self.stores[path]]
+
+    def is_alone(self, path: str) -> bool:
+        """Return whether this partition or store is all that was given."""
+        return [path] == [str(one) for one in self.paths]
+
+
+def _check_target(
+    paths: list[Path], out: Path | None, in_place: bool, changes_logs: bool, backup: Path | None
+) -> None:
+    """Refuse options that do not go together, and paths that can't be read."""
     if (out is None) != in_place:
         refuse("give either --out DIR2 or --in-place")
     if in_place and changes_logs:
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
+    if out is not None and backup is not None:
+        refuse("--backup is for --in-place: --out leaves the old files as they are")
+    if out is not None and len(paths) > 1:
+        refuse("--out goes with one path")
+    for path in paths:
+        check_readable(path)
+        if not path.is_dir():
+            refuse(f"{path}: not a directory")
 
 
-def _check_no_store(directory: Path, *of_stores: int | None) -> None:
-    """Refuse options for stores."""
-    if of_stores != (None, None):
-        refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
+def _check_options(asked: _Asked) -> None:
+    """Refuse options for a system that is not there."""
+    options, has_stores = asked.options, any(asked.stores.values())
+    is_told = options.index_interval_bytes is not None or options.copy
+    if is_told and not asked.of_kafka:
+        refuse("--index-interval-bytes and --copy are for partitions of Kafka")
+    if (asked.hash_slots, asked.index_num) != (None, None) and not has_stores:
+        refuse(
+            f"{asked.paths[0]}: no store of RocketMQ, and --hash-slots and --index-num are for"
+            " these"
+        )
+    if not asked.of_kafka:
+        check_profile_of(asked.release, "rocketmq")
+    elif not has_stores:
+        check_profile_of(asked.release, "kafka")
 
 
-def _rebuild_partition(
-    directory: Path, out: Path | None, output_format: Format, **asked: Any
-) -> None:
-    from segproof.rebuilding.partition_rebuild import rebuild
+def _rebuild(asked: _Asked, report: RebuildReport) -> None:
+    """Rebuild all partitions and stores at or below the paths, and write what was done."""
+    from segproof.errors import SegproofError
 
-    write_rebuilt(
-        lambda show: rebuild(directory, out, on_progress=show, **asked),
-        FIELDS,
-        _left_out,
-        _kept,
-        output_format,
-        is_dry=asked["dry_run"],
-    )
+    is_single = False
+    try:
+        with progress("rebuild") as show:
+            steps = Steps(show)
+            for path in chain(_partitions(asked, report, steps), _stores(asked, report, steps)):
+                is_single = asked.is_alone(path)
+    except SegproofError as error:
+        refuse(str(error))
+    if report.is_empty:
+        refuse(
+            f"{asked.paths[0]}: there is no log of a partition here, and no store: give the"
+            " directory of one partition, such as TOPIC-0, a data directory, or a store"
+        )
+    report.finish(is_single=is_single)
 
 
-def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
-    release = known_profile(profile)
-    check_profile_of(release, "kafka")
+def _partitions(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]:
+    """Rebuild the partitions; yield the path of each."""
+    from segproof.rebuilding.directory_rebuild import rebuild_all
+
+    for told in rebuild_all(
+        asked.of_kafka, asked.out, asked.options, jobs=asked.jobs, on_progress=steps.show
+    ):
+        is_alone = asked.is_alone(told.path)
+        if told.error is None:
+            lines = _left_out(told.done)
+            report.add(told.kind, told.done, FIELDS, lines, is_alone=is_alone)
+        elif is_alone:
+            refuse(told.error)
+        else:
+            report.fail("partition", told.path, told.error)
+        yield told.path
+
+
+def _stores(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]:
+    """Rebuild the indexes of the stores; yield the path of each."""
+    from segproof.errors import SegproofError
+
+    for path, store in ((path, one) for path, found in asked.stores.items() for one in found):
+        steps.begin()
+        out = None if asked.out is None else asked.out / Path(store).relative_to(path)
+        wanted = StoreRebuild(
+            store,
+            None if out is None else str(out),
+            asked.hash_slots,
+            asked.index_num,
+            asked.options.cut_tail,
+            asked.release,
+            asked.options.dry_run,
+            asked.options.backup,
+        )
+        try:
+            done = rebuild_store(wanted, steps.show)
+        except (SegproofError, OSError) as error:
+            if asked.is_alone(store):
+                raise
+            report.fail("store", store, str(error))
+        else:
+            lines, words = store_left_out(done), store_words(done)
+            report.add("store", done, STORE_FIELDS, lines, words, is_alone=asked.is_alone(store))
+        yield store
+
+
+def _index_key(release: "Release | None") -> Literal["last_offset", "first_offset"]:
     from segproof_model.kafka.format.log_segment_releases_before_2 import FirstOffsetIsKey
 
     if release is not None and release.has(FirstOffsetIsKey):
         return "first_offset"
     return "last_offset"
-
-
-def _kept(rebuilt: "Rebuilt") -> str:
-    kept = sum(file.is_kept for file in rebuilt.files)
-    return f", {kept} sound ones stay" if kept else ""
 
 
 def _left_out(rebuilt: "Rebuilt") -> Iterator[str]:

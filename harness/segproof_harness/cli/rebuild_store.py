@@ -2,27 +2,17 @@
 """The verb `rebuild` on a store of RocketMQ: its index files, made from the commit log."""
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from segproof_harness.cli.common import (
-    EXIT_FINDINGS,
-    Format,
     Show,
-    check_profile_of,
     complain,
     plural,
-    progress,
-    refuse,
-    summarise,
-    write_findings,
-    write_line,
-    write_row,
 )
 
 if TYPE_CHECKING:
@@ -42,121 +32,61 @@ IndexNumOption = Annotated[
 ]
 
 
-FIELDS = ("path", "entries", "old_entries", "changed")
-"""What is told of each file."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreRebuild:
     """What is asked for."""
 
-    store: Path
-    out: Path | None
+    store: str
+    out: str | None
     hash_slots: int | None
     index_num: int | None
     cut_tail: bool
     release: "Release | None"
     dry_run: bool
+    backup: str | None
 
 
-def is_store(path: Path) -> bool:
-    """Return whether a directory is a store of RocketMQ. Raises: OSError."""
+def stores_below(path: Path) -> list[str]:
+    """Return the stores of RocketMQ at or below a path. Raises: OSError."""
     from segproof.files import REAL_FILES
-    from segproof.reading.store_paths import PlaceKind, place_of
+    from segproof.reading.store_paths import PlaceKind, find_places
 
-    place = place_of(os.fspath(path), REAL_FILES)
-    return place is not None and place.kind is PlaceKind.STORE
+    found = find_places(os.fspath(path), REAL_FILES)
+    return [place.path for place in found if place.kind is PlaceKind.STORE]
 
 
-def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
-    """Rebuild, and write what was done; exit code 1 for findings."""
-    check_profile_of(asked.release, "rocketmq")
+def rebuild_store(asked: StoreRebuild, show: Show) -> "RebuiltIndex":
+    """Rebuild the index of one store. Raises: SegproofError; OSError."""
     from segproof.rebuilding.store_rebuild import rebuild_index
     from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
     from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
     release = asked.release
-
-    def rebuilt(show: Show) -> "RebuiltIndex":
-        return rebuild_index(
-            asked.store,
-            asked.out,
-            *_geometry(asked),
-            in_place=asked.out is None,
-            index_tags=None if release is None else not release.has(TagsAreNotIndexed),
-            count_puts=None if release is None else release.has(EachPutIsCounted),
-            cut_tail=asked.cut_tail,
-            dry_run=asked.dry_run,
-            on_progress=show,
-        )
-
-    write_rebuilt(rebuilt, FIELDS, _left_out, _summary, output_format, is_dry=asked.dry_run)
-
-
-def write_rebuilt(
-    rebuild: Callable[[Show], Any],
-    fields: Sequence[str],
-    left_out: Callable[[Any], Iterable[str]],
-    summary: Callable[[Any], str],
-    output_format: Format,
-    *,
-    is_dry: bool,
-) -> None:
-    """Rebuild, and write what was done; exit code 1 for findings. Refuses what `rebuild` refuses.
-
-    `fields` are those of a row; `left_out` and `summary` return lines for stderr.
-    """
-    from segproof.errors import SegproofError
-
-    started = time.monotonic()
-    try:
-        with progress("rebuild") as show:
-            rebuilt = rebuild(show)
-    except SegproofError as error:
-        refuse(str(error))
-    for file in rebuilt.files:
-        _write_file(file, fields, output_format, is_dry=is_dry)
-    write_findings(rebuilt.findings, output_format)
-    for line in left_out(rebuilt):
-        complain(line)
-    if rebuilt.findings:
-        summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
-        raise typer.Exit(EXIT_FINDINGS)
-    changed = sum(file.changed for file in rebuilt.files)
-    verb = "would change" if is_dry else "changed"
-    nothing = "; nothing was written" if is_dry else ""
-    summarise(
-        f"{changed} of {len(rebuilt.files)} index files {verb}{summary(rebuilt)}, in"
-        f" {time.monotonic() - started:.1f} s{nothing}"
+    return rebuild_index(
+        asked.store,
+        asked.out,
+        *_geometry(asked),
+        in_place=asked.out is None,
+        index_tags=None if release is None else not release.has(TagsAreNotIndexed),
+        count_puts=None if release is None else release.has(EachPutIsCounted),
+        cut_tail=asked.cut_tail,
+        dry_run=asked.dry_run,
+        backup=asked.backup,
+        on_progress=show,
     )
-
-
-def _write_file(file: Any, fields: Sequence[str], output_format: Format, *, is_dry: bool) -> None:
-    """Write what was done to one file; as text only if it was made new."""
-    if output_format is Format.JSONL:
-        write_row({name: getattr(file, name) for name in fields}, output_format)
-        return
-    if getattr(file, "is_kept", False):
-        return
-    verb = "unchanged"
-    if file.changed:
-        verb = "would change" if is_dry else "changed"
-    before = "none" if file.old_entries is None else file.old_entries
-    law = getattr(file, "law", None)
-    why = f"; {law}: {file.why}" if law else ""
-    write_line(f"{verb}: {file.path}: {file.entries} entries, before: {before}{why}")
 
 
 def _geometry(asked: StoreRebuild) -> "Geometry":
     """Return slots and entries: those given, else the old files', else RocketMQ's defaults.
 
-    Raises: OSError if the index folder can't be listed.
+    Raises: InvalidArgumentError where the old files do not tell; OSError.
     """
+    from segproof.errors import InvalidArgumentError
     from segproof.files import REAL_FILES
     from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
     from segproof.rocketmq.index_table import Geometry
 
-    folder = os.path.join(os.fspath(asked.store), "index")
+    folder = os.path.join(asked.store, "index")
     old = DEFAULT_GEOMETRY
     if (asked.hash_slots is None or asked.index_num is None) and os.path.isdir(folder):
         names = index_file_names(REAL_FILES.list_directory(folder))
@@ -169,9 +99,10 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
         if told:
             old = told[-1]
         elif names:
-            refuse(
-                f"{folder}: the old index files do not tell how many slots and entries they have:"
-                " give --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)"
+            raise InvalidArgumentError(
+                "the old index files do not tell how many slots and entries they have: give"
+                " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
+                path=folder,
             )
     if old is DEFAULT_GEOMETRY and asked.hash_slots is None and asked.index_num is None:
         complain(
@@ -182,7 +113,8 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
     return Geometry(slots, old.index_num if asked.index_num is None else asked.index_num)
 
 
-def _left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
+def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
+    """Yield what the new index does not have."""
     for name in rebuilt.removed:
         yield f"removed: {name}"
     if rebuilt.left_bytes:
@@ -193,7 +125,8 @@ def _left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
         yield f"left out: the last {rebuilt.left_bytes} bytes of the commit log{with_messages}"
 
 
-def _summary(rebuilt: "RebuiltIndex") -> str:
+def store_words(rebuilt: "RebuiltIndex") -> str:
+    """Return what the index was built from."""
     tags = "with" if rebuilt.index_tags else "without"
     source = rebuilt.tags_from if rebuilt.tags_from != "given" else "given release"
     return (

@@ -58,12 +58,12 @@ class DryFiles:
         return sorted(names.union(self._files.list_directory(path) if is_there else ()))
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a new file."""
-        self._made[target] = self._made.pop(source)
+        """Rename a new file; nothing else."""
+        if source in self._made:
+            self._made[target] = self._made.pop(source)
 
     def link(self, source: str, target: str) -> None:
-        """Refuse. Raises: OSError."""
-        raise OSError(errno.EROFS, "a dry run links no file", target)
+        """Do nothing."""
 
     def remove(self, path: str) -> bool:
         """Remove a new file; return whether there was one."""

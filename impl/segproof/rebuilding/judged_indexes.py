@@ -27,6 +27,8 @@ from segproof.verifying.segment_files import Segment as CheckedSegment
 from segproof.verifying.segment_verification import SteadyCheck
 
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+STOPPED = ", although the broker has stopped cleanly"
+"""What findings say here of every last segment, whether or not the broker's marker is there."""
 KEPT = "it is sound and stays as it is"
 ASKED = "all files were asked for"
 
@@ -38,6 +40,8 @@ class Defect(NamedTuple):
     """The law that it breaks; None where none is needed."""
     why: str
     """In words."""
+    kept_bytes: int | None = None
+    """Where only zeros at its end are wrong: how many bytes before them stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,14 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     findings.sort(key=lambda one: list(Severity).index(one.severity))
     for finding in findings:
         path = _file_of(finding)
-        if path.endswith(INDEX_SUFFIXES):
-            defects.setdefault(path, Defect(finding.law, finding.message))
+        if not path.endswith(INDEX_SUFFIXES):
+            continue
+        if path in defects:
+            defects[path] = defects[path]._replace(kept_bytes=None)
+            continue
+        words = finding.message.replace(STOPPED, "")
+        kept_bytes = finding.position if finding.law == "DISK-6" else None
+        defects[path] = Defect(finding.law, words, kept_bytes or None)
     for one in partition.segments:
         if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
             defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))

@@ -24,6 +24,7 @@ from segproof.integers import INT32_MAX
 from segproof.processes import Meter, Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
 from segproof.rebuilding.judged_indexes import judge
+from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import (
     Partition,
     check_unchanged,
@@ -41,7 +42,7 @@ from segproof.rebuilding.safe_places import check_apart
 from segproof.rebuilding.segment_build import IntervalSource, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
 
-__all__ = ["Rebuilt", "RebuiltFile", "rebuild"]
+__all__ = ["Options", "Rebuilt", "RebuiltFile", "rebuild"]
 
 TWO_TIME_ENTRIES = 24
 
@@ -58,6 +59,7 @@ class Options:
     copy: bool = False
     all_files: bool = False
     dry_run: bool = False
+    backup: str | None = None
 
     @property
     def is_all(self) -> bool:
@@ -79,6 +81,8 @@ class Options:
             raise InvalidArgumentError(
                 "in place no log is cut or copied: only a new directory takes cut_tail and copy"
             )
+        if self.backup is not None and not in_place:
+            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
         interval = self.index_interval_bytes
         if not 0 <= (interval or 0) <= INT32_MAX:
             raise InvalidArgumentError(
@@ -119,6 +123,7 @@ def rebuild(
     copy: bool = False,
     all_files: bool = False,
     dry_run: bool = False,
+    backup: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
@@ -129,6 +134,9 @@ def rebuild(
     other entries; into `out` it is copied. With `all_files` every one is made new, and so with an
     `index_interval_bytes`, or first offsets as keys. A `dry_run` writes nothing and takes no lock;
     it returns what the same call would do, in place where `out` is None.
+
+    In place, `backup` is a directory that keeps each old file, durable before it is replaced, at
+    its whole path below it: `cp -a BACKUP/. /` brings them back. Nothing in it is replaced.
 
     The entries are those that a recovery of each segment gives with `index_interval_bytes`; None
     takes the interval that gives exactly the entries of the segment's old index, if there is one,
@@ -158,8 +166,11 @@ def rebuild(
         copy,
         all_files,
         dry_run,
+        None if backup is None else os.fspath(backup),
     )
     options.check(target, jobs)
+    if options.backup is not None:
+        check_backup(source, options.backup, files)
     if target is not None:
         check_apart(source, target, "old one")
     with refusing_what_vanishes(source):
@@ -175,8 +186,13 @@ def rebuild_partition(
     files: SharedFiles,
     meter: Meter,
     jobs: int,
+    *,
+    is_locked: bool = False,
 ) -> Rebuilt:
-    """Rebuild what was read of a partition, with options that go together; see `rebuild`."""
+    """Rebuild what was read of a partition, with options that go together; see `rebuild`.
+
+    `is_locked`: the caller holds the lock of the data directory.
+    """
     source = partition.directory
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
@@ -189,8 +205,9 @@ def rebuild_partition(
         options.index_key == "first_offset",
         options.cut_tail,
         options.dry_run,
+        options.backup,
     )
-    place: Place = InPlace(partition, files)
+    place: Place = InPlace(partition, files, is_locked=is_locked, backup=options.backup)
     if options.dry_run:
         place = Nowhere()
     elif out is not None:

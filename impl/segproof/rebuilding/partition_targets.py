@@ -9,10 +9,8 @@ Laws: LOAD-1, LOAD-5.
 """
 
 import contextlib
-import errno
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Protocol, Self
 
 from segproof.errors import SegproofError
@@ -25,6 +23,7 @@ from segproof.reading.file_names import (
     NameKind,
     read_file_name,
 )
+from segproof.rebuilding.kept_files import bring, copy_file, keep_old_files
 from segproof.rebuilding.partition_files import BESIDE, Partition, check_unchanged
 from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
 from segproof.rebuilding.segment_build import BuiltSegment
@@ -32,10 +31,11 @@ from segproof.verifying.small_files import EPOCHS
 
 LOCK = ".lock"
 """The file in a data directory that a broker has locked while it runs."""
-COPY_BYTES = 1 << 20
-CANNOT_LINK = frozenset(
-    {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS}
-)
+
+
+def lock_path(directory: str) -> str:
+    """Return the lock of the data directory that a partition lies in."""
+    return os.path.join(os.path.dirname(os.path.realpath(directory)), LOCK)
 
 
 class Place(Protocol):
@@ -70,15 +70,24 @@ def _cut_at(built: Sequence[BuiltSegment]) -> int:
 class InPlace:
     """The partition's own directory; a broker that would use it is kept out meanwhile."""
 
-    def __init__(self, partition: Partition, files: SharedFiles) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        files: SharedFiles,
+        *,
+        is_locked: bool = False,
+        backup: str | None = None,
+    ) -> None:
         self._partition = partition
         self._directory = partition.directory
         self._files = files
+        self._is_locked = is_locked
+        self._backup = backup
         self._lock: File | None = None
 
     def __enter__(self) -> Self:
-        above = os.path.dirname(os.path.realpath(self._directory))
-        self._lock = lock_of(os.path.join(above, LOCK), "data directory", self._files)
+        if not self._is_locked:
+            self._lock = lock_of(lock_path(self._directory), "data directory", self._files)
         try:
             for name in self._partition.leftovers:
                 self._files.remove(os.path.join(self._directory, name))
@@ -93,7 +102,12 @@ class InPlace:
             self._lock = None
 
     def complete(self, built: Sequence[BuiltSegment]) -> None:
-        """Rename what differs over the old files, durably."""
+        """Rename what differs over the old files, durably; keep these first, if that is asked."""
+        if self._backup is not None:
+            olds = (index for one in built for index in one.indexes if index.backup is not None)
+            keep_old_files(
+                [(one.path, one.backup or "") for one in olds], self._backup, self._files
+            )
         for index in (index for one in built for index in one.indexes):
             if index.changed and self._files.status(index.path + BESIDE) is not None:
                 self._files.rename(index.path + BESIDE, index.path)
@@ -181,7 +195,7 @@ class NewDirectory:
             self._cut_epochs(_cut_at(built))
         for index in (index for one in built for index in one.indexes if index.is_kept):
             source, target = self._paths(os.path.basename(index.path))
-            self._copy(source, target + BESIDE, None)
+            copy_file(source, target + BESIDE, None, self._files)
         check_unchanged(self._partition, self._files)
         for index in (index for one in built for index in one.indexes):
             if self._files.status(index.path + BESIDE) is not None:
@@ -210,28 +224,9 @@ class NewDirectory:
         """Link or copy one file; with a size, copy its first bytes."""
         source, target = self._paths(name)
         if size is None and not self._copies:
-            try:
-                self._files.link(source, target)
-                return
-            except OSError as error:
-                if error.errno not in CANNOT_LINK:
-                    raise
-        self._copy(source, target, size)
-
-    def _copy(self, source: str, target: str, size: int | None) -> None:
-        status = self._files.status(source)
-        if status is None:
-            raise FileNotFoundError(errno.ENOENT, "no such file", source)
-        with (
-            closing(self._files.open(source)) as old,
-            closing(self._files.open(target, writable=True, create=True)) as new,
-        ):
-            _copy_bytes(old, new, status.size_bytes if size is None else size)
-            new.sync()
-        with contextlib.suppress(PermissionError):
-            self._files.take_access(target, source)
-        # Retention goes by it where a log has no timestamps.
-        self._files.set_modified(target, status.modified_ns)
+            bring(source, target, self._files)
+        else:
+            copy_file(source, target, size, self._files)
 
     def __exit__(self, *_: object) -> None:
         if self._is_complete:
@@ -257,18 +252,3 @@ def _remove_each(
         if name.endswith(endings) or name in names:
             with contextlib.suppress(OSError):
                 files.remove(os.path.join(directory, name))
-
-
-def _copy_bytes(old: File, new: File, size: int) -> None:
-    position = 0
-    while position < size:
-        data = old.pread(min(COPY_BYTES, size - position), position)
-        if not data:
-            raise SegproofError(
-                "the file became shorter while it was copied",
-                path=old.path,
-                position=position,
-                hint="stop the broker that is at work here",
-            )
-        new.pwrite(data, position)
-        position += len(data)

@@ -28,6 +28,7 @@ from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defect
+from segproof.rebuilding.kept_files import backup_of, copy_bytes
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
 from segproof.rebuilding.safe_places import is_as_long, is_same, log_changed, starts_with
@@ -51,6 +52,8 @@ class Wanted:
     """Whether the last log may end with a broken batch, which is then left out."""
     is_dry: bool
     """Whether the new files are only counted and compared, and go nowhere."""
+    backup: str | None
+    """The directory that keeps old files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +68,21 @@ class RebuiltFile:
     changed: bool
     """Whether a byte differs from the old file. A dry run: whether one would."""
     index_interval_bytes: int | None
-    """The interval that decided which batches have an entry; None for a file that is kept."""
+    """The interval that decided which batches have an entry; None where the old entries stay."""
     interval_from: IntervalSource | None
-    """Who said so: `given`, `old index` (of this segment), `other segments`, `default`."""
+    """Who said so: `given`, `old index` (of this segment), `other segments`, `default`; None for a
+    file that is kept."""
     law: str | None = None
     """The law that the old file breaks; None for a file that is kept, and where all are built."""
     why: str = KEPT
     """Why the file was made new, or kept, in words."""
+    backup: str | None = None
+    """Where the old file is kept; None without an old file, without a backup, and if it stays."""
 
     @property
     def is_kept(self) -> bool:
         """Whether the old file stays, since it is sound."""
-        return self.interval_from is None
+        return self.why == KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +286,27 @@ class _Build:
         self._offset_index.close()
         self._time_index.close()
         self._txn_index.close()
-        for suffix in (".index", ".timeindex", ".txnindex"):
+        for suffix in INDEX_SUFFIXES:
             path = self._beside(suffix)
             if self._files.status(path) is None:
                 continue
+            self._trim_old(suffix)
             self._take_access(path)
             # It may be for reading only now, as the log is.
             with closing(self._files.open(path)) as file:
                 file.sync()
+
+    def _trim_old(self, suffix: str) -> None:
+        """Take the entries of the old file where only the zeros behind them are wrong."""
+        defect = self._defect(suffix)
+        if defect is None or defect.kept_bytes is None:
+            return
+        with (
+            closing(self._files.open(self._segment.path(suffix))) as old,
+            closing(self._files.open(self._beside(suffix), writable=True)) as new,
+        ):
+            new.truncate(0)
+            copy_bytes(old, new, defect.kept_bytes)
 
     def _take_access(self, path: str) -> None:
         try:
@@ -319,7 +338,20 @@ class _Build:
                 is_same_as_old = is_same(old, self._beside(suffix), self._files)
             path = os.path.join(self._wanted.target, self._segment.name(suffix))
             before = old_entries(self._segment, suffix, self._files)
-            yield RebuiltFile(path, count, before, not is_same_as_old, interval, source, *defect)
+            kept = None
+            if self._wanted.backup is not None and not is_same_as_old:
+                kept = backup_of(old, self._wanted.backup)
+            if suffix not in self._segment.suffixes:
+                kept = None
+            law, why, kept_bytes = defect
+            if kept_bytes is not None:
+                yield RebuiltFile(
+                    path, before or 0, before, True, None, "old index", law, why, kept
+                )
+                continue
+            yield RebuiltFile(
+                path, count, before, not is_same_as_old, interval, source, law, why, kept
+            )
 
     def _defect(self, suffix: str) -> Defect | None:
         """Return why a file is made new; None if it is kept."""

@@ -27,6 +27,7 @@ from segproof.findings import Finding, Severity
 from segproof.processes import Progress
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.rebuilding.dry_files import DryFiles
+from segproof.rebuilding.kept_files import backup_of, check_backup
 from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -54,7 +55,9 @@ class RebuiltIndexFile:
     old_entries: int | None
     """None where there was no old file of this name with these numbers of slots and entries."""
     changed: bool
-    """Whether a byte differs from the old file."""
+    """Whether a byte differs from the old file. A dry run: whether one would."""
+    backup: str | None = None
+    """Where the old file is kept; None without an old file, without a backup, and if it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class _Wanted:
     index_tags: bool | None
     count_puts: bool | None
     cut_tail: bool
+    backup: str | None
     zone: tzinfo | None
     on_progress: Progress | None
 
@@ -99,6 +103,7 @@ def rebuild_index(
     mapped_file_size: int | None = None,
     cut_tail: bool = False,
     dry_run: bool = False,
+    backup: str | os.PathLike[str] | None = None,
     zone: tzinfo | None = None,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
@@ -114,6 +119,9 @@ def rebuild_index(
 
     A `dry_run` writes nothing and takes no lock; it returns what the same call would do, in place
     where `out` is None. Its new files have no names, and lie on the device of temporary files.
+
+    In place, `backup` is a directory that keeps each old file that is replaced or removed, durable
+    before that, at its whole path below it: `cp -a BACKUP/. /` brings them back.
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     Findings, and then nothing is written: a log with a hole, or one that holds something else than
@@ -132,9 +140,13 @@ def rebuild_index(
         raise InvalidArgumentError("an index file has a slot and two entries at least")
     if target is not None:
         check_apart(store, target, "store")
-    wanted = _Wanted(
-        Geometry(hash_slot_num, index_num), index_tags, count_puts, cut_tail, zone, on_progress
-    )
+    kept = None if backup is None else os.fspath(backup)
+    if kept is not None:
+        if target is not None:
+            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
+        check_backup(store, kept, files)
+    geometry = Geometry(hash_slot_num, index_num)
+    wanted = _Wanted(geometry, index_tags, count_puts, cut_tail, kept, zone, on_progress)
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
@@ -158,7 +170,9 @@ def _rebuild(
     findings = _holes(log)
     if findings:
         return RebuiltIndex((), findings)
-    place = IndexInPlace(store, files) if out is None else NewIndexDirectory(out, files)
+    place = (
+        IndexInPlace(store, files, wanted.backup) if out is None else NewIndexDirectory(out, files)
+    )
     old = _old_names(store, files)
     with place as working_directory:
         run = _Rebuild(log, wanted, old, files)
@@ -327,11 +341,14 @@ class _Rebuild:
     def _row(self, built: Built, directory: str) -> RebuiltIndexFile:
         old_path = os.path.join(self._old_directory, built.name)
         old = built.name in self._old_names and is_as_long(old_path, built.path, self._files)
+        changed = not (old and is_same(old_path, built.path, self._files))
+        backup = self._wanted.backup if changed and built.name in self._old_names else None
         return RebuiltIndexFile(
             os.path.join(directory, built.name),
             built.entries,
             _entries_of(old_path, self._files) if old else None,
-            not (old and is_same(old_path, built.path, self._files)),
+            changed,
+            None if backup is None else backup_of(old_path, backup),
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 from segproof.files import File, SharedFiles
+from segproof.rebuilding.kept_files import backup_of, keep_old_files
 from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
@@ -60,8 +61,9 @@ class _Working:
 class IndexInPlace:
     """The index of the store itself; a broker that would use it is kept out meanwhile."""
 
-    def __init__(self, store: str, files: SharedFiles) -> None:
+    def __init__(self, store: str, files: SharedFiles, backup: str | None = None) -> None:
         self.directory = os.path.join(store, INDEX)
+        self._backup = backup
         self._store = store
         self._files = files
         self._working = _Working(store, files)
@@ -88,14 +90,22 @@ class IndexInPlace:
         files.make_directory(self.directory)
         files.sync_directory(self._store)
         renamed = [one for one in built if one.name in changed]
+        removed = tuple(sorted({*old_names} - {one.name for one in built}))
+        if self._backup is not None:
+            olds = [os.path.join(self.directory, name) for name in old_names]
+            is_gone = {*changed, *removed}
+            kept = [
+                (old, backup_of(old, self._backup))
+                for old in olds
+                if os.path.basename(old) in is_gone
+            ]
+            keep_old_files(kept, self._backup, files)
         for one in renamed:
             old = os.path.join(self.directory, one.name)
             files.take_access(one.path, old if one.name in old_names else like)
         for one in renamed:
             files.rename(one.path, os.path.join(self.directory, one.name))
         files.sync_directory(self.directory)
-        names = {one.name for one in built}
-        removed = tuple(name for name in old_names if name not in names)
         for name in removed:
             files.remove(os.path.join(self.directory, name))
         files.sync_directory(self.directory)

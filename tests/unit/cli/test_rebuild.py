@@ -21,7 +21,7 @@ from segproof_harness.files.shipped_directories import partition_of, scenarios, 
 BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
 (STORE,) = (store for store in stores() if store.parent.name == "small-5.5.1")
 FIELDS = [
-    "path", "entries", "old_entries", "changed", "index_interval_bytes", "interval_from",
+    "path", "entries", "old_entries", "changed", "backup", "index_interval_bytes", "interval_from",
     "law", "why",
 ]  # fmt: skip
 SEGMENT = "00000000000000001014"
@@ -155,6 +155,9 @@ def test_profiles(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--in-place", "--out", "x"], "either --out DIR2 or --in-place"),
         (["--in-place", "--cut-tail"], "need --out"),
         (["--in-place", "--copy"], "need --out"),
+        (["{full}", "--out", "x"], "--out goes with one path"),
+        (["--out", "x", "--backup", "y"], "--backup is for --in-place"),
+        (["--in-place", "--backup", "{copy}/inner"], "lie in each other"),
         (["--out", "{copy}/inner"], "lie in each other"),
         (["--out", "{copy}"], "lie in each other"),
         (["--out", "{full}"], "exists and is not empty"),
@@ -180,9 +183,10 @@ def test_usage(
 
 
 def test_what_is_no_partition(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A data directory, a file, nothing at all: exit 2."""
+    """An empty directory, a file, nothing at all: exit 2."""
+    (copy.parent / "empty").mkdir()
     for path, words in (
-        (copy.parent, "the directory of one partition"),
+        (copy.parent / "empty", "the directory of one partition"),
         (copy / f"{SEGMENT}.log", "not a directory"),
         (copy / "nothing", "no such file or directory"),
     ):

@@ -14,7 +14,7 @@ from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
 from segproof_tests.failing_files import Ended, EndingFiles
 
-DIR, OUT = "/d/t-0", "/e/t-0"
+DIR, OUT, BACKUP = "/d/t-0", "/e/t-0", "/e/backup"
 PARTITION = next(partition_of(each) for each in scenarios() if each.name == "compacted")
 BASES = (0, 4104, 5235)
 ROOM = 4096
@@ -132,6 +132,50 @@ def test_a_loss_of_power_at_any_change_leaves_each_file_whole(how: str) -> None:
         for name, data in found.items():
             assert is_marked or data in (old.get(name), new[name]), name
     assert new == files_of(files.after_power_loss()[0], top)
+
+
+def with_backup(files: EndingFiles | CrashingFiles) -> None:
+    """Rebuild in place, and keep the old files."""
+    rebuild(DIR, in_place=True, backup=BACKUP, max_index_bytes=ROOM, files=files)
+
+
+def test_an_end_at_any_change_keeps_each_old_file_in_its_place_or_in_the_backup() -> None:
+    """A copy that was cut off has another name; a second run keeps what is left, and completes."""
+    complete = damaged(EndingFiles())
+    old = complete.images(DIR)
+    with_backup(complete)
+    new, kept = complete.images(DIR), complete.images(BACKUP + DIR)
+    assert {name: old[name] for name in old if old[name] != new[name]} == kept
+    for changes in range(1000):
+        files = damaged(EndingFiles())
+        files.left, files.is_for_ever = changes, True
+        files.error = lambda path: Ended(path)
+        try:
+            with_backup(files)
+        except Ended:
+            pass
+        else:
+            break
+        files.left, files.is_for_ever = -1, False
+        there, saved = files.images(DIR), files.images(BACKUP + DIR)
+        for name, data in old.items():
+            assert data == there[name] or (data, new[name]) == (saved[name], there[name])
+        with_backup(files)
+        assert (new, kept) == (files.images(DIR), files.images(BACKUP + DIR))
+    assert changes > 40
+
+
+@pytest.mark.slow
+def test_a_loss_of_power_at_any_change_keeps_each_old_file() -> None:
+    """The backup is durable before the first new file has its name."""
+    files = damaged(CrashingFiles())
+    files.make_durable()
+    old = files.images(DIR)
+    images = crash_images(files, lambda: with_backup(files), kill=False)
+    for image in images:
+        there, saved = files_of(image, DIR), files_of(image, BACKUP + DIR)
+        for name, data in old.items():
+            assert data in (there[name], saved.get(name))
 
 
 def files_of(image: Image, folder: str) -> Image:

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuilding all partitions of data directories, here or in several processes.
+
+Each partition is rebuilt by itself: one with a broken log stays as it is, and the others are done.
+The locks of all data directories are taken before the first change and held to the end.
+
+Upstream: Kafka 4.3.1: LogManager.lockLogDirs, loadLogs.
+Laws: those of a partition's rebuild.
+Not covered: checkpoints and other files of a data directory itself, which stay where they are.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import REAL_FILES, SharedFiles
+from segproof.findings import Finding
+from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.rebuilding.kept_files import check_backup
+from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
+from segproof.rebuilding.partition_rebuild import Options, Rebuilt, rebuild_partition
+from segproof.rebuilding.partition_targets import lock_path
+from segproof.rebuilding.safe_places import check_apart, lock_of
+from segproof.verifying.directory_checks import find_partitions, sized
+from segproof.verifying.reporting import Reporter, Wanted
+
+__all__ = ["RebuiltPartition", "rebuild_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltPartition:
+    """What was done in one partition."""
+
+    path: str
+    done: Rebuilt
+    """Without files and findings where `error` is told."""
+    error: str | None = None
+    """Why the partition could not be rebuilt, if no finding says it; nothing has changed then."""
+    kind: Literal["partition", "directory"] = "partition"
+    """A directory has only findings of what can't be read below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One partition to rebuild. Small and plain: it travels to processes."""
+
+    path: str
+    target: str | None
+    size_bytes: int
+
+
+class _Counted(Meter):
+    """Counts in a worker."""
+
+    def add(self, count: int) -> None:
+        """Count bytes that were read."""
+        count_bytes(count)
+
+
+def rebuild_all(
+    paths: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None = None,
+    options: Options | None = None,
+    *,
+    jobs: int = 1,
+    on_progress: Progress | None = None,
+    files: SharedFiles = REAL_FILES,
+) -> Iterator[RebuiltPartition]:
+    """Rebuild each partition at or below the paths as `rebuild` does; yield what was done.
+
+    A path is a partition, or a directory with partitions at any depth, such as a data directory.
+    With `out`, which goes with one path, a partition goes to the same place below `out`.
+    `options` says the rest; its `in_place` and `out` exclude one another. A directory below the
+    paths that can't be read is a finding of the directory that was given.
+
+    Yields nothing where there is no log. Raises, with nothing changed, at the first step:
+    InvalidArgumentError for arguments that don't fit; NotADirectoryError, FileNotFoundError;
+    SegproofError where a broker has locked a data directory; OSError. What goes wrong in one
+    partition is yielded.
+    """
+    asked = options or Options()
+    asked.check(out, jobs)
+    if out is not None and len(paths) > 1:
+        raise InvalidArgumentError("a new directory goes with one path")
+    tasks: dict[str, _Task] = {}
+    unread: dict[str, tuple[Finding, ...]] = {}
+    for path in [os.fspath(one) for one in paths]:
+        if out is not None:
+            check_apart(path, os.fspath(out), "old one")
+        if asked.backup is not None:
+            check_backup(path, asked.backup, files)
+        found = _find(path, out, files)
+        unread[path] = found.unread
+        for task in found.tasks:
+            tasks.setdefault(os.path.realpath(task.path), task)
+    total = sum(task.size_bytes for task in tasks.values())
+    meter = Meter(on_progress, total * asked.passes)
+    with ExitStack() as locks:
+        if asked.in_place and not asked.dry_run:
+            for path in sorted({lock_path(task.path) for task in tasks.values()}):
+                lock = lock_of(path, "data directory", files)
+                if lock is not None:
+                    locks.callback(lock.close)
+        yield from _run([*tasks.values()], asked, files, meter, jobs)
+    for path, findings in unread.items():
+        if findings:
+            yield RebuiltPartition(path, Rebuilt((), findings, ()), None, "directory")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    tasks: list[_Task]
+    unread: tuple[Finding, ...]
+
+
+def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> _Found:
+    """Return the partitions with a log at or below a path, and what could not be read there."""
+    status = files.status(path)
+    if status is not None and not status.is_directory:
+        raise NotADirectoryError(20, "not a directory", path)
+    reporter = Reporter(Wanted())
+    tasks = []
+    for partition in find_partitions(path, files, reporter):
+        logs = [one for one in partition.segments if ".log" in one.suffixes]
+        if not logs:
+            continue
+        inner = os.path.relpath(partition.directory, path)
+        target = None if out is None else os.path.normpath(os.path.join(out, inner))
+        only_logs = (replace(one, suffixes=frozenset({".log"})) for one in logs)
+        size = sum(sized(one, files).size_bytes for one in only_logs)
+        tasks.append(_Task(partition.directory, target, size))
+    listed = {task.path for task in tasks}
+    unread = tuple(
+        one for one in reporter.finish() if one.law == "DISK-1" and one.path not in listed
+    )
+    return _Found(tasks, unread)
+
+
+def _run(
+    tasks: Sequence[_Task], options: Options, files: SharedFiles, meter: Meter, jobs: int
+) -> Iterator[RebuiltPartition]:
+    """Rebuild each partition; yield in the order of the tasks."""
+    if jobs == 1 or len(tasks) <= 1 or files is not REAL_FILES:
+        for task in tasks:
+            yield _attempt(task, options, files, meter, jobs)
+        return
+    try:
+        with Workers(min(jobs, len(tasks)), meter) as workers:
+            largest_first = sorted(tasks, key=lambda task: -task.size_bytes)
+            futures = {
+                task.path: workers.submit(_attempt_here, task, options) for task in largest_first
+            }
+            for task in tasks:
+                yield workers.result(futures.pop(task.path))
+    except BrokenProcessPool as error:
+        raise SegproofError(
+            "a process of the rebuild was ended from outside, perhaps for want of memory; other"
+            " partitions may be rebuilt, each of their files is whole",
+            path=tasks[0].path,
+            hint="rebuild with jobs=1",
+        ) from error
+
+
+def _attempt_here(task: _Task, options: Options) -> RebuiltPartition:
+    """Rebuild one partition in a worker."""
+    return _attempt(task, options, REAL_FILES, _Counted(None, 0), 1)
+
+
+def _attempt(
+    task: _Task, options: Options, files: SharedFiles, meter: Meter, jobs: int
+) -> RebuiltPartition:
+    """Rebuild one partition; an error is told, so that the others can be done."""
+    try:
+        with refusing_what_vanishes(task.path):
+            partition = read_partition(task.path, files)
+        done = rebuild_partition(
+            partition, task.target, options, files, meter, jobs, is_locked=True
+        )
+    except SegproofError as error:
+        return RebuiltPartition(task.path, Rebuilt((), (), ()), str(error))
+    except OSError as error:
+        words = (error.strerror or str(error)).lower()
+        where = error.filename or task.path
+        return RebuiltPartition(task.path, Rebuilt((), (), ()), f"{where}: {words}")
+    return RebuiltPartition(task.path, done)
