@@ -6,6 +6,8 @@ index file, if the same is to be done about them: such a file is made new as a w
 with a log keeps one cause for each law: two batches may be damaged for two reasons.
 """
 
+import posixpath
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +20,7 @@ from segproof_harness.reports.consumers import what_consumers_see
 
 PLACES_MAX = 3
 """The places of a cause that are shown."""
-Key = tuple[str, Severity, str]
+Key = tuple[str, Severity, str, str]
 
 
 @dataclass(slots=True)
@@ -42,7 +44,10 @@ class Cause:
         """The command that lists each finding of the cause."""
         if self.count == 1:
             return self.first.reproduce
-        command = self.first.reproduce.rpartition(" --law ")[0]
+        command = _without_law(self.first)
+        if self.first.law == LOG_IS_GONE:
+            own, folder = self.first.path, posixpath.dirname(self.first.path) or "."
+            command = command.replace(shlex.quote(own), shlex.quote(folder), 1)
         return "".join([command, *(f" --law {law}" for law in self.laws), " --all"])
 
     @property
@@ -80,6 +85,11 @@ class Cause:
         }
 
 
+def _without_law(finding: Finding) -> str:
+    """Return the command of a finding up to its law: what it reads, and how."""
+    return finding.reproduce.rpartition(" --law ")[0]
+
+
 class Causes:
     """Collects the causes of one partition. It holds a cause for each file and law at most."""
 
@@ -89,9 +99,9 @@ class Causes:
     def add(self, finding: Finding) -> None:
         """Take the next finding."""
         alike = finding.hint if is_of_index(finding) else finding.law
-        key = finding.path, finding.severity, alike
+        key = finding.path, finding.severity, alike, _without_law(finding)
         if finding.law == LOG_IS_GONE:
-            key = str(finding.expected), finding.severity, alike
+            key = str(finding.expected), finding.severity, alike, ""
         if key not in self._causes:
             self._causes[key] = Cause(finding)
         self._causes[key].add(finding)

@@ -83,6 +83,8 @@ def test_a_lost_log_is_one_cause(foreign: Path, capsys: pytest.CaptureFixture[st
     assert 1 == shown.count("error ")
     assert "error DISK-4 " in shown
     assert ": 3 places: " in shown
+    (command,) = (line for line in shown.splitlines() if line.startswith("    segproof "))
+    assert 3 == run(capsys, *shlex.split(command)[2:]).count("error DISK-4 ")
 
 
 def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
