@@ -4,6 +4,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,23 +28,29 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.dump_options import (
     Asked,
+    FromOption,
     KeysOption,
     LimitOption,
+    MaxOption,
     PathArgument,
     RecordsOption,
+    ToOption,
     ValuesOption,
     encoders_of,
+    range_of,
 )
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
-    from segproof.reading.store_paths import Place
+    from segproof.reading.store_paths import Place, PlaceKind
     from segproof_harness.reading.segment_file_rows import SegmentFile
     from segproof_harness.reading.small_file_rows import SmallFile
 
     Row = dict[str, Any]
     Tell = Callable[[SegproofError], None]
 
+WITH_TIMES = (".log", ".timeindex")
+"""The files of Kafka's whose rows have times."""
 CUT_MEANWHILE = "SCAN-7"
 """The law that a log breaks which became shorter since it was opened."""
 
@@ -53,6 +60,9 @@ def command(
     records: RecordsOption = False,
     keys: KeysOption = None,
     values: ValuesOption = None,
+    begin: FromOption = None,
+    end: ToOption = None,
+    max_num: MaxOption = None,
     profile: ProfileOption = None,
     hash_slots: HashSlotsOption = None,
     limit_bytes: LimitOption = None,
@@ -67,10 +77,17 @@ def command(
     are milliseconds. With --profile a whole file is read into memory; the small files, such as
     snapshots and checkpoints, are shown without it.
 
+    --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
+    consume queue. Or by time, with --records that of each record, else the largest timestamp of a
+    batch. With --records a batch without a wanted record is left out. Of a directory, files without
+    such offsets or times are left out.
+
     \b
     Examples:
       segproof dump my-topic-0/00000000000000000000.index
       segproof dump my-topic-0/00000000000000000000.log --records --values json
+      segproof dump my-topic-0/00000000000000000000.log --records --from 4711 --max 10
+      segproof dump my-topic-0 --from 2026-11-21T01:00Z --to 2026-11-21T01:05Z
       segproof dump my-topic-0/00000000000000004711.snapshot
       segproof dump data/replication-offset-checkpoint --format jsonl
       segproof dump my-topic-0 --profile kafka-4.4.0
@@ -79,8 +96,9 @@ def command(
     release = known_profile(profile)
     name = os.fspath(path)
     encoders = encoders_of(keys or values, values, output_format)
+    wanted = range_of(begin, end, max_num)
     records = records or keys is not None or values is not None
-    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders)
+    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders, wanted)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         sane = _dump_places(place, asked)
@@ -110,8 +128,14 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
-        sane = [_dump_file(each, asked, in_directory=True) for each in files]
-        sane += [_dump_small_file(each, asked, in_directory=True) for each in small]
+        wanted = asked.wanted
+        sane = [
+            _dump_file(each, asked, in_directory=True)
+            for each in files
+            if each.suffix in WITH_TIMES or not wanted.has_times
+        ]
+        if not wanted.is_bounded:
+            sane += [_dump_small_file(each, asked, in_directory=True) for each in small]
         return all(sane)
     file, little = segment_file(name), small_file(name)
     if file is None and little is None and path.exists():
@@ -124,6 +148,10 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     if not path.exists():
         refuse(f"{name}: no such file or directory")
     check_readable(path)  # a path that can't be read is usage, not bad data
+    if little is not None and asked.wanted.is_bounded:
+        refuse(f"{name}: --from and --to are for logs, indexes and queues; --max is for this too")
+    if file is not None and asked.wanted.has_times and file.suffix not in WITH_TIMES:
+        refuse(f"{name}: its entries have no times: give offsets to --from and --to")
     if little is not None:
         return _dump_small_file(little, asked, in_directory=False)
     assert file is not None
@@ -154,12 +182,28 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             limit=asked.limit,
             on_large=tell,
             encoders=asked.encoders,
+            wanted=asked.wanted,
         )
 
     found = files_of(place)
     in_directory = found != [place]
-    sane = [_dump(one.path, partial(rows, one), asked, in_directory) for one in found]
+    suitable = [one for one in found if _has_wanted(one.kind, asked)]
+    if not suitable and found and not in_directory:
+        refuse(
+            f"{place.path}: --from and --to with times are for files of the commit log, with"
+            " offsets also for index files and consume queues"
+        )
+    sane = [_dump(one.path, partial(rows, one), asked, in_directory) for one in suitable]
     return all(sane)
+
+
+def _has_wanted(kind: "PlaceKind", asked: Asked) -> bool:
+    """Return whether a file of RocketMQ's has offsets, or times, where they are bounded."""
+    from segproof.reading.store_paths import PlaceKind
+
+    if asked.wanted.has_times:
+        return kind is PlaceKind.LOG_FILE
+    return kind is not PlaceKind.CHECKPOINT or not asked.wanted.has_offsets
 
 
 def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
@@ -167,15 +211,18 @@ def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool
     from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
 
     def rows(tell: "Tell") -> "Iterator[Row]":
-        yield from rows_of(
+        is_cut_short = yield from rows_of(
             file,
             release=asked.release,
             with_records=asked.records,
             limit=asked.limit,
             on_large=tell,
             encoders=asked.encoders,
+            wanted=asked.wanted,
         )
-        if rest := unread_bytes(file, asked.release):
+        if is_cut_short:
+            return
+        if rest := unread_bytes(file, asked.release, asked.wanted):
             complain(f"{file.path}: {rest}")
 
     return _dump(file.path, rows, asked, in_directory, is_log=file.suffix == ".log")
@@ -186,7 +233,7 @@ def _dump_small_file(file: "SmallFile", asked: Asked, *, in_directory: bool) -> 
     from segproof_harness.reading.small_file_rows import small_file_rows
 
     def rows(_: "Tell") -> "Iterator[Row]":
-        return small_file_rows(file, asked.limit)
+        return islice(small_file_rows(file, asked.limit), asked.wanted.most)
 
     return _dump(file.path, rows, asked, in_directory)
 
@@ -210,10 +257,14 @@ def _dump(
         is_whole = False
 
     is_text = asked.output_format is Format.TEXT
-    if is_text:
+    has_heading = is_text and not asked.wanted.is_bounded
+    if has_heading:
         write_line(f"# {path}")
     try:
         for row in rows(tell):
+            if is_text and not has_heading:  # of a range, only files with rows are named
+                write_line(f"# {path}")
+                has_heading = True
             shown = with_times(row) if is_text else {"path": path, **row} if in_directory else row
             is_record = is_log and "magic" not in row
             write_row(shown, asked.output_format, prefix="| " if is_record else "")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import Format
+from segproof_harness.cli.common import NUMBER, Format, parse_time
 from segproof_harness.reports.bytes_as_text import BytesAs, Encoders, encoder
 
 if TYPE_CHECKING:
+    from segproof_harness.reading.row_range import RowRange
     from segproof_model.language.behaviours import Release
 
 PathArgument = Annotated[
@@ -53,6 +54,53 @@ LimitOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """Where a range begins or ends: an offset, or a time in milliseconds."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+def parse_bound(text: str) -> Bound:
+    """Return an offset, which is a number, or a time, which is ISO 8601.
+
+    Raises: typer.BadParameter, which says what is wrong.
+    """
+    number = parse_time(text)
+    return Bound(offset=number) if NUMBER.fullmatch(text.strip()) else Bound(time_ms=number)
+
+
+FromOption = Annotated[
+    Bound | None,
+    typer.Option(
+        "--from",
+        metavar="OFFSET|TIME",
+        parser=parse_bound,
+        help="Begin at this offset or time, inclusive, such as 4711 or 2026-11-21T01:00Z. The "
+        "indexes beside a log tell where to begin.",
+    ),
+]
+ToOption = Annotated[
+    Bound | None,
+    typer.Option(
+        "--to",
+        metavar="OFFSET|TIME",
+        parser=parse_bound,
+        help="End before this offset or time, exclusive.",
+    ),
+]
+MaxOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max",
+        metavar="N",
+        min=1,
+        help="Show at most N entries, batches or messages of each file; with --records N records.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What is shown, and how."""
 
@@ -62,6 +110,7 @@ class Asked:
     hash_slots: int | None
     output_format: Format
     encoders: Encoders
+    wanted: "RowRange"
 
 
 def encoders_of(keys: BytesAs | None, values: BytesAs | None, output_format: Format) -> Encoders:
@@ -70,3 +119,11 @@ def encoders_of(keys: BytesAs | None, values: BytesAs | None, output_format: For
     usual = BytesAs.AUTO if is_text else BytesAs.BASE64
     keys, values = keys or usual, values or usual
     return Encoders(encoder(keys, quoted=is_text), encoder(values, quoted=is_text), encoder(values))
+
+
+def range_of(begin: Bound | None, end: Bound | None, most: int | None) -> "RowRange":
+    """Return which rows are wanted."""
+    from segproof_harness.reading.row_range import RowRange
+
+    begin, end = begin or Bound(), end or Bound()
+    return RowRange(begin.offset, end.offset, begin.time_ms, end.time_ms, most)

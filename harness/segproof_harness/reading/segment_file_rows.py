@@ -9,9 +9,9 @@ line's contract.
 import errno
 import os
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,7 @@ from segproof_harness.reading.partition_under_profile import (
     answered,
     entries_of,
 )
+from segproof_harness.reading.row_range import ALL, RowRange, start_position
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.language.behaviours import Release
@@ -108,31 +109,30 @@ def rows_of(
     limit: int | None = None,
     on_large: Callable[[TooLargeError], None] | None = None,
     encoders: Encoders = BASE64,
+    wanted: RowRange = ALL,
     files: Files = REAL_FILES,
-) -> Iterator[Row]:
-    """Yield the rows of a file, in the order of the file.
+) -> Generator[Row, None, bool]:
+    """Yield the rows of a file, in the order of the file; return whether some may follow.
 
     Batches and records that are too large to be shown are left out, and `on_large` is told of
     each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
     inflate to; by default 8 MiB, 16 MiB and what `Inflation` allows; in a release
     `BATCH_LIMIT_BYTES`.
 
+    Only `wanted` rows are yielded. The time of a batch is its largest timestamp. With records they
+    are counted and judged by themselves, and a batch without a wanted record has no row.
+
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
     """
     if release is None:
-        rows, records_of = _rows_as_found(file, limit, files), _record_rows
+        rows, records_of = _rows_as_found(file, limit, wanted, files), _record_rows
     else:
         rows, records_of = _model_rows(file, release, limit, files), _model_record_rows
-    for row in rows:
-        if isinstance(row, dict):
-            yield row
-            continue
-        yield batch_row(row)
-        if not with_records:
-            continue
+
+    def records(batch: Any) -> Iterator[Row]:
         try:
-            for shown in records_of(row, limit, file.path, encoders):
+            for shown in records_of(batch, limit, file.path, encoders):
                 if isinstance(shown, dict):
                     yield shown
                 elif on_large is None:
@@ -142,8 +142,61 @@ def rows_of(
         except TooLargeError as error:
             if on_large is None:
                 raise
-            error.position, error.hint = row.position, HIGHER
+            error.position, error.hint = batch.position, HIGHER
             on_large(error)
+
+    left = wanted.most
+    for row in rows:
+        if isinstance(row, dict):
+            shown_rows = iter((row,) if wanted.takes_entry(row) else ())
+        elif _is_behind(row, wanted):
+            return True
+        else:
+            shown_rows = _rows_of_batch(row, wanted, records if with_records else None)
+        for shown in shown_rows:
+            yield shown
+            if left is not None and not (with_records and "magic" in shown):
+                left -= 1
+                if left == 0:
+                    return True
+    return False
+
+
+def _is_behind(batch: Any, wanted: RowRange) -> bool:
+    """Return whether a batch, and so each later one, lies behind the wanted offsets.
+
+    A damaged batch tells nothing of those behind it.
+    """
+    if wanted.end_offset is None or batch.is_legacy:
+        return False
+    first = field_of(batch, "base_offset")
+    return first is not None and first >= wanted.end_offset and bool(field_of(batch, "is_valid"))
+
+
+def _rows_of_batch(
+    batch: Any, wanted: RowRange, records: Callable[[Any], Iterator[Row]] | None
+) -> Iterator[Row]:
+    """Yield the row of a batch, and those of its records, as far as they are wanted."""
+    if not wanted.is_bounded:
+        yield batch_row(batch)
+        yield from () if records is None else records(batch)
+        return
+    last, timestamp = field_of(batch, "last_offset"), field_of(batch, "max_timestamp")
+    first = None if wanted.end_offset is None else field_of(batch, "base_offset")
+    if records is None:
+        if wanted.takes(first, last, timestamp):
+            yield batch_row(batch)
+        return
+    may_hold = replace(wanted, end_ms=None)  # its first records may be older than its timestamp
+    if not may_hold.takes(first, last, timestamp):
+        return
+    is_first = True
+    for record in records(batch):
+        if wanted.takes_entry(record):
+            if is_first:
+                yield batch_row(batch)
+            is_first = False
+            yield record
 
 
 def _record_rows(
@@ -191,11 +244,14 @@ def _not_shown(offset: int, words: str, most: str, batch: Any) -> TooLargeError:
     )
 
 
-def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
+def _rows_as_found(
+    file: SegmentFile, limit: int | None, wanted: RowRange, files: Files
+) -> Iterator[Any]:
     if file.suffix == ".log":
         with LogAsFound.open(file.path, files=files) as log:
             inflation = Inflation(limit)
-            for batch in log.batches():
+            start = start_position(file.path, file.base_offset, wanted, files)
+            for batch in log.batches(start):
                 batch.limit = inflation.limit_of(batch.size_bytes)
                 yield batch_to_show(batch, log.file, limit)
                 inflation.count(batch.size_bytes, batch.inflated_bytes)
@@ -361,14 +417,22 @@ def record_row(record: Any, encoders: Encoders = BASE64) -> Row:
     }
 
 
-def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL_FILES) -> str:
-    """Return in words which bytes at the end of the file are in no row; empty if none."""
+def unread_bytes(
+    file: SegmentFile,
+    release: Release | None,
+    wanted: RowRange = ALL,
+    files: Files = REAL_FILES,
+) -> str:
+    """Return in words which bytes at the end of the file are in no row; empty if none.
+
+    Where the wanted rows of a log begin later, nothing before them is read.
+    """
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
         with LogAsFound.open(file.path, files=files) as log:
-            end = 0
-            for batch in log.batches():
+            end = start_position(file.path, file.base_offset, wanted, files)
+            for batch in log.batches(end):
                 end = batch.position + batch.size_bytes
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
         return f"{size - end} {kind} behind the last whole batch" if size > end else ""

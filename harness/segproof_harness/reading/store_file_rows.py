@@ -10,6 +10,7 @@ import posixpath
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import islice
 from struct import Struct
 from typing import Any
 
@@ -22,6 +23,7 @@ from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_he
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof_harness.reading.partition_under_profile import answered
+from segproof_harness.reading.row_range import ALL, RowRange
 from segproof_harness.reading.segment_file_rows import HIGHER, LARGE_RECORD_BYTES
 from segproof_harness.reading.store_under_profile import contents
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
@@ -99,9 +101,13 @@ def store_rows(
     limit: int | None = None,
     on_large: Callable[[TooLargeError], None] | None = None,
     encoders: Encoders = BASE64,
+    wanted: RowRange = ALL,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
-    """Yield the rows of one file, in its order.
+    """Yield the wanted rows of one file, in its order.
+
+    They are chosen by the offset in the commit log, or of a queue's unit in the queue, and by the
+    store time of a message. The header of an index file is always there.
 
     A body of more than `limit` bytes is not shown, and `on_large` is told; None: it is raised.
 
@@ -112,22 +118,35 @@ def store_rows(
     if place.kind is PlaceKind.INDEX_FILE:
         geometry = geometry_of(path, hash_slots, files)
         if release is None:
-            yield from _index_rows(path, geometry, files)
+            rows: Iterator[Row] = _index_rows(path, geometry, files)
         else:
-            yield from _model_index_rows(path, geometry, release, files)
+            rows = _model_index_rows(path, geometry, release, files)
+        yield next(rows)
+        entries = (row for row in rows if wanted.takes_offset(row["phy_offset"]))
+        yield from islice(entries, wanted.most)
     elif place.kind is PlaceKind.LOG_FILE:
-        rows = _log_rows(path, release, with_records, limit, encoders, files)
-        for row in rows:
-            if isinstance(row, dict):
-                yield row
-            elif on_large is None:
-                raise row
-            else:
-                on_large(row)
+        messages = _log_rows(path, release, with_records, limit, encoders, wanted, files)
+        yield from islice(_shown(messages, on_large), wanted.most)
     elif place.kind is PlaceKind.QUEUE_FILE:
-        yield from _queue_rows(path, files)
+        units = (
+            row for row in _queue_rows(path, files) if wanted.takes_offset(row["queue_offset"])
+        )
+        yield from islice(units, wanted.most)
     else:
         yield _checkpoint_row(path, release, files)
+
+
+def _shown(
+    rows: Iterator[Row | TooLargeError], on_large: Callable[[TooLargeError], None] | None
+) -> Iterator[Row]:
+    """Yield the rows; tell of what is too large, or raise it."""
+    for row in rows:
+        if isinstance(row, dict):
+            yield row
+        elif on_large is None:
+            raise row
+        else:
+            on_large(row)
 
 
 def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
@@ -180,16 +199,24 @@ def _log_rows(
     with_records: bool,
     limit: int | None,
     encoders: Encoders,
+    wanted: RowRange,
     files: Files,
 ) -> Iterator[Row | TooLargeError]:
-    """Yield the records of one file of the log, up to its blank end or the zeros of the last one.
+    """Yield the wanted records of one file of the log, up to its blank end or the last one's zeros.
 
     Raises: CorruptRecordError where something else follows.
     """
     status = files.status(path)
     start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
-    end = start
-    for offset, size_bytes, message in _records(path, LogFile(start, path, size), release, files):
+    end, log_file = start, LogFile(start, path, size)
+    if release is None and wanted.first_offset is not None:
+        end = _start_offset(log_file, wanted.first_offset, files)
+    for offset, size_bytes, message in _records(end, log_file, release, files):
+        if wanted.end_offset is not None and offset >= wanted.end_offset:
+            return
+        end = offset + size_bytes
+        if not wanted.takes(offset, offset, message.store_timestamp):
+            continue
         body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
         is_large = with_records and body_bytes > most
         yield record_row(message, offset, with_records and not is_large, encoders)
@@ -201,7 +228,6 @@ def _log_rows(
                 expected=f"at most {most} bytes",
                 hint=HIGHER,
             )
-        end = offset + size_bytes
     head = contents(path, files, 8, end - start)
     if not head.strip(b"\0") or head[4:] == b"\xcb\xd4\x31\x94":
         return
@@ -210,16 +236,30 @@ def _log_rows(
     )
 
 
+def _log_of(log_file: LogFile, files: Files) -> CommitLog:
+    folder = os.path.dirname(log_file.path)
+    return CommitLog(folder, max(1, log_file.size_bytes), (log_file,), files)
+
+
+def _start_offset(log_file: LogFile, wanted: int, files: Files) -> int:
+    """Return where reading begins: at the wanted offset if a record with this offset lies there."""
+    if not log_file.start < wanted < log_file.start + log_file.size_bytes:
+        return log_file.start
+    found = _log_of(log_file, files).check(wanted)
+    is_there = found.message is not None and found.message.physical_offset == wanted
+    return wanted if found.success and is_there else log_file.start
+
+
 def _records(
-    path: str, log_file: LogFile, release: Release | None, files: Files
+    start: int, log_file: LogFile, release: Release | None, files: Files
 ) -> Iterator[tuple[int, int, Any]]:
+    """Yield offset, size and message of the records; under a release from the file's start on."""
     if release is None:
-        log = CommitLog(os.path.dirname(path), max(1, log_file.size_bytes), (log_file,), files)
-        for offset, found in log.scan(log_file.start):
+        for offset, found in _log_of(log_file, files).scan(start):
             if found.message is not None:
                 yield offset, found.size, found.message
         return
-    data, position = contents(path, files), 0
+    data, position = contents(log_file.path, files), 0
     check = release.kind(Message).check_message_and_return_size
     while True:
         result = check(data, position)
