@@ -39,25 +39,30 @@ def offset_of_name(name: str, suffix: str) -> int | None:
     return offset if fits and segment_file_name(offset, suffix) == name else None
 
 
-def base_offset_of(path: str, suffix: str, given: int | None = None) -> int:
-    """Return the base offset of a segment's file, which its name says (FILE-1).
+def named_base_offset(path: str, suffix: str) -> int | None:
+    """Return the base offset that the name of a segment's file says, or None (FILE-1).
 
-    `given` stands in where the name says none. Names that end in `.deleted`, `.cleaned` or `.swap`
-    behind the suffix say it too.
+    Names that end in `.deleted`, `.cleaned` or `.swap` behind the suffix say it too.
+    """
+    name = os.path.basename(path)
+    later = (one for one in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX) if name.endswith(one))
+    return offset_of_name(name.removesuffix(next(later, "")), suffix)
+
+
+def base_offset_of(path: str, suffix: str, given: int | None = None) -> int:
+    """Return the base offset of a segment's file: what its name says, else what is given.
 
     Raises: InvalidArgumentError where neither says one, where the name says another one than is
     given, and outside 64 bits.
     """
-    name = os.path.basename(path)
-    later = (one for one in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX) if name.endswith(one))
-    named = offset_of_name(name.removesuffix(next(later, "")), suffix)
+    named = named_base_offset(path, suffix)
     if given is None and named is None:
         raise InvalidArgumentError(
             "the name of the file does not say the base offset",
             law="FILE-1",
             path=path,
             expected=segment_file_name(0, suffix),
-            actual=name[:40],
+            actual=os.path.basename(path)[:40],
             hint=f"pass base_offset, or call the file as Kafka does: 20 digits and {suffix}",
         )
     offset = named if given is None else in_range(given, "the base offset", path=path)

@@ -27,7 +27,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.files import REAL_FILES, File, Files
-from segproof.kafka.segment_names import base_offset_of
+from segproof.kafka.segment_names import base_offset_of, named_base_offset
 
 _ENTRY = struct.Struct(">hqqqq")
 _ENTRIES_A_READ = 4096
@@ -142,9 +142,12 @@ class TransactionIndex(Closing):
         """Open the index of a segment; its base offset is the one that the name of the file says.
 
         Raises: InvalidArgumentError for a base offset that the name does not say, or says
-        otherwise, and for one above the last offset of the first entry; OSError.
+        otherwise, and, where only the caller says it, for one above the last offset of the first
+        entry; OSError.
         """
         index = cls(start_offset, file, writable=writable, create=create, files=files)
+        if named_base_offset(index.file, ".txnindex") is not None:
+            return index
         with undone_if_it_fails(index.close):
             first = next(index._entries(), None)
             if first is not None and first.last_offset < index.start_offset:
@@ -155,8 +158,7 @@ class TransactionIndex(Closing):
                     path=index.file,
                     expected=f"at most {first.last_offset}",
                     actual=index.start_offset,
-                    hint="pass the base offset of the file's own segment; with the right one the"
-                    " index is damaged and can be rebuilt from the log",
+                    hint="pass the base offset of the file's own segment",
                 )
         return index
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from segproof.errors import (
+    CorruptIndexError,
     IndexClosedError,
     IndexStateError,
     InvalidArgumentError,
@@ -105,6 +106,9 @@ def test_a_transaction_index_refuses_a_base_offset_above_its_entries(tmp_path: P
     assert BASE == TransactionIndex.open(path, BASE).start_offset
     with pytest.raises(InvalidArgumentError, match="ended at 45"):
         TransactionIndex.open(path, BASE + 6)
+    damaged = path.rename(tmp_path / f"{BASE + 6:020d}.txnindex")
+    with TransactionIndex.open(damaged) as index, pytest.raises(CorruptIndexError):
+        index.sanity_check()  # the name says it, so the entry is wrong, and can be looked at
 
 
 BATCH = write_batch([Record(BASE, 1_700_000_000_000, b"k", b"v")], base_offset=BASE)
