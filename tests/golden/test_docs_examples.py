@@ -25,6 +25,7 @@ PAGES = [
     ROOT / "docs" / "howto" / "look-up-an-offset.md",
     ROOT / "docs" / "howto" / "rebuild-indexes.md",
     ROOT / "docs" / "howto" / "show-what-is-in-a-file.md",
+    ROOT / "docs" / "howto" / "save-a-damaged-store.md",
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

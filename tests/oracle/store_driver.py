@@ -169,6 +169,21 @@ class Store:
             result.release()
         return found
 
+    def consume_from(self, topic: str, queue_id: int, number: int) -> list[dict[str, int]]:
+        """Read a queue from a number on to its end, each pull where the last one says."""
+        found: list[dict[str, int]] = []
+        while True:
+            result = self.store.getMessage(
+                "group", topic, jpype.JInt(queue_id), jpype.JLong(number), jpype.JInt(32), None
+            )
+            for each in result.getMessageBufferList():
+                found.append({"phy_offset": _place(each), "queue_offset": int(each.getLong(20))})
+            following = int(result.getNextBeginOffset())
+            result.release()
+            if following <= number:
+                return found
+            number = following
+
     def max_offset(self) -> int:
         """Return where the log ends."""
         return int(self.store.getMaxPhyOffset())

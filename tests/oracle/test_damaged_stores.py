@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RocketMQ's own store does with a damaged log: as `verify` says, before it starts."""
+"""RocketMQ's own store and a damaged log: it cuts where `verify` says, and it takes what `salvage`
+made of it.
+"""
 
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from tests.oracle.stores import LOG_BYTES, NEWEST, OLD, StoreProcess, our_messages, write_store
+from tests.oracle.stores import (
+    LOG_BYTES,
+    NEWEST,
+    OLD,
+    SLOTS,
+    StoreProcess,
+    draft,
+    our_messages,
+    write_store,
+)
 
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.message import Message
+from segproof.salvaging.commit_log_copy import FILLER_TOPIC
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 
 pytestmark = pytest.mark.needs("java", "jpype")
@@ -68,3 +83,84 @@ def test_a_recovery_that_does_not_reach_damage_leaves_it(tmp_path: Path) -> None
     assert end > COUNT * 100
     for file in before.iterdir():
         assert file.read_bytes() == (path / "commitlog" / file.name).read_bytes()
+
+
+# --- salvage
+
+
+def kept_messages(path: Path) -> dict[int, Message]:
+    """Return the messages of a log by offset, without those that fill gaps."""
+    found = CommitLog.open(path, LOG_BYTES).scan()
+    messages = {at: result.message for at, result in found if result.message is not None}
+    return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what was saved of a store with damage of each kind, in its first file and later ones."""
+    folder = tmp_path_factory.mktemp("saved")
+    path, out = folder / "store", folder / "saved"
+    offsets = write_store(path, our_messages(600))
+    logs = sorted((path / "commitlog").iterdir())
+    assert len(logs) >= 10
+    for number, (start, size) in {0: (3000, 900), 2: (9000, 7384), 5: (0, 500), 8: (7, 1)}.items():
+        data = bytearray(logs[number].read_bytes())
+        data[start : start + size] = b"\xff" * size
+        logs[number].write_bytes(data)
+    logs[4].unlink()
+    told = salvage_store(path, out)
+    assert not told.is_whole
+    assert told.gap_count == 5
+    assert told.unqueued_messages == told.restored_messages == 0
+    assert told.lost_messages == len(offsets) - told.messages
+    assert len(kept_messages(out)) == told.messages > 300
+    assert [] == [str(one) for one in verify(out, deep=True, hash_slots=SLOTS) if one.is_defect]
+    return out
+
+
+def expected_from(path: Path, topic: str, queue_id: int, number: int) -> list[tuple[int, int]]:
+    """Return number and offset of what a queue has from a number on."""
+    return sorted(
+        (one.queue_offset, at)
+        for at, one in kept_messages(path).items()
+        if (one.topic, one.queue_id) == (topic, queue_id) and one.queue_offset >= number
+    )
+
+
+@pytest.mark.checks("RMQDISK-36", "RMQDISK-37", "RMQLOG-3")
+@pytest.mark.parametrize(("release", "is_killed"), [(NEWEST, False), (NEWEST, True), (OLD, True)])
+def test_a_saved_store_serves_every_message(
+    release: str, is_killed: bool, saved: Path, tmp_path: Path
+) -> None:
+    """It loads; each queue gives every kept message from each number on, once or, in its first
+    file, more often; keys find them; it goes on behind them. After a kill it reads the whole log.
+    """
+    path = shutil.copytree(saved, tmp_path / "store")
+    if is_killed:
+        (path / "abort").touch()
+        (path / "checkpoint").write_bytes(bytes(4096))
+    messages = kept_messages(path)
+    end = max(messages) + messages[max(messages)].total_size
+    with StoreProcess(release, path) as store:
+        assert store.ask("load") is True
+        assert end == store.ask("max_offset")
+        for topic in ("Orders", "Orders-2"):
+            for queue_id in (0, 1):
+                for number in (0, 11, 60):
+                    found = store.ask("consume_from", topic=topic, queue_id=queue_id, number=number)
+                    read = {(one["queue_offset"], one["phy_offset"]) for one in found}
+                    assert expected_from(path, topic, queue_id, number) == sorted(read)
+        one = draft(7)
+        last, _ = expected_from(path, one["topic"], one["queue_id"], 0)[-1]
+        (place,) = store.ask("put", messages=[one])
+        assert place["phy_offset"] >= end
+        assert place["queue_offset"] == last + 1
+        store.stop()
+    if is_killed:
+        return  # it made the index new, and gave files of one millisecond one name (RMQSVC-9)
+    reader = StoreReader(path, hash_slot_num=SLOTS)
+    for at, message in messages.items():
+        name, _, unique = message.properties.partition("\x02")[0].partition("\x01")
+        if name == "UNIQ_KEY":
+            found = reader.lookup_key(f"{message.topic}#{unique}", max_num=1000).phy_offsets
+            assert at in found

@@ -13,6 +13,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     JobsOption,
     check_readable,
     cores,
@@ -23,6 +24,8 @@ from segproof_harness.cli.common import (
     write_line,
     write_row,
 )
+from segproof_harness.cli.rebuild_store import IndexNumOption
+from segproof_harness.cli.salvage_store import is_store, save_store
 
 if TYPE_CHECKING:
     from segproof.salvaging.salvage import Gap, SalvagedPartition
@@ -51,16 +54,20 @@ GAPS_SHOWN = 10
 def command(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="The directory of one partition, or a data directory."),
+        typer.Argument(
+            metavar="PATH", help="A partition, a data directory of Kafka, or a store of RocketMQ."
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="A new or empty directory, which is filled."),
     ],
     jobs: JobsOption = None,
+    hash_slots: HashSlotsOption = None,
+    index_num: IndexNumOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Save every sound batch into a new data directory, which a broker loads.
+    """Save every sound batch, or message, into a new directory, which a broker loads.
 
     Behind a damage the sound batches go on where an entry of the index leads to one, or where a
     header and its checksum say so. DIR gets for each partition the logs with these batches, with
@@ -71,22 +78,37 @@ def command(
     the right one back where exactly its offsets are missing. Batches that fit nowhere go to the
     file DIR/salvage-set-aside.TOPIC-N.log, which no broker reads.
 
+    Of a store of RocketMQ every sound message is saved, at its own offset and number: DIR becomes
+    a store with commit log, queues, index and checkpoint. Messages that say that they are rolled
+    back fill the gaps; no consumer gets them.
+
     For each gap stdout tells the file, the bytes, and the offsets that are lost. Exit code 1 if
     anything was not kept.
 
     \b
-    To serve what was saved: stop the broker, move its own directory of the partition away, move
-    DIR/TOPIC-N in its place, and start it.
+    To serve what was saved: stop the broker, move its own directory of the partition, or its store,
+    away, move DIR/TOPIC-N, or DIR, in its place, and start it.
 
     \b
     Examples:
       segproof salvage /var/lib/kafka/data --out /mnt/saved
       segproof salvage /var/lib/kafka/data/orders-0 --out saved --format jsonl
+      segproof salvage /root/store --out /mnt/saved-store
     """
+    check_readable(path)
+    if is_store(path):
+        save_store(path, out, hash_slots, index_num, output_format)
+        return
+    if hash_slots is not None or index_num is not None:
+        refuse(f"{path}: no store of RocketMQ, and --hash-slots and --index-num are for these")
+    _save_partitions(path, out, jobs or cores(), output_format)
+
+
+def _save_partitions(path: Path, out: Path, jobs: int, output_format: Format) -> None:
+    """Save partitions, and write what was done; exit code 1 if anything was not kept."""
     from segproof.errors import SegproofError
     from segproof.salvaging.salvage import salvage
 
-    check_readable(path)
     # The new log of a partition keeps one file open for each segment while it is loaded.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -94,7 +116,7 @@ def command(
     partitions = lost = 0
     try:
         with progress("salvage") as show:
-            for told in salvage(path, out, jobs=jobs or cores(), on_progress=show):
+            for told in salvage(path, out, jobs=jobs, on_progress=show):
                 _write(told, output_format)
                 partitions += 1
                 lost += not told.is_whole

@@ -23,14 +23,16 @@ PIECE_BYTES = UNIT_BYTES << 16
 SPOKEN_FOR_OTHERS = "%LMQ%"
 
 
-def messages_in(store: str, gaps: Sequence[Gap], files: Files) -> int | None:
-    """Return how many units lead into gaps of the log, which are in order; None without queues.
+def messages_in(store: str, gaps: Sequence[Gap], files: Files) -> list[int] | None:
+    """Return how many units lead into each gap of the log; None without queues.
+
+    The gaps are in order.
 
     Cost: all files of queues are read once, without their holes. Raises: OSError.
     """
     starts = np.array([gap.start for gap in gaps], np.int64)
     ends = np.array([gap.end for gap in gaps], np.int64)
-    found, has_queues = 0, False
+    found, has_queues = np.zeros(len(gaps), np.int64), False
     for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
         if SPOKEN_FOR_OTHERS in os.path.basename(topic):
             continue
@@ -38,8 +40,10 @@ def messages_in(store: str, gaps: Sequence[Gap], files: Files) -> int | None:
             for offsets in _offsets(queue, files):
                 has_queues = True
                 place = np.searchsorted(starts, offsets, "right") - 1
-                found += int(np.count_nonzero((place >= 0) & (offsets < ends[place])))
-    return found if has_queues else None
+                inside = place[(place >= 0) & (offsets < ends[place])] if len(gaps) else place[:0]
+                found += np.bincount(inside, minlength=len(gaps))
+    counts: list[int] = found.tolist()
+    return counts if has_queues else None
 
 
 def _offsets(queue: str, files: Files) -> Iterator[NDArray[np.int64]]:

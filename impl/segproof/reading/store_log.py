@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File, Files, data_end
+from segproof.files import Files, ReadOnlyFile, data_end
 from segproof.kernels import rocketmq_records as kernels
 from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
 from segproof.rocketmq.message import (
@@ -153,7 +153,9 @@ class LogReader:
             if self.end_result is not None:
                 return
 
-    def blocks_of(self, file: File, log_file: LogFile, position: int = 0) -> Iterator[MessageBlock]:
+    def blocks_of(
+        self, file: ReadOnlyFile, log_file: LogFile, position: int = 0
+    ) -> Iterator[MessageBlock]:
         """Yield the messages of one file from a position on, up to its blank end or a failure.
 
         Raises: as `blocks`.

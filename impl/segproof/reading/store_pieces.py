@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.errors import TooLargeError
-from segproof.files import File, Files
+from segproof.files import Files, ReadOnlyFile
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile, LogFileRecords
 from segproof.rocketmq.message import BLANK_BYTES
@@ -109,7 +109,7 @@ class StorePieces:
         files: Files,
         *,
         start: int | None = None,
-        open_file: Callable[[str], File] | None = None,
+        open_file: Callable[[str], ReadOnlyFile] | None = None,
         advance: Callable[[int], None] = lambda count: None,
     ) -> None:
         self._log = log
@@ -133,7 +133,7 @@ class StorePieces:
                 yield from self._file(file, one, max(0, self._start - one.start))
             before = one
 
-    def _file(self, file: File, one: LogFile, at: int) -> Iterator[MessageBlock | Gap]:
+    def _file(self, file: ReadOnlyFile, one: LogFile, at: int) -> Iterator[MessageBlock | Gap]:
         end = one.size_bytes
         while at < end:
             broken_from, is_ended = yield from self._walk(file, one, at)
@@ -155,7 +155,7 @@ class StorePieces:
             break
         self._tell(one.start + end)
 
-    def _is_filled_up(self, file: File, position: int) -> bool:
+    def _is_filled_up(self, file: ReadOnlyFile, position: int) -> bool:
         """Return whether a blank end says that it takes the rest of the file."""
         size = int.from_bytes(file.pread(4, position), "big")
         return position + size == self._log.mapped_file_size
@@ -169,7 +169,7 @@ class StorePieces:
         return Gap(kind, one.path, one.start + start, one.start + end)
 
     def _walk(
-        self, file: File, one: LogFile, at: int
+        self, file: ReadOnlyFile, one: LogFile, at: int
     ) -> Generator[MessageBlock, None, tuple[int, bool]]:
         """Yield message after message; return where they end, and whether at a blank end."""
         reader, last = self._reader, self._log.mapped_file_size - BLANK_BYTES
@@ -186,7 +186,7 @@ class StorePieces:
             return reader.end_offset - one.start, False
         return reader.end_offset - one.start, reader.end_result is None
 
-    def _search(self, file: File, one: LogFile, start: int) -> tuple[int | None, int, int]:
+    def _search(self, file: ReadOnlyFile, one: LogFile, start: int) -> tuple[int | None, int, int]:
         """Return where the first sound message lies, where the search ended, and what is written.
 
         The last one is the position behind the last byte that is not zero. All are positions from

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from segproof.errors import InvalidArgumentError, TooLargeError
-from segproof.files import NOT_REGULAR, REAL_FILES, File, Files
+from segproof.files import NOT_REGULAR, REAL_FILES, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.rocketmq.message import (
     BORN_HOST_V6,
@@ -191,7 +191,7 @@ class CommitLog:
 class LogFileRecords:
     """The records of one open file of a log."""
 
-    def __init__(self, file: File, log_file: LogFile) -> None:
+    def __init__(self, file: ReadOnlyFile, log_file: LogFile) -> None:
         self._file = file
         self._size = log_file.size_bytes
         self._chunk = b""

@@ -41,7 +41,10 @@ UNLESS_DAMAGED = (
     "; do not while a finding of the commit log (RMQDISK-24, 26, 27) tells messages behind damage:"
     " that start cuts the log there and throws them away"
 )
-COPY_LOG = "copy the commit log from a replica; what is damaged here can't be made new"
+COPY_LOG = (
+    "copy the commit log from a replica, or save what is sound with `segproof salvage STORE --out"
+    " DIR2` before a broker starts here; what is damaged can't be made new"
+)
 
 
 class Rule(NamedTuple):
@@ -66,6 +69,8 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
     store = shown_by
     if "index" in (name, posixpath.basename(folder)):
         store = folder if name == "index" else posixpath.dirname(folder)
+    elif posixpath.basename(folder) == "commitlog":
+        store = posixpath.dirname(folder)
 
     def filled(command: re.Match[str]) -> str:
         place = store if "STORE" in command[0] else folder

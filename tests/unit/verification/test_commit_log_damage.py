@@ -150,7 +150,7 @@ def test_a_file_that_the_next_start_does_not_read_is_told_apart(tmp_path: Path) 
     """After a clean stop the recovery begins where the queues end, and reaches no older damage."""
     images = log_images(drawn(30), SIZE)
     store = written(tmp_path / "s", images)
-    queue = ConsumeQueue.open(store, "T", 0, 2000)
+    queue = ConsumeQueue.open(store, "T", 0, 2000, create=True)
     for at, message in places(store):
         request = dispatch_request_of(replace(message, physical_offset=at))
         queue.put_message_position_info(

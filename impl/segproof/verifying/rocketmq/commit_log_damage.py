@@ -244,7 +244,8 @@ class Recovery:
 
     def _lost_messages(self, damage: Damage) -> int | None:
         try:
-            return messages_in(self._store, damage.gaps, self._files)
+            counts = messages_in(self._store, damage.gaps, self._files)
+            return None if counts is None else sum(counts)
         except OSError:
             return None
 

@@ -175,7 +175,8 @@ class _Walk:
             is_valid = _are_units(units)
             ended = not is_valid.all()
             stop = int(np.argmin(is_valid)) if ended else len(units)
-            self._rises(one, first, units[:stop])
+            following = units[stop : stop + 1] if ended else self._unit(one, first + stop)
+            self._rises(one, first, units[:stop], following)
             count += stop
             if ended:
                 break
@@ -194,14 +195,17 @@ class _Walk:
 
     def _is_unit_now(self, one: QueueFile, place: int) -> bool:
         """Return whether a unit stands where none was a moment ago: a broker is writing it."""
+        return bool(_are_units(self._unit(one, place)).all())
+
+    def _unit(self, one: QueueFile, place: int) -> Units:
+        """Return the unit at a place; zeros behind the end of the file."""
         with closing(self._files.open(one.path)) as file:
             unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
-        return bool(_are_units(np.frombuffer(unit, UNIT)).all())
+        return np.frombuffer(unit, UNIT)
 
-    def _rises(self, one: QueueFile, first: int, units: Units) -> None:
+    def _rises(self, one: QueueFile, first: int, units: Units, following: Units) -> None:
         offsets = units["offset"].astype(np.int64)
-        is_filler = (offsets == 0) & (units["size"] == FILLER_SIZE)
-        kept = np.flatnonzero(~is_filler)
+        kept = np.flatnonzero(~_are_stand_ins(units, following))
         offsets = offsets[kept]
         if not len(offsets):
             return
@@ -222,6 +226,17 @@ def _are_units(units: Units) -> NDArray[np.bool_]:
     """Return which of them count."""
     are_units: NDArray[np.bool_] = (units["offset"] >= 0) & (units["size"] > 0)
     return are_units
+
+
+def _are_stand_ins(units: Units, following: Units) -> NDArray[np.bool_]:
+    """Return which units may stand for a lost message, or fill the place before a queue.
+
+    They have a filler's size, or lead where the next unit leads; `following` is that of the last.
+    """
+    behind = np.concatenate([units[1:], following[:1]])
+    is_alike = (units["offset"] == behind["offset"]) & (units["size"] == behind["size"])
+    are_stand_ins: NDArray[np.bool_] = is_alike | (units["size"] == FILLER_SIZE)
+    return are_stand_ins
 
 
 def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
@@ -472,6 +487,19 @@ class QueueChecks:
             severity=Severity.NOTE if is_late else Severity.WARNING,
         )
 
+    def _are_lost(
+        self, queue: Queue, one: QueueFile, places: Int64Array, units: Units
+    ) -> NDArray[np.bool_]:
+        """Return which units stand for a message that the log does not have."""
+        if len(queue.elsewhere) >= PLACES_MAX:  # no more places are known
+            return np.zeros(len(places), np.bool_)
+        behind = self._read(one, np.minimum(places + 1, one.units - 1))
+        is_alike = (units["offset"] == behind["offset"]) & (units["size"] == behind["size"])
+        is_alike &= places + 1 < one.units
+        has_record = np.isin(places + one.first, list(queue.elsewhere))
+        are_lost: NDArray[np.bool_] = (is_alike | (units["size"] == FILLER_SIZE)) & ~has_record
+        return are_lost
+
     def _unseen(
         self, queue: Queue, one: QueueFile, places: Int64Array, records: LogRecords
     ) -> None:
@@ -480,9 +508,10 @@ class QueueChecks:
             return
         units = self._read(one, places)
         offsets = units["offset"].astype(np.int64)
-        is_unit = units["size"] != FILLER_SIZE
+        is_unit = (units["size"] != FILLER_SIZE) | (offsets != 0)
         is_before = offsets < records.log.min_offset
         self._expired += int(np.count_nonzero(is_unit & is_before))
+        is_unit &= ~self._are_lost(queue, one, places, units)
         wrong = np.flatnonzero(is_unit & ~is_before & ~records.is_dark(offsets))
 
         def describe(row: int) -> Described:

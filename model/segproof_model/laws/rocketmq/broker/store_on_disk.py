@@ -243,7 +243,9 @@ def queues_have_whole_units(store: StoreFiles) -> bool:
 
 @law("RMQDISK-36", MessageStore, QUEUE)
 def queues_rise(store: StoreFiles) -> bool:
-    """The log offsets in a consume queue rise; filler units before its begin do not count."""
+    """The log offsets in a consume queue rise; filler units before its begin do not count, nor
+    units that stand for lost messages.
+    """
     return all(is_rising([at for _, at, _ in units]) for units in store.units.values())
 
 
@@ -252,16 +254,19 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
     """Each unit leads to the record of its topic, queue and number, and each record of a topic with
     queues has its unit; if no topic has a queue, each record.
 
-    Prepared and rolled back records have none. Not judged: expired and unreadable parts of the log,
-    and units of a log without the other parts. Beside `abort` units may be missing from the last
-    message of the queues and the index on. A queue exists if the checkpoint's time for queues is
-    above 0.
+    Prepared and rolled back records have none. A unit of a place without a record may stand for a
+    lost message: it has a filler's size, or leads where the next one leads. Not judged: expired and
+    unreadable parts of the log, and units of a log without the other parts. Beside `abort` units
+    may be missing from the last message of the queues and the index on. A queue exists if the
+    checkpoint's time for queues is above 0.
     """
     if store.log and store.times[1] > 0 and not store.queues:
         return False
-    records = store.records_of_queues()
-    for queue, units in store.units.items():
-        asked = [one for one in units if one[2] != read.FILLER[1] and store.is_asked(one[1])]
+    records = store.records_of_queues
+    for queue, found in store.units.items():
+        places = {place for place, _ in records[queue]}
+        units = found + [one for one in store.stand_ins[queue] if one[0] in places]
+        asked = [one for one in units if store.is_asked(one[1])]
         if any(records[queue].get((place, at)) != size for place, at, size in asked):
             return False
     topics = {topic for topic, _ in store.queues}

@@ -162,13 +162,30 @@ class StoreFiles:
 
     @cached_property
     def units(self) -> dict[Queue, list[tuple[int, int, int]]]:
-        """Place, offset and size of each unit of each queue, without fillers."""
-        found: dict[Queue, list[tuple[int, int, int]]] = {}
+        """Place, offset and size of each unit of each queue that leads to its own message."""
+        return {queue: found for queue, (found, _) in self._units.items()}
+
+    @cached_property
+    def stand_ins(self) -> dict[Queue, list[tuple[int, int, int]]]:
+        """The units that may stand for lost messages: those of a filler's size, and those that lead
+        where the next one in the file leads.
+        """
+        return {queue: found for queue, (_, found) in self._units.items()}
+
+    @cached_property
+    def _units(self) -> dict[Queue, tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]]:
+        """Units and stand-ins of each queue, without fillers."""
+        found = {}
         for queue, files in self.queues.items():
-            units = [
-                (start // 20 + n, *u) for start, data in files for n, u in enumerate(units_of(data))
-            ]
-            found[queue] = [unit for unit in units if unit[1:] != FILLER]
+            own: list[tuple[int, int, int]] = []
+            stand_ins: list[tuple[int, int, int]] = []
+            for start, data in files:
+                units = units_of(data)
+                for place, (unit, following) in enumerate(pairwise([*units, FILLER]), start // 20):
+                    is_stand_in = unit == following or unit[1] == FILLER[1]
+                    if unit != FILLER:
+                        (stand_ins if is_stand_in else own).append((place, *unit))
+            found[queue] = (own, stand_ins)
         return found
 
     def places_of(self, queue: Queue) -> tuple[int, int]:
@@ -178,6 +195,7 @@ class StoreFiles:
         ends = [start // 20 + len(units_of(data)) for start, data in files if units_of(data)]
         return begin, max([begin, *ends])
 
+    @cached_property
     def records_of_queues(self) -> dict[Queue, dict[tuple[int, int], int]]:
         """Return the size of each record of each queue, by its place and its offset in the log."""
         found: dict[Queue, dict[tuple[int, int], int]] = defaultdict(dict)

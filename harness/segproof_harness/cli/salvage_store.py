@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `salvage` on a store of RocketMQ."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    plural,
+    progress,
+    refuse,
+    summarise,
+    write_line,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof.salvaging.store_salvage import SalvagedStore, StoreGap
+
+STORE_FIELDS = (
+    "directory",
+    "target",
+    "bytes_read",
+    "bytes_kept",
+    "unreadable_bytes",
+    "messages",
+    "first_offset",
+    "last_offset",
+    "restored_messages",
+    "older_messages",
+    "lost_messages",
+    "queues",
+    "stand_ins",
+    "unqueued_messages",
+    "index_files",
+    "index_entries",
+    "gap_count",
+    "left_out",
+)
+GAPS_SHOWN = 10
+"""So many gaps stand in the text; jsonl has all that are told."""
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a path is a store of RocketMQ. Raises: OSError."""
+    from segproof.files import REAL_FILES
+    from segproof.reading.store_paths import PlaceKind, place_of
+
+    place = place_of(os.fspath(path), REAL_FILES)
+    return place is not None and place.kind is PlaceKind.STORE
+
+
+def save_store(
+    path: Path, out: Path, hash_slots: int | None, index_num: int | None, output_format: Format
+) -> None:
+    """Save a store, and write what was done; exit code 1 if anything was not kept."""
+    from segproof.errors import SegproofError
+    from segproof.salvaging.store_salvage import salvage_store
+
+    started = time.monotonic()
+    try:
+        with progress("salvage") as show:
+            told = salvage_store(
+                path, out, hash_slot_num=hash_slots, index_num=index_num, on_progress=show
+            )
+    except SegproofError as error:
+        refuse(str(error))
+    if output_format is Format.JSONL:
+        write_row({name: getattr(told, name) for name in STORE_FIELDS}, output_format)
+        for gap in told.gaps:
+            write_row(gap._asdict(), output_format)
+    else:
+        write_line(f"{told.directory}: {_kept(told)}")
+        for line in _lines(told):
+            write_line(f"  {line}")
+    summarise(
+        f"{plural(told.messages, 'message')} saved into {out}, with"
+        f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
+    )
+    if not told.is_whole:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _kept(told: "SalvagedStore") -> str:
+    if told.target is None:
+        return f"no sound message in {told.bytes_read} bytes"
+    word = "everything" if told.is_whole else "part"
+    return (
+        f"{word} kept: {plural(told.messages, 'message')} of {told.bytes_kept} bytes, offsets"
+        f" {told.first_offset} to {told.last_offset}, {plural(told.queues, 'queue')},"
+        f" {plural(told.index_files, 'index file')} with {told.index_entries} entries"
+    )
+
+
+def _lines(told: "SalvagedStore") -> Iterator[str]:
+    """Yield what an operator must know beside."""
+    if told.target is not None:
+        yield f"saved as: {told.target}"
+    if told.lost_messages:
+        yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
+    elif told.gap_count and told.lost_messages is None:
+        yield "lost: how many messages is not known, since no old queue tells it"
+    for gap in told.gaps[:GAPS_SHOWN]:
+        yield f"gap: {_gap(gap)}"
+    if told.gap_count > GAPS_SHOWN:
+        yield f"gap: {told.gap_count - GAPS_SHOWN} more; --format jsonl tells them"
+    if told.unreadable_bytes:
+        yield f"unreadable: the disk did not give {told.unreadable_bytes} bytes"
+    if told.restored_messages:
+        yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"
+    if told.older_messages:
+        yield (
+            f"older: {plural(told.older_messages, 'message')} behind a gap, which an earlier"
+            " recovery may have cut off"
+        )
+    if told.stand_ins:
+        yield (
+            f"numbers without a message: {told.stand_ins} in the queues; consumers pass them over,"
+            " or get the next message again"
+        )
+    if told.unqueued_messages:
+        yield (
+            f"in no queue: {plural(told.unqueued_messages, 'message')} whose number does not fit;"
+            " keys find them"
+        )
+    for left_out in told.left_out:
+        yield f"left out: {left_out}"
+
+
+def _gap(gap: "StoreGap") -> str:
+    count = "" if gap.messages is None else f", with {plural(gap.messages, 'message')}"
+    name = Path(gap.path).name
+    return f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}{count}"

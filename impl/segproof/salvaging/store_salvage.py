@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving every sound message of a damaged store of RocketMQ into a new store, which a broker loads.
+
+Upstream: RocketMQ 4.7.0 to 5.5.1: DefaultMessageStore, CommitLog, ConsumeQueue, IndexService.
+Laws: RMQLOG-5, RMQDISK-17 to RMQDISK-39.
+Not covered: extension files of queues; queues and indexes kept in RocksDB; timers.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
+from segproof.integers import INT32_MAX
+from segproof.processes import Meter, Progress
+from segproof.reading.queue_units import messages_in
+from segproof.reading.store_log import MessageBlock
+from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.rebuilding.safe_places import check_apart, names_in_new, not_empty
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
+from segproof.rocketmq.consume_queue import (
+    CONSUME_QUEUE,
+    MAPPED_FILE_BYTES,
+    UNIT_BYTES,
+    folders_in,
+)
+from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
+from segproof.rocketmq.index_service import CHECKPOINT, INDEX
+from segproof.rocketmq.index_table import Geometry, read_stored_header
+from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
+from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy
+from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.log_records import list_log
+
+__all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
+
+CONFIG: Final = "config"
+CONFIG_BYTES_MAX: Final = 16 << 20
+QUEUE_FILES_ASKED: Final = 1000
+"""The length of so many old files of queues tells that of the new ones."""
+
+
+class StoreGap(NamedTuple):
+    """Offsets [offset, offset + size_bytes) of a commit log that were not kept."""
+
+    path: str
+    kind: str
+    """`broken`, `zeros`, `missing`: no file, or the end of one that is too short; `unsearched`."""
+    position: int
+    """In the file at `path`; behind its end where files are missing."""
+    offset: int
+    size_bytes: int
+    messages: int | None
+    """How many the old queues lead to; None if they tell nothing."""
+
+
+@dataclass(slots=True)
+class SalvagedStore:
+    """What was saved of a store, and what was not."""
+
+    directory: str
+    target: str | None
+    """The new store; None where no message was sound."""
+    bytes_read: int = 0
+    """Of the commit log."""
+    bytes_kept: int = 0
+    """Of messages."""
+    unreadable_bytes: int = 0
+    """Bytes that the disk did not give."""
+    messages: int = 0
+    first_offset: int = -1
+    """Of the commit log; -1 without a message."""
+    last_offset: int = -1
+    restored_messages: int = 0
+    """Messages that said another offset than that at which they lie."""
+    older_messages: int = 0
+    """Messages behind a gap that are older than the last one before it: an earlier recovery may
+    have cut them off."""
+    lost_messages: int | None = None
+    """How many lay in the gaps, as far as the old queues tell; None: they tell nothing."""
+    queues: int = 0
+    stand_ins: int = 0
+    """Numbers of queues whose message is lost: see `consume_queue_copy`."""
+    unqueued_messages: int = 0
+    """Messages whose numbers or topics do not fit into a queue: keys and offsets find them."""
+    index_files: int = 0
+    index_entries: int = 0
+    gap_count: int = 0
+    gaps: list[StoreGap] = field(default_factory=list)
+    """The first GAPS_MAX of them."""
+    left_out: list[str] = field(default_factory=list)
+    """Files whose content is in no new file, each with the reason."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every message that was there is in the new store, and found as before."""
+        is_kept = not self.gap_count and not self.unreadable_bytes and not self.left_out
+        return is_kept and not self.unqueued_messages
+
+
+def salvage_store(
+    store_path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
+    mapped_file_size: int | None = None,
+    on_progress: Progress | None = None,
+    files: SharedFiles = REAL_FILES,
+) -> SalvagedStore:
+    """Save every sound message of a store into `out`, a new or an empty directory.
+
+    It becomes a store that a broker loads as after a clean stop: a commit log in which each message
+    is at its old offset, queues in which each has its old number, an index, a checkpoint, and the
+    files of `config`. Nothing at `store_path` changes, and blocks that its disk does not give cost
+    only the messages in them.
+
+    Slots and entries of the index files are those given, else those of the old files, else
+    RocketMQ's defaults. Memory: as a rebuild of the index, and a number of bytes for each queue.
+    Raises: InvalidArgumentError for a store without a commit log, and arguments that do not fit;
+    FileExistsError, NotADirectoryError for `out`; SegproofError where the log has a file too far
+    away; OSError.
+    """
+    store, target = os.fspath(store_path), os.fspath(out)
+    check_apart(store, target, "old one")
+    if names_in_new(target, files):
+        raise not_empty(target)
+    reporter = Reporter(Wanted())
+    log, _ = list_log(store, files, reporter)
+    if not log.log_files:
+        raise InvalidArgumentError(
+            "there is no commit log in this store",
+            path=os.path.join(store, COMMIT_LOG),
+            hint="give the store's directory, the one that holds commitlog",
+        )
+    if mapped_file_size is not None:
+        log = CommitLog.open(store, mapped_file_size, files=files)
+    run = _Salvage(log, target, files, on_progress)
+    run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
+    run.copy()
+    if run.told.target is not None:
+        run.index(_geometry(store, hash_slot_num, index_num, files))
+        run.bring_config()
+        run.checkpoint()
+        files.sync_directory(target)
+    return run.told
+
+
+class _Salvage:
+    """One run."""
+
+    def __init__(
+        self, log: CommitLog, target: str, files: SharedFiles, on_progress: Progress | None
+    ) -> None:
+        self.told = SalvagedStore(log.store_path, None)
+        self._log = log
+        self._target = target
+        self._files = files
+        self._meter = Meter(on_progress, sum(one.size_bytes for one in log.log_files))
+        self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
+        self._queues = ConsumeQueueCopy(
+            log.store_path, target, _queue_file_size(log.store_path, files), log.mapped_file_size,
+            files,
+        )  # fmt: skip
+        self._gaps: list[Gap] = []
+        self._zeros: list[Gap] = []
+        """Zeros at the end so far: a gap if anything follows."""
+        self._time = -1
+        """The latest time of the messages so far, but for older ones behind a gap."""
+        self._opened: list[ReadableParts] = []
+
+    # --- log and queues
+
+    def copy(self) -> None:
+        """Copy all sound messages, and make their queues."""
+        told = self.told
+        told.bytes_read = sum(one.size_bytes for one in self._log.log_files)
+        pieces = StorePieces(self._log, self._files, open_file=self._open, advance=self._meter.add)
+        for piece in pieces:
+            if isinstance(piece, Gap):
+                self._zeros.append(piece)
+                if piece.kind is not GapKind.ZEROS:
+                    self._close_gaps()
+                continue
+            for run in self._readable(piece):
+                if block := self._fitting(run):
+                    self._close_gaps()
+                    self._keep(block)
+        self._new_log.close()
+        self._queues.close()
+        told.unreadable_bytes = sum(one.unreadable_bytes for one in self._opened)
+        told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
+        told.unqueued_messages = self._queues.unqueued
+        self._tell_gaps()
+
+    def _open(self, path: str) -> ReadOnlyFile:
+        self._opened.append(ReadableParts(self._files.open(path)))
+        return self._opened[-1]
+
+    def _file_start(self, block: MessageBlock) -> int:
+        found = self._log.file_of(int(block.lies_at[0]))
+        assert found is not None
+        return found.start
+
+    def _readable(self, block: MessageBlock) -> Iterator[MessageBlock]:
+        """Yield the messages of a block without those that lie in part where the disk gave nothing.
+
+        There zeros stand for properties, which no checksum covers.
+        """
+        bad = np.array(sorted(self._opened[-1].unreadable), np.int64)
+        begins = block.lies_at - self._file_start(block)
+        ends = begins + block.rows[:, 1]
+        first = np.searchsorted(bad, begins - BLOCK_BYTES, "right")
+        is_bad = first < np.searchsorted(bad, ends, "left")
+        edges = np.flatnonzero(np.diff(is_bad)) + 1
+        for rows, bads in zip(np.split(block.rows, edges), np.split(is_bad, edges), strict=True):
+            run = block._replace(rows=rows)
+            if not bads[0]:
+                yield run
+                continue
+            self._broken(int(run.lies_at[0]), int(run.lies_at[-1] + rows[-1, 1]))
+
+    def _fitting(self, block: MessageBlock) -> MessageBlock | None:
+        """Return the messages of a block that have nothing, or room for a filler, before them."""
+        start = self._file_start(block)
+        while len(block.rows):
+            at = int(block.lies_at[0])
+            if fits_between(self._new_log.room_before(start, at)):
+                return block
+            self._broken(at, at + int(block.rows[0, 1]))
+            block = block._replace(rows=block.rows[1:])
+        return None
+
+    def _keep(self, block: MessageBlock) -> None:
+        told, places = self.told, block.lies_at
+        start, times = self._file_start(block), block.rows[:, 3]
+        if told.target is None:
+            told.target, told.first_offset = self._target, int(places[0])
+            self._queues.begin(start)
+            # What lies before it in its file is filled as well.
+        first, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+        data: bytes | bytearray | memoryview = memoryview(block.data)[first:end]
+        wrong = np.flatnonzero(block.phy_offsets != places)
+        if len(wrong):
+            data = bytearray(data)
+            for number in wrong.tolist():
+                at = int(block.rows[number, 0]) - first + 28
+                data[at : at + 8] = int(places[number]).to_bytes(8, "big")
+            told.restored_messages += len(wrong)
+        self._new_log.put(start, int(places[0]), memoryview(data), int(times[0]))
+        for number, place in enumerate(places.tolist()):
+            self._queues.put(block.message(number), place)
+        if self._gaps:
+            told.older_messages += int(np.count_nonzero(times < self._time))
+        self._time = max(self._time, int(times.max()))
+        told.messages += len(places)
+        told.bytes_kept += end - first
+        told.last_offset = int(places[-1])
+
+    def _close_gaps(self) -> None:
+        for gap in self._zeros:
+            last = self._gaps[-1] if self._gaps else None
+            is_joined = last is not None and (last.kind, last.end) == (gap.kind, gap.start)
+            self.told.gap_count += not is_joined
+            if last is None or not (is_joined or len(self._gaps) >= GAPS_MAX):
+                self._gaps.append(gap)
+            else:
+                self._gaps[-1] = last._replace(end=gap.end)
+        self._zeros.clear()
+
+    def _broken(self, at: int, end: int) -> None:
+        """Note a gap in the file that is read."""
+        self._zeros.append(Gap(GapKind.BROKEN, self._opened[-1].path, at, end))
+        self._close_gaps()
+
+    def _tell_gaps(self) -> None:
+        """Tell each gap, with the messages that the old queues lead to."""
+        counts: list[int] | None = None
+        with suppress(OSError):
+            counts = messages_in(self._log.store_path, self._gaps, self._files)
+        starts = {one.path: one.start for one in self._log.log_files}
+        for number, gap in enumerate(self._gaps):
+            count = None if counts is None else counts[number]
+            position = gap.start - starts[gap.path]
+            self.told.gaps.append(
+                StoreGap(gap.path, gap.kind.value, position, gap.start, gap.size_bytes, count)
+            )
+        self.told.lost_messages = None if counts is None else sum(counts)
+
+    # --- what belongs to it
+
+    def index(self, geometry: Geometry) -> None:
+        """Make the index of what was kept. Raises: SegproofError; OSError."""
+        folder = os.path.join(self._log.store_path, INDEX)
+        log = CommitLog.open(self._target, self._log.mapped_file_size, files=self._files)
+        tags, counts_puts = True, False
+        try:
+            names = index_file_names(self._files.list_directory(folder))
+            paths = [os.path.join(folder, name) for name in names]
+            tags = tags_in_old_index(paths[::-1], geometry, log, self._files) is not False
+            counts_puts = counts_puts_in_old_index(paths, geometry, self._files)
+        except (OSError, SegproofError):
+            pass  # a damaged index tells nothing: it is made as by the newest release
+        rebuilt = rebuild_index(
+            self._target, None, *geometry, in_place=True, index_tags=tags, count_puts=counts_puts,
+            mapped_file_size=self._log.mapped_file_size, files=self._files,
+        )  # fmt: skip
+        if rebuilt.findings:
+            one = rebuilt.findings[0]
+            raise SegproofError(
+                one.message, law=one.law, path=one.path, position=one.position,
+                hint="report it, with the log if you can",
+            )  # fmt: skip
+        self.told.index_files = len(rebuilt.files)
+        self.told.index_entries = sum(one.entries for one in rebuilt.files)
+
+    def bring_config(self) -> None:
+        """Copy what a broker keeps beside its messages: topics, and where consumers are."""
+        old = os.path.join(self._log.store_path, CONFIG)
+        status = self._files.status(old)
+        if status is None or not status.is_directory:
+            return
+        for name in self._files.list_directory(old):
+            path = os.path.join(old, name)
+            one = self._files.status(path)
+            if one is None or not one.is_regular or one.size_bytes > CONFIG_BYTES_MAX:
+                self.told.left_out.append(f"{path}: no file of up to {CONFIG_BYTES_MAX} bytes")
+                continue
+            try:
+                with closing(self._files.open(path)) as file:
+                    data = file.pread(one.size_bytes, 0)
+            except OSError as error:
+                self.told.left_out.append(f"{path}: {error.strerror or error}")
+                continue
+            self._files.make_directory(os.path.join(self._target, CONFIG))
+            new = os.path.join(self._target, CONFIG, name)
+            with closing(self._files.open(new, writable=True, create=True)) as file:
+                file.pwrite(data, 0)
+                file.sync()
+
+    def checkpoint(self) -> None:
+        """Write the checkpoint of a store that was stopped cleanly."""
+        with StoreCheckpoint.open(
+            os.path.join(self._target, CHECKPOINT), create=True, files=self._files
+        ) as checkpoint:
+            checkpoint.set_physic_msg_timestamp(max(0, self._time))
+            checkpoint.set_logics_msg_timestamp(max(0, self._time))
+            for end in _full_index_ends(os.path.join(self._target, INDEX), self._files):
+                checkpoint.set_index_msg_timestamp(end)
+            checkpoint.flush()
+
+
+def _full_index_ends(folder: str, files: Files) -> Iterator[int]:
+    """Yield the end timestamps of the index files before the last one: they are full."""
+    names = index_file_names(files.list_directory(folder))
+    for name in names[:-1]:
+        with closing(files.open(os.path.join(folder, name))) as file:
+            header = read_stored_header(file)
+        if header is not None and header.end_timestamp > 0:
+            yield header.end_timestamp
+
+
+def _queue_file_size(store: str, files: Files) -> int:
+    """Return the length that most of the old files of queues have, else the usual one."""
+    sizes: Counter[int] = Counter()
+    with suppress(OSError):
+        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+            for queue in folders_in(topic, files):
+                for name in files.list_directory(queue):
+                    status = files.status(os.path.join(queue, name))
+                    if status is not None and status.is_regular:
+                        sizes[status.size_bytes] += 1
+                if sizes.total() >= QUEUE_FILES_ASKED:
+                    break
+    usable = {size: count for size, count in sizes.items() if 0 < size <= INT32_MAX}
+    usable = {size: count for size, count in usable.items() if size % UNIT_BYTES == 0}
+    return max(usable, key=lambda size: (usable[size], size), default=MAPPED_FILE_BYTES)
+
+
+def _geometry(
+    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
+) -> Geometry:
+    """Return slots and entries of the new index files."""
+    old = DEFAULT_GEOMETRY
+    folder = os.path.join(store, INDEX)
+    with suppress(OSError, SegproofError):
+        names = index_file_names(files.list_directory(folder))
+        found = find_geometries(folder, names, hash_slot_num=hash_slot_num, files=files)
+        for _, answer in sorted(found.items()):
+            if answer.geometry is not None and answer.origin != "ambiguous":
+                old = answer.geometry
+    return Geometry(hash_slot_num or old.hash_slot_num, index_num or old.index_num)

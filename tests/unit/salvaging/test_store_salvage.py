@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving a store of RocketMQ: every sound message, in a log, queues and an index that fit."""
+
+import errno
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import REAL_FILES
+from segproof.findings import Severity
+from segproof.reading.store_pieces import Gap, StorePieces
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
+from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN, FILLER_TOPIC
+from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.store_lookup import StoreReader
+from segproof.verification import verify
+from segproof_harness.cli import run
+from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_tests.altered_files import altered
+from segproof_tests.reported_findings import state_of
+from segproof_tests.store_files import LOG, QUEUE, copied_store
+
+SLOTS, ENTRIES = 16, 64
+SIZE = 1500
+QUEUE_FILE_BYTES = 20 * 8
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of each file below a folder."""
+    found = (one for one in folder.rglob("*") if one.is_file())
+    return {one.relative_to(folder).as_posix(): one.read_bytes() for one in found}
+
+
+def messages_of(store: Path, size: int | None = None) -> dict[int, Message]:
+    """Return the messages of a log by offset, up to its first failure, without fillers."""
+    found = CommitLog.open(store, size).scan()
+    messages = {at: result.message for at, result in found if result.message is not None}
+    return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
+
+
+def sound_messages(store: Path) -> dict[int, int]:
+    """Return the size of each sound message of a damaged log, by offset."""
+    found: dict[int, int] = {}
+    for piece in StorePieces(CommitLog.open(store), REAL_FILES):
+        if not isinstance(piece, Gap):
+            found |= dict(zip(piece.lies_at.tolist(), piece.rows[:, 1].tolist(), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("name", ["small-5.5.1", "small-4.7.0", "rolled-4.9.8", "u8msgs-4.9.8"])
+def test_a_sound_store_is_saved_as_it_is(name: str, tmp_path: Path) -> None:
+    """Log, queues and index of a real broker come out byte for byte; only names of index files,
+    and the checkpoint, may differ."""
+    store = copied_store(tmp_path, name)
+    (store / "config").mkdir()
+    (store / "config" / "topics.json").write_text("{}")
+    before = state_of(store)
+    out = tmp_path / "out"
+    told = salvage_store(store, out)
+    assert before == state_of(store)
+    assert told.is_whole
+    assert (0, 0, 0, 0) == (
+        told.gap_count,
+        told.stand_ins,
+        told.restored_messages,
+        told.older_messages,
+    )
+    for part in ("commitlog", "consumequeue", "config"):
+        assert contents(store / part) == contents(out / part)
+    assert (out / "config" / "topics.json").read_text() == "{}"
+    indexes = [[one.read_bytes() for one in sorted(p.glob("index/*"))] for p in (store, out)]
+    assert indexes[0] == indexes[1]
+    assert [] == [str(one) for one in verify(out, deep=True) if one.is_defect]
+
+
+def drawn(count: int) -> Iterator[Message]:
+    """Yield messages of three queues, with keys and tags."""
+    numbers = [0, 0, 0]
+    for number in range(count):
+        queue = number * 7 % 3
+        message = message_of(
+            "T", {"KEYS": f"k{number}", "TAGS": "t"}, body=b"b" * (number * 37 % 200 + 1),
+            queue_offset=numbers[queue], store_timestamp=FIRST_TIMESTAMP_MS + 1000 * number,
+        )  # fmt: skip
+        numbers[queue] += 1
+        yield replace(message, queue_id=queue)
+
+
+def made_store(store: Path, count: int = 60) -> Path:
+    """Write a store of several files, with its queues."""
+    for name, image in log_images(drawn(count), SIZE).items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    queues = [
+        ConsumeQueue.open(store, "T", queue, QUEUE_FILE_BYTES, create=True) for queue in range(3)
+    ]
+    for at, message in messages_of(store).items():
+        request = dispatch_request_of(message)
+        queues[message.queue_id].put_message_position_info(
+            at, message.total_size, request.tags_code, message.queue_offset
+        )
+    return store
+
+
+def check_saved(told: SalvagedStore, store: Path, out: Path) -> None:
+    """Hold a saved store against the sound messages of the old one."""
+    sound, messages = sound_messages(store), messages_of(out, SIZE)
+    # Where a gap has no room for a message, the one behind it is a part of the gap.
+    left = sound.keys() - messages.keys()
+    narrow = [gap for gap in told.gaps if gap.size_bytes < FILLER_BYTES_MIN]
+    assert len(left) <= len(narrow)
+    assert messages.keys() <= sound.keys()
+    assert told.messages == len(messages)
+    assert all(at == one.physical_offset for at, one in messages.items())
+    units = 0
+    for queue in range(3):
+        for path in (out / "consumequeue" / "T" / str(queue)).glob("*"):
+            for number, unit in enumerate(read_units(path.read_bytes()), int(path.name) // 20):
+                message = messages.get(unit.commit_log_offset)
+                if unit.is_valid and message is not None and message.queue_offset == number:
+                    assert (unit.size, message.queue_id) == (message.total_size, queue)
+                    units += 1
+    assert told.unqueued_messages == told.messages - units
+    reader = StoreReader(out, hash_slot_num=SLOTS)
+    for at, message in messages.items():
+        key = f"{message.topic}#{dispatch_request_of(message).keys}"
+        assert at in reader.lookup_key(key, max_num=1000).phy_offsets
+
+
+@pytest.mark.checks("RMQDISK-24", "RMQDISK-27", "RMQDISK-36", "RMQDISK-37")
+def test_every_sound_message_of_random_damage_is_saved(tmp_path: Path) -> None:
+    """Bytes are overwritten and files removed at random: what is sound is in the new store, each
+    message at its offset and number, and `verify` finds nothing but messages without a number."""
+    store = made_store(tmp_path / "store")
+    names = sorted(one.name for one in (store / "commitlog").iterdir())
+    cut = 0
+    for seed in range(12):
+        random, damaged, out = Random(seed), tmp_path / f"d{seed}", tmp_path / f"out{seed}"
+        shutil.copytree(store, damaged)
+        for _ in range(random.choice((1, 1, 3, 5))):
+            path = damaged / "commitlog" / random.choice(names[:-1])
+            if random.random() < 0.2:
+                path.unlink(missing_ok=True)
+            elif path.exists():
+                data = bytearray(path.read_bytes())
+                start, size = random.randrange(SIZE), random.choice((1, 4, 40, 700))
+                data[start : start + size] = random.randbytes(len(data[start : start + size]))
+                path.write_bytes(data)
+        told = salvage_store(
+            damaged, out, hash_slot_num=SLOTS, index_num=ENTRIES, mapped_file_size=SIZE
+        )
+        check_saved(told, damaged, out)
+        found = [one for one in verify(out, hash_slots=SLOTS) if one.is_defect]
+        is_odd = told.unqueued_messages or told.restored_messages
+        assert is_odd or [] == [str(one) for one in found]
+        assert {one.law for one in found} <= {"RMQDISK-36", "RMQDISK-37"}
+        cut += told.gap_count
+    assert cut > 12
+
+
+@pytest.mark.checks("RMQDISK-25", "RMQDISK-37")
+def test_wrong_offsets_and_numbers(tmp_path: Path) -> None:
+    """A message that says another offset gets the right one back; one with a number that does not
+    fit is in no queue, and those behind it are."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    found = list(messages_of(store).items())
+    data = bytearray((store / LOG).read_bytes())
+    for at, field in ((found[20][0], 28), (found[30][0], 20)):
+        data[at + field] = 0x7F
+    (store / LOG).write_bytes(data)
+    told = salvage_store(store, tmp_path / "out")
+    assert (1, 1, 1) == (told.restored_messages, told.unqueued_messages, told.stand_ins)
+    assert len(found) == told.messages
+    assert not told.is_whole
+    (warning,) = (one for one in verify(tmp_path / "out") if one.is_defect)
+    assert (Severity.WARNING, "RMQDISK-37") == (warning.severity, warning.law)
+
+
+def test_old_queues_tell_what_a_tags_code_was(tmp_path: Path) -> None:
+    """A delivery time stands in place of the hash of the tags: it is taken over."""
+    store = copied_store(tmp_path)
+    data = bytearray((store / QUEUE).read_bytes())
+    data[12:20] = (1_700_000_000_000).to_bytes(8, "big")
+    (store / QUEUE).write_bytes(data)
+    salvage_store(store, tmp_path / "out")
+    assert data == (tmp_path / "out" / QUEUE).read_bytes()
+
+
+def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: Path) -> None:
+    """One block of a log fails: the messages of all others are saved."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    bad = 8192
+
+    def open_file(path: str, **options: Any) -> Any:
+        file = REAL_FILES.open(path, **options)
+
+        def pread(size: int, position: int) -> bytes:
+            if path == str(store / LOG) and position < bad + 4096 and position + size > bad:
+                raise OSError(errno.EIO, "input/output error", path)
+            return file.pread(size, position)
+
+        return altered(file, pread=pread)
+
+    told = salvage_store(store, tmp_path / "out", files=altered(REAL_FILES, open=open_file))
+    whole = {
+        at: one for at, one in messages_of(store).items()
+        if at + one.total_size <= bad or at >= bad + 4096
+    }  # fmt: skip
+    assert messages_of(tmp_path / "out").keys() == whole.keys()
+    assert 4096 == told.unreadable_bytes
+    assert told.gap_count == 1
+    assert told.lost_messages == 220 - len(whole)
+
+
+def test_hostile_names_do_not_leave_the_new_store(tmp_path: Path) -> None:
+    """A topic is no path, and a file far away makes no files before it."""
+    store = tmp_path / "store"
+    topics = ["../../x", "..", "a/b", "", "\0", "t" * 120]
+    drafts = [message_of(topic, {"KEYS": "k"}) for topic in topics]
+    for name, image in log_images(drafts, SIZE).items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    out = tmp_path / "new" / "out"
+    told = salvage_store(store, out, hash_slot_num=SLOTS, index_num=ENTRIES)
+    assert (len(topics), 5) == (told.messages, told.unqueued_messages)
+    assert ["t" * 120] == [one.name for one in (out / "consumequeue").iterdir()]
+    assert [out] == list((tmp_path / "new").iterdir())
+    (image,) = log_images([message_of()], SIZE, start=SIZE * 10**9).values()
+    write_file(REAL_FILES, str(store / "commitlog" / f"{SIZE * 10**9:020d}"), image)
+    with pytest.raises(SegproofError, match="files of the log are missing"):
+        salvage_store(store, tmp_path / "far", hash_slot_num=SLOTS, index_num=ENTRIES)
+
+
+def test_what_can_not_be_saved_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A store without a log, a directory that is full, one inside the store: nothing is written."""
+    store = copied_store(tmp_path)
+    for out in (store / "new", tmp_path):
+        assert run(["salvage", str(store), "--out", str(out)]) == 2
+    with pytest.raises(InvalidArgumentError, match="no commit log"):
+        salvage_store(copied_store(tmp_path / "c", "collisions-4.9.8"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (store / LOG).write_bytes(b"\xff" * 16384)
+    assert run(["salvage", str(store), "--out", str(tmp_path / "out")]) == 1
+    assert "no sound message in 16384 bytes" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "commitlog").exists()
+
+
+def test_the_verb_tells_gaps_and_what_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As text and as objects; exit code 1, since something is lost; `verify` hints at this."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    at, message = list(messages_of(store).items())[40]
+    with closing(REAL_FILES.open(str(store / LOG), writable=True)) as file:
+        file.pwrite(b"\0\0", at + 4)
+    (told,) = (one for one in verify(store) if one.law == "RMQDISK-24")
+    assert f"segproof salvage {store} --out saved" in told.hint
+    assert run(["salvage", str(store), "--out", str(tmp_path / "text")]) == 1
+    shown = capsys.readouterr().out
+    assert f"byte {at}: {message.total_size} bytes broken, with 1 message" in shown
+    assert "lost: 1 message" in shown
+    words = ["salvage", str(store), "--out", str(tmp_path / "json"), "--format", "jsonl"]
+    assert run(words) == 1
+    row, gap = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (219, 1, 1) == (row["messages"], row["lost_messages"], row["gap_count"])
+    assert (at, message.total_size, 1) == (gap["offset"], gap["size_bytes"], gap["messages"])
+    assert run(["verify", str(tmp_path / "json")]) == 0
