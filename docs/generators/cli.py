@@ -58,6 +58,12 @@ these are null. Of `leader-epoch-checkpoint`: `epoch`, `start_offset`; of a chec
 `topic`, `partition`, `offset`; of `partition.metadata`: `version`, `topic_id`; of the marker of a
 clean stop: `version`, `broker_epoch`.
 
+`ls` of a partition: `kind`, `path`, `topic`, `partition`, `state`, `segments`, `size_bytes`,
+`first_offset`, `end_offset`, `first_timestamp`, `max_timestamp`, `reason`; of a segment
+`base_offset` in place of topic, partition, state and segments; of the parts of a store `topic`,
+`queue_id` and `files`. `end_offset` is exclusive. What is not known is null, and `reason` says what
+could not be read.
+
 Timestamps are milliseconds since 1970. As text they are ISO 8601 in UTC.
 
 `lookup` of an offset: `target`, `segment_base_offset`, `index_offset`, `index_position`,

@@ -31,6 +31,7 @@ from segproof_harness.cli import (
     dump,
     explain,
     lookup,
+    ls,
     oracle,
     rebuild,
     replay,
@@ -58,7 +59,7 @@ EINVAL with a name is not one: it says that a place takes no such name, or that 
 """
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-VERBS = (demo, verify, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
+VERBS = (demo, verify, ls, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
 
 HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say what they mean.
 

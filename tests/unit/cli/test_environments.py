@@ -36,6 +36,7 @@ VERBS: dict[str, list[str]] = {
     "lookup": [PLAIN, "--offset", "5", "--explain"],
     "lookup in json": [PLAIN, "--timestamp", "5", "--format", "jsonl"],
     "lookup in a store": [STORE, "--phy-offset", "0"],
+    "ls": [PLAIN, STORE],
     "oracle": ["list"],
     "rebuild": [PLAIN, "--out", "{new}", "--jobs", "2"],
     "rebuild of a store": [STORE, "--out", "{new}", "--format", "jsonl"],

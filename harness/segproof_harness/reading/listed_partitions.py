@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which partitions of Kafka lie at a path, their segments, sizes, offsets and times.
+
+Cheap: of each log the first batch and those behind the last index entries are read. A log whose
+indexes do not fit it is read by the headers of its batches.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files, status_of
+from segproof.integers import INT64_MAX
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import read_partition_name
+from segproof.reading.segment_reader import SegmentReader
+from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof_harness.reading.segment_file_rows import SUFFIXES, field_of
+
+Row = dict[str, Any]
+UNREADABLE = "DISK-1"
+
+
+def partition_rows(
+    path: str,
+    tell: Callable[[str], None],
+    *,
+    with_segments: bool | None = None,
+    files: Files = REAL_FILES,
+) -> Iterator[Row]:
+    """Yield a row for each partition at or below `path`, by data directory, topic and number.
+
+    With `with_segments` a row for each of its segments follows; None: where `path` itself is the
+    partition. What can't be read is null, and `reason` says why; `tell` is told of each directory
+    that can't be listed. Raises: OSError for `path`.
+    """
+    reporter = Reporter(Wanted())
+    found = [one for one in find_partitions(path, files, reporter) if one.segments]
+    for finding in reporter.finish():
+        if finding.law == UNREADABLE:
+            tell(f"{finding.path}: {finding.message}")
+    for partition in sorted(found, key=_order):
+        segments = list(_segment_rows(partition, files))
+        yield _whole(partition, segments, files)
+        if with_segments or (with_segments is None and os.path.samefile(partition.directory, path)):
+            yield from segments
+
+
+def _order(partition: Partition) -> tuple[str, str, int]:
+    known, parent = read_partition_name(_name(partition)), os.path.dirname(partition.directory)
+    return (parent, _name(partition), 0) if known is None else (parent, *known[:2])
+
+
+def _name(partition: Partition) -> str:
+    return os.path.basename(os.path.abspath(partition.directory))
+
+
+def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
+    last = partition.segments[-1].base_offset
+    for segment in partition.segments:
+        offset = segment.base_offset
+        path = os.path.join(partition.directory, segment_file_name(offset, ".log"))
+        names = [segment_file_name(offset, one) for one in SUFFIXES]
+        row: Row = {
+            "kind": "segment",
+            "path": path,
+            "base_offset": offset,
+            "size_bytes": _size(partition, names, files),
+            "first_offset": None,
+            "end_offset": None,
+            "first_timestamp": None,
+            "max_timestamp": None,
+            "reason": None,
+        }
+        try:
+            row |= _measured(partition.directory, offset, offset == last, files)
+        except FileNotFoundError:
+            row["reason"] = "there is no log"
+        except (SegproofError, OSError) as error:
+            row["reason"] = str(error)
+        yield row
+
+
+def _size(partition: Partition, names: list[str], files: Files) -> int:
+    states = (status_of(files, os.path.join(partition.directory, name)) for name in names)
+    return sum(state.size_bytes for state in states if state is not None and state.is_regular)
+
+
+def _measured(directory: str, base_offset: int, is_last: bool, files: Files) -> Row:
+    """Return the offsets and times of a log, and what keeps it from being read to its end.
+
+    Raises: OSError; SegproofError if its files can't be opened.
+    """
+    with SegmentReader(directory, base_offset, files=files, is_last=is_last) as reader:
+        position, largest, reason = 0, -1, None
+        try:
+            largest = reader.largest_timestamp()
+            entry = reader.lookup_offset_index(INT64_MAX)
+            reader.first_batch_reaching(entry.offset, entry)
+            position = entry.position
+        except SegproofError as error:
+            reason = str(error)
+        first = last = None
+        try:
+            first = next(reader.log.batches(0), None)
+            for last in reader.log.batches(position):
+                largest = max(largest, last.max_timestamp)
+        except SegproofError as error:
+            reason = str(error)
+        return {
+            "first_offset": None if first is None else field_of(first, "base_offset"),
+            "end_offset": base_offset if last is None else field_of(last, "next_offset"),
+            "first_timestamp": None if first is None else _time_of(first),
+            "max_timestamp": None if largest < 0 else largest,
+            "reason": reason,
+        }
+
+
+def _time_of(batch: Any) -> int | None:
+    """Return the time of a batch's first record as its header has it, of an old message its own."""
+    time = batch.max_timestamp if batch.base_timestamp is None else batch.base_timestamp
+    return time if time >= 0 and not batch.has_delete_horizon else None
+
+
+def _whole(partition: Partition, segments: list[Row], files: Files) -> Row:
+    """Return the row of a partition, from those of its segments."""
+    known = read_partition_name(_name(partition))
+    reasons = [row["reason"] for row in segments if row["reason"] is not None]
+    firsts = [row["first_offset"] for row in segments if row["first_offset"] is not None]
+    ends = [row["end_offset"] for row in segments if row["end_offset"] is not None]
+    more = "" if len(reasons) < 2 else f" ({len(reasons) - 1} more segments)"
+    return {
+        "kind": "partition",
+        "path": partition.directory,
+        "topic": None if known is None else known.topic,
+        "partition": None if known is None else known.partition,
+        "state": (known.state or None) if known is not None else None,
+        "segments": len(segments),
+        "size_bytes": sum(row["size_bytes"] for row in segments)
+        + _size(partition, list(partition.others), files),
+        "first_offset": min(firsts, default=None),
+        "end_offset": max(ends, default=None),
+        "first_timestamp": _least(segments, "first_timestamp"),
+        "max_timestamp": max(
+            (row["max_timestamp"] for row in segments if row["max_timestamp"] is not None),
+            default=None,
+        ),
+        "reason": f"{reasons[0]}{more}" if reasons else None,
+    }
+
+
+def _least(rows: list[Row], name: str) -> int | None:
+    return min((row[name] for row in rows if row[name] is not None), default=None)
