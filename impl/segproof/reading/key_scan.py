@@ -16,7 +16,7 @@ import numpy as np
 from segproof.files import Files
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.reading.store_log import Int64Array, MessageBlock
-from segproof.reading.store_pieces import Damage, Gap, StorePieces
+from segproof.reading.store_pieces import Gap, Gaps, LostStretches, StorePieces
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
@@ -29,7 +29,7 @@ class KeyScan(NamedTuple):
     """By key: where its messages lie, newest first."""
     messages: int
     """How many sound messages there are in all."""
-    damage: Damage
+    gaps: Gaps
     """Where messages may be lost."""
 
 
@@ -50,9 +50,9 @@ def scan_for_keys(
     """
     found: dict[str, deque[int]] = {key: deque(maxlen=max(0, max_num)) for key in keys}
     hashes = np.array([index_key_hash(key) for key in found], np.int64)
-    messages, damage = 0, Damage()
+    messages, lost = 0, LostStretches()
     for piece in StorePieces(log, files, advance=advance):
-        damage.add(piece)
+        lost.add(piece)
         if isinstance(piece, Gap):
             continue
         messages += len(piece.rows)
@@ -62,7 +62,7 @@ def scan_for_keys(
                 if key in found:
                     found[key].append(int(piece.lies_at[number]))
     newest_first = {key: tuple(reversed(offsets)) for key, offsets in found.items()}
-    return KeyScan(newest_first, messages, damage)
+    return KeyScan(newest_first, messages, lost.gaps)
 
 
 def _may_have(block: MessageBlock, hashes: Int64Array, begin: int, end: int) -> list[int]:

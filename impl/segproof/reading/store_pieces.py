@@ -23,14 +23,18 @@ import numpy as np
 from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.store_log import LogReader, MessageBlock
-from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile, LogFileRecords
-from segproof.rocketmq.message import BLANK_BYTES
+from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
+from segproof.rocketmq.message import BLANK_BYTES, check_message_and_return_size
 
 SEARCH_PIECE_BYTES = 1 << 20
-"""Bytes that a search reads at once."""
+"""Bytes that a search reads at once, at most."""
+FIRST_BYTES = 1 << 14
+"""Bytes that are read first behind damage, and behind its end: a log may be full of it."""
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
+CHECKED_BYTES_MIN = 4096
+"""So many bytes a look at what may be a message counts at least."""
 GAPS_MAX = 10_000
 """So many gaps are kept one by one."""
 HEAD_BYTES = 36
@@ -70,14 +74,39 @@ class Gap(NamedTuple):
         return self.end - self.start
 
 
-class Damage:
-    """Counts the gaps in which messages may be lost: all but the zeros that end the log."""
+class Gaps:
+    """Some gaps of a log, in order."""
 
     def __init__(self) -> None:
         self.places = 0
         self.size_bytes = 0
-        self.gaps: list[Gap] = []
-        """The first GAPS_MAX of them, in order."""
+        self.kept: list[Gap] = []
+        """The first GAPS_MAX of them."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each of them is kept."""
+        return self.places == len(self.kept)
+
+    def add(self, gap: Gap) -> None:
+        """Take the next one."""
+        self.places += 1
+        self.size_bytes += gap.size_bytes
+        if len(self.kept) < GAPS_MAX:
+            self.kept.append(gap)
+
+    def join(self, other: "Gaps") -> None:
+        """Take those that follow."""
+        self.places += other.places
+        self.size_bytes += other.size_bytes
+        self.kept += other.kept[: GAPS_MAX - len(self.kept)]
+
+
+class LostStretches:
+    """Counts the gaps in which messages may be lost: all but the zeros that end the log."""
+
+    def __init__(self) -> None:
+        self.gaps = Gaps()
         self._zeros: list[Gap] = []
         """Those at the end of what was told so far."""
 
@@ -88,9 +117,7 @@ class Damage:
             if piece.kind is GapKind.ZEROS or piece.kind is GapKind.MISSING:
                 return
         for gap in self._zeros:
-            self.places += 1
-            self.size_bytes += gap.size_bytes
-            self.gaps += [gap] if len(self.gaps) < GAPS_MAX else []
+            self.gaps.add(gap)
         self._zeros.clear()
 
 
@@ -174,7 +201,7 @@ class StorePieces:
         """Yield message after message; return where they end, and whether at a blank end."""
         reader, last = self._reader, self._log.mapped_file_size - BLANK_BYTES
         try:
-            for block in reader.blocks_of(file, one, at):
+            for block in reader.blocks_of(file, one, at, FIRST_BYTES if at else None):
                 ends = block.lies_at + block.rows[:, 1] - one.start
                 count = int(np.searchsorted(ends, last, "right"))
                 if count:
@@ -192,12 +219,14 @@ class StorePieces:
         The last one is the position behind the last byte that is not zero. All are positions from
         `start` on.
         """
-        records, written, to_sum = LogFileRecords(file, one), start, CRC_BYTES
-        last = self._log.mapped_file_size - BLANK_BYTES
+        written, to_sum = start, CRC_BYTES
+        last, piece_bytes = self._log.mapped_file_size - BLANK_BYTES, FIRST_BYTES
         for begin, behind in file.data_ranges(start, one.size_bytes):
             # The first bytes of a length are zeros, and may lie in a hole.
-            for at in range(max(start, begin - 3), behind, SEARCH_PIECE_BYTES):
-                stop = min(behind, at + SEARCH_PIECE_BYTES)
+            stop = max(start, begin - 3)
+            while stop < behind:
+                at, stop = stop, min(behind, stop + piece_bytes)
+                piece_bytes = min(2 * piece_bytes, SEARCH_PIECE_BYTES)
                 data = file.pread(stop - at + HEAD_BYTES - 1, at)
                 if filled := len(data[: stop - at].rstrip(b"\0")):
                     written = at + filled
@@ -206,10 +235,10 @@ class StorePieces:
                     position += at
                     if position < start or position + size > last:
                         continue
-                    to_sum -= size
+                    to_sum -= max(size, CHECKED_BYTES_MIN)
                     if to_sum < 0:
                         return None, position, written
-                    if records.check(position, check_crc=True).success:
+                    if check_message_and_return_size(file.pread(size, position), 0).success:
                         return position, position, written
         return None, one.size_bytes, written
 

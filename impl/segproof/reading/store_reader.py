@@ -239,19 +239,19 @@ class StoreReader:
         scan = scan_for_keys(
             log, targets, begin, end, max_num, self._files, Meter(on_progress, size).add
         )
-        damage, answers = scan.damage, {}
+        gaps, answers = scan.gaps, {}
         self._steps = steps = Steps(explain)
         steps.note("log", log.store_path, messages=scan.messages, files=len(log.log_files))
         for target, offsets in scan.phy_offsets.items():
             reason = None if offsets else "no offset is asked for" if max_num < 1 else NOT_FOUND
-            if damage.places:
+            if gaps.places:
                 words = (
-                    f"the commit log holds no sound message in {damage.size_bytes} bytes at"
-                    f" {damage.places} {'place' if damage.places == 1 else 'places'}: more messages"
+                    f"the commit log holds no sound message in {gaps.size_bytes} bytes at"
+                    f" {gaps.places} {'place' if gaps.places == 1 else 'places'}: more messages"
                     " may have been there; `segproof verify` tells where"
                 )
                 reason = words if reason is None else f"{reason}; {words}"
-            answers[target] = KeyAnswer(target, offsets, reason, (), steps.taken, damage.size_bytes)
+            answers[target] = KeyAnswer(target, offsets, reason, (), steps.taken, gaps.size_bytes)
         return answers
 
     def _ask(self, question: _Question) -> KeyAnswer:

@@ -191,8 +191,12 @@ class CommitLog:
 class LogFileRecords:
     """The records of one open file of a log."""
 
-    def __init__(self, file: ReadOnlyFile, log_file: LogFile) -> None:
+    def __init__(
+        self, file: ReadOnlyFile, log_file: LogFile, chunk_bytes: int = CHUNK_BYTES
+    ) -> None:
         self._file = file
+        self._chunk_bytes = chunk_bytes
+        """So many are read at least, as far as there are."""
         self._size = log_file.size_bytes
         self._chunk = b""
         self._chunk_position = 0
@@ -220,7 +224,7 @@ class LogFileRecords:
         end = min(position + size, self._size)
         begin = self._chunk_position
         if not begin <= position <= end <= begin + len(self._chunk):
-            wanted = min(max(size, CHUNK_BYTES), self._size - position)
+            wanted = min(max(size, self._chunk_bytes), self._size - position)
             self._chunk = self._file.pread(max(wanted, 0), position)
             self._chunk_position = position
         return position - self._chunk_position

@@ -87,7 +87,8 @@ class SalvagedStore:
     """Messages behind a gap that are older than the last one before it: an earlier recovery may
     have cut them off."""
     lost_messages: int | None = None
-    """How many lay in the gaps, as far as the old queues tell; None: they tell nothing."""
+    """How many the old queues lead to in the gaps; None: they tell nothing, or there are too many
+    gaps."""
     queues: int = 0
     stand_ins: int = 0
     """Numbers of queues whose message is lost: see `consume_queue_copy`."""
@@ -271,11 +272,12 @@ class _Salvage:
         for gap in self._zeros:
             last = self._gaps[-1] if self._gaps else None
             is_joined = last is not None and (last.kind, last.end) == (gap.kind, gap.start)
+            is_joined = is_joined and self.told.gap_count == len(self._gaps)
             self.told.gap_count += not is_joined
-            if last is None or not (is_joined or len(self._gaps) >= GAPS_MAX):
-                self._gaps.append(gap)
-            else:
+            if last is not None and is_joined:
                 self._gaps[-1] = last._replace(end=gap.end)
+            elif len(self._gaps) < GAPS_MAX:
+                self._gaps.append(gap)
         self._zeros.clear()
 
     def _broken(self, at: int, end: int) -> None:
@@ -295,7 +297,8 @@ class _Salvage:
             self.told.gaps.append(
                 StoreGap(gap.path, gap.kind.value, position, gap.start, gap.size_bytes, count)
             )
-        self.told.lost_messages = None if counts is None else sum(counts)
+        if counts is not None and self.told.gap_count == len(counts):
+            self.told.lost_messages = sum(counts)
 
     # --- what belongs to it
 

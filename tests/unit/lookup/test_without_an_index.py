@@ -5,6 +5,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,14 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES
 from segproof.reading.record_keys import keys_of
-from segproof.reading.store_pieces import Damage, Gap, GapKind, StorePieces
+from segproof.reading.store_pieces import Gap, GapKind, LostStretches, StorePieces
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import BLANK_MAGIC, MAGIC_V2, Message, dispatch_request_of
 from segproof.store_lookup import StoreReader
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_tests.altered_files import altered
 from segproof_tests.store_files import LOG, SMALL, copied_store
 
 ROLLED = "rolled-4.9.8"
@@ -96,9 +98,9 @@ def test_each_untouched_message_is_found_behind_damage(damages: list[tuple[int, 
     for place, name in enumerate(IMAGES):
         write_file(before, f"/s/commitlog/{name}", bytes(broken[place * SIZE : (place + 1) * SIZE]))
     log = CommitLog.open("/s", files=before)
-    found, reached, damage = set(), 0, Damage()
+    found, reached, lost = set(), 0, LostStretches()
     for piece in StorePieces(log, before):
-        damage.add(piece)
+        lost.add(piece)
         start = piece.start if isinstance(piece, Gap) else int(piece.lies_at[0])
         blank = broken[reached + 4 : reached + 8] == BLANK_MAGIC.to_bytes(4, "big", signed=True)
         assert reached == start or (blank and start % SIZE == 0)
@@ -110,7 +112,7 @@ def test_each_untouched_message_is_found_behind_damage(damages: list[tuple[int, 
     for at, message in ORIGINAL.items():
         end = at + message.total_size
         assert at in found or whole[at:end] != broken[at:end]
-    assert (damage.places > 0) or found == set(ORIGINAL)
+    assert (lost.gaps.places > 0) or found == set(ORIGINAL)
 
 
 def _original() -> dict[int, Message]:
@@ -135,6 +137,35 @@ def test_a_search_ends_where_too_much_looks_like_messages() -> None:
     log = CommitLog.open("/s", files=files)
     kinds = [piece.kind for piece in StorePieces(log, files) if isinstance(piece, Gap)]
     assert [GapKind.BROKEN, GapKind.UNSEARCHED] == kinds
+
+
+def test_many_damaged_places_are_read_a_few_times() -> None:
+    """Each second message of a long file is damaged: no place costs a large part of the file."""
+    drafts = [message_of("T", {"KEYS": f"k{number}"}, body=bytes(5000)) for number in range(800)]
+    files, size = MemoryFiles(), 1 << 22
+    ((name, image),) = log_images(drafts, size).items()
+    data = bytearray(image)
+    for at in range(0, 800 * 5107, 2 * 5107):
+        data[data.index(b"\xda\xa3", at)] = 0
+    write_file(files, f"/s/commitlog/{name}", bytes(data))
+    read = 0
+
+    def open_file(path: str, **options: Any) -> Any:
+        file = files.open(path, **options)
+
+        def pread(count: int, position: int) -> bytes:
+            nonlocal read
+            found = file.pread(count, position)
+            read += len(found)
+            return found
+
+        return altered(file, pread=pread)
+
+    log = CommitLog.open("/s", files=files)
+    pieces = list(StorePieces(log, files, open_file=open_file))
+    gaps = [one for one in pieces if isinstance(one, Gap)]
+    assert [GapKind.BROKEN] * 400 == [one.kind for one in gaps if one.kind is GapKind.BROKEN]
+    assert read < 400 * 250_000
 
 
 # --- the command line

@@ -20,7 +20,7 @@ from segproof.files import Files
 from segproof.findings import time_text
 from segproof.reading.queue_units import messages_in
 from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.message_store import first_recovered_file
@@ -81,8 +81,8 @@ class Damage:
 
     sound: SoundMessages = NOTHING
     """Behind the damage."""
-    gaps: list[Gap] = field(default_factory=list)
-    """Where messages are lost; the last of too many takes in those behind it."""
+    gaps: Gaps = field(default_factory=Gaps)
+    """Where messages are lost."""
     unsearched_from: int | None = None
     """The offset from which a file was not searched; None if all were."""
 
@@ -90,10 +90,7 @@ class Damage:
         """Take a gap."""
         if gap.kind is GapKind.UNSEARCHED and self.unsearched_from is None:
             self.unsearched_from = gap.start
-        if len(self.gaps) < GAPS_MAX:
-            self.gaps.append(gap)
-        else:
-            self.gaps[-1] = self.gaps[-1]._replace(end=gap.end)
+        self.gaps.add(gap)
 
     def words(self) -> list[str]:
         """Return in words what lies behind; nothing for a tail without a sound message."""
@@ -158,8 +155,9 @@ class DamageMap:
         for number, each in enumerate(self._found[place:]):
             sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
             told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))
-            for gap in each.damage.gaps:
-                told.add(gap)
+            told.gaps.join(each.damage.gaps)
+            if told.unsearched_from is None:
+                told.unsearched_from = each.damage.unsearched_from
         return told
 
     def _read(self, one: LogFile) -> None:
@@ -196,7 +194,7 @@ class DamageMap:
 
     def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
         self._flush()
-        if found.damage.gaps:
+        if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
             return
         self._reached = int(block.rows[-1, 3])
@@ -229,8 +227,8 @@ class Recovery:
         sound, told = damage.sound, damage.words()
         if not told:
             return ""
-        size = sum(gap.size_bytes for gap in damage.gaps)
-        lost = f"lost are {size} bytes in {_number(len(damage.gaps), 'place')}"
+        gaps = damage.gaps
+        lost = f"lost are {gaps.size_bytes} bytes in {_number(gaps.places, 'place')}"
         count = self._lost_messages(damage)
         told.append(
             lost + ("" if count is None else f", with {_number(count, 'message')} by queues")
@@ -243,8 +241,10 @@ class Recovery:
         return "".join(f"; {each}" for each in told)
 
     def _lost_messages(self, damage: Damage) -> int | None:
+        if not damage.gaps.is_complete:
+            return None
         try:
-            counts = messages_in(self._store, damage.gaps, self._files)
+            counts = messages_in(self._store, damage.gaps.kept, self._files)
             return None if counts is None else sum(counts)
         except OSError:
             return None
