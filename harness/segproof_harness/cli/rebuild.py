@@ -155,9 +155,9 @@ def command(
     stay as they are. After a crash at any moment each name has its whole old file or its whole new
     file, and the same command completes the work. --backup keeps the old files.
 
-    In a store the index files are rebuilt from the commit log. DIR2 gets index files only. The old
-    files say the number of slots and entries, and whether tags are indexed (from 5.4.0 on) and the
-    header counts puts (up to 4.7.0), unless --profile says it.
+    The index of a store is rebuilt whole, from the commit log, unless the store is sound. DIR2 gets
+    index files only. The old files say the number of slots and entries, and whether tags are
+    indexed (from 5.4.0 on) and the header counts puts (up to 4.7.0), unless --profile says it.
 
     Exit code 1 for findings, 2 if a broker works in DIR or DIR2 can't be used.
 
@@ -300,6 +300,7 @@ def _stores(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]
             asked.index_num,
             asked.options.cut_tail,
             asked.release,
+            asked.options.all_files or (asked.hash_slots, asked.index_num) != (None, None),
             asked.options.dry_run,
             asked.options.backup,
         )

@@ -82,7 +82,7 @@ class RebuildReport:
             complain(line)
         self._files += len(rebuilt.files)
         self._changed += sum(file.changed for file in rebuilt.files)
-        self._kept += sum(getattr(file, "is_kept", False) for file in rebuilt.files)
+        self._kept += sum(file.is_kept for file in rebuilt.files)
         self._errors += len(rebuilt.findings)
         self._left += bool(rebuilt.findings)
 
@@ -118,7 +118,7 @@ class RebuildReport:
         if self._format is Format.JSONL:
             write_row({name: getattr(file, name) for name in fields}, self._format)
             return
-        if getattr(file, "is_kept", False):
+        if file.is_kept:
             return
         verb = "unchanged"
         if file.changed:
@@ -127,4 +127,5 @@ class RebuildReport:
         law = getattr(file, "law", None)
         why = f"; {law}: {file.why}" if law else ""
         backup = f"; old file: {file.backup}" if file.backup else ""
-        write_line(f"{verb}: {file.path}: {file.entries} entries, before: {before}{why}{backup}")
+        entries = "1 entry" if file.entries == 1 else f"{file.entries} entries"
+        write_line(f"{verb}: {file.path}: {entries}, before: {before}{why}{backup}")

@@ -42,6 +42,7 @@ class StoreRebuild:
     index_num: int | None
     cut_tail: bool
     release: "Release | None"
+    all_files: bool
     dry_run: bool
     backup: str | None
 
@@ -70,6 +71,7 @@ def rebuild_store(asked: StoreRebuild, show: Show) -> "RebuiltIndex":
         index_tags=None if release is None else not release.has(TagsAreNotIndexed),
         count_puts=None if release is None else release.has(EachPutIsCounted),
         cut_tail=asked.cut_tail,
+        all_files=asked.all_files,
         dry_run=asked.dry_run,
         backup=asked.backup,
         on_progress=show,
@@ -127,6 +129,8 @@ def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
 
 def store_words(rebuilt: "RebuiltIndex") -> str:
     """Return what the index was built from."""
+    if any(file.is_kept for file in rebuilt.files):
+        return ""
     tags = "with" if rebuilt.index_tags else "without"
     source = rebuilt.tags_from if rebuilt.tags_from != "given" else "given release"
     return (

@@ -17,6 +17,10 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.partition_files import Segment
 from segproof.verifying.reporting import text_of
+from segproof.verifying.rules import with_paths
+
+SALVAGE = "save what is sound with `segproof salvage DIR --out DIR2`"
+COPY = f"copy the segment from another replica, or {SALVAGE}"
 
 
 def finding_of(
@@ -34,10 +38,12 @@ def finding_of(
             text_of(error.expected),
             text_of(error.actual),
             f"{error.message}; {_what_kafka_does_with(segment, error)}",
-            error.hint or "copy the segment from another replica",
+            error.hint
+            or with_paths(f"copy the segment from another replica, or {SALVAGE}", path, path),
             f"segproof verify {shlex.quote(path)} --deep",
         )
     found = _what_verify_says(path, valid_bytes, files)
+    is_torn = found is not None and found.severity is not Severity.ERROR
     words = "what follows is no valid batch" if found is None else found.message
     return Finding(
         "SEG-20" if found is None else found.law,
@@ -48,7 +54,11 @@ def finding_of(
         None if found is None else found.expected,
         None if found is None else found.actual,
         f"{words}; {_what_kafka_does(segment, valid_bytes)}",
-        _what_to_do(segment, is_torn=found is not None and found.severity is not Severity.ERROR),
+        with_paths(
+            _what_to_do(segment, is_torn=is_torn),
+            path,
+            path,
+        ),
         f"segproof verify {shlex.quote(path)}" if found is None else found.reproduce,
     )
 
@@ -87,6 +97,7 @@ def _what_to_do(segment: Segment, *, is_torn: bool) -> str:
             " --cut-tail, which leaves out what follows this byte"
         )
     return (
-        "copy the segment from another replica, then rebuild; nothing was written, since an index"
-        " of the part before this byte would hide that the rest can't be read"
+        f"{COPY}, then rebuild; no file of this"
+        " partition was written, since an index of the part before this byte would hide that the"
+        " rest can't be read"
     )

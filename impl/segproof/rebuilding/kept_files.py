@@ -12,8 +12,8 @@ from contextlib import closing
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
-from segproof.reading.file_names import is_known_in_data_directory
-from segproof.rebuilding.safe_places import check_apart, is_same
+from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
+from segproof.rebuilding.safe_places import is_same
 
 COPY_BYTES = 1 << 20
 CANNOT_LINK = frozenset(
@@ -77,9 +77,13 @@ def check_backup(place: str, backup: str, files: Files) -> None:
 
     Raises: InvalidArgumentError.
     """
-    check_apart(place, backup, "old one")
-    above = os.path.dirname(os.path.realpath(place))
-    is_inside = os.path.commonpath((above, os.path.realpath(backup))) == above
+    old, new = os.path.realpath(place), os.path.realpath(backup)
+    if os.path.commonpath((old, new)) in (old, new):
+        raise InvalidArgumentError(
+            f"{backup} and {place} lie in each other", hint="give a backup outside of the data"
+        )
+    above, name = os.path.split(old)
+    is_inside = read_partition_name(name) is not None and os.path.commonpath((above, new)) == above
     if is_inside and any(map(is_known_in_data_directory, files.list_directory(above))):
         raise InvalidArgumentError(
             f"{backup} lies in the data directory {above}: a broker takes it for a partition, and"

@@ -24,8 +24,9 @@ import numpy as np
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
-from segproof.processes import Progress
+from segproof.processes import Meter, Progress
 from segproof.reading.store_log import LogReader, MessageBlock
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.kept_files import backup_of, check_backup
 from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
@@ -34,9 +35,11 @@ from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirec
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_header import IndexHeader
-from segproof.rocketmq.index_service import INDEX, IndexService, index_file_name
+from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
+from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.commit_log_damage import DamageMap
+from segproof.verifying.rocketmq.store_verification import check_place, size_of
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 
@@ -48,7 +51,7 @@ NAMED_MS_MAX: Final = 253_402_127_999_999
 
 @dataclass(frozen=True, slots=True)
 class RebuiltIndexFile:
-    """One index file that was made new."""
+    """One index file: made new, or kept as it is."""
 
     path: str
     entries: int
@@ -58,6 +61,8 @@ class RebuiltIndexFile:
     """Whether a byte differs from the old file. A dry run: whether one would."""
     backup: str | None = None
     """Where the old file is kept; None without an old file, without a backup, and if it stays."""
+    is_kept: bool = False
+    """Whether the old file stays, since the whole store is sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,8 @@ class _Wanted:
     index_tags: bool | None
     count_puts: bool | None
     cut_tail: bool
+    all_files: bool
+    is_dry: bool
     backup: str | None
     zone: tzinfo | None
     on_progress: Progress | None
@@ -102,6 +109,7 @@ def rebuild_index(
     count_puts: bool | None = None,
     mapped_file_size: int | None = None,
     cut_tail: bool = False,
+    all_files: bool = True,
     dry_run: bool = False,
     backup: str | os.PathLike[str] | None = None,
     zone: tzinfo | None = None,
@@ -116,6 +124,11 @@ def rebuild_index(
     and not slots; None: as the old index has it, else slots.
     The files are named as the old ones if these are as many, else by the store time of their first
     message, in the zone (None: local).
+
+    Without `all_files` an index stays byte for byte if `verify` finds no error and no warning in
+    the store, its queues and its checkpoint aside; into `out` it is copied. It may have entries of
+    messages that retention has removed, and so differ from one that is made of the log. `messages`
+    is 0 then.
 
     A `dry_run` writes nothing and takes no lock; it returns what the same call would do, in place
     where `out` is None. Its new files have no names, and lie on the device of temporary files.
@@ -134,23 +147,37 @@ def rebuild_index(
     is at work; TooLargeError; OSError.
     """
     store, target = os.fspath(store_path), None if out is None else os.fspath(out)
+    kept = None if backup is None else os.fspath(backup)
     if (target is None) != (in_place or (dry_run and target is None)):
         raise InvalidArgumentError("give either a new directory or in_place")
     if hash_slot_num < 1 or index_num < 2:
         raise InvalidArgumentError("an index file has a slot and two entries at least")
-    if target is not None:
-        check_apart(store, target, "store")
-    kept = None if backup is None else os.fspath(backup)
-    if kept is not None:
-        if target is not None:
-            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
-        check_backup(store, kept, files)
-    geometry = Geometry(hash_slot_num, index_num)
-    wanted = _Wanted(geometry, index_tags, count_puts, cut_tail, kept, zone, on_progress)
+    _check_places(store, target, kept, files)
+    wanted = _Wanted(
+        Geometry(hash_slot_num, index_num),
+        index_tags,
+        count_puts,
+        cut_tail,
+        all_files,
+        dry_run,
+        kept,
+        zone,
+        on_progress,
+    )
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
         return _rebuild(store, target, wanted, mapped_file_size, dry)
+
+
+def _check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
+    """Return if what is written lies outside of the store. Raises: InvalidArgumentError."""
+    if out is not None:
+        check_apart(store, out, "store")
+    if backup is not None:
+        if out is not None:
+            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
+        check_backup(store, backup, files)
 
 
 def _rebuild(
@@ -175,8 +202,31 @@ def _rebuild(
     )
     old = _old_names(store, files)
     with place as working_directory:
+        if old and not wanted.all_files and _is_sound(store, wanted.on_progress, files):
+            paths = [os.path.join(store, INDEX, name) for name in old]
+            if isinstance(place, NewIndexDirectory) and not wanted.is_dry:
+                place.keep(paths)
+            return RebuiltIndex(tuple(_kept(path, place.directory, files) for path in paths), ())
         run = _Rebuild(log, wanted, old, files)
         return run.run(working_directory, place)
+
+
+def _is_sound(store: str, on_progress: Progress | None, files: Files) -> bool:
+    """Return whether `verify` finds no error and no warning of the index, the log or the store.
+
+    The consume queues and the checkpoint are no matter of the index.
+    """
+    place = Place(PlaceKind.STORE, store)
+    meter = Meter(on_progress, size_of(place, files))
+    others = tuple(os.path.join(store, name) for name in ("consumequeue", CHECKPOINT))
+    found = check_place(place, Wanted(), files, meter.add)
+    return not any(one.is_defect and not one.path.startswith(others) for one in found)
+
+
+def _kept(path: str, directory: str, files: Files) -> RebuiltIndexFile:
+    entries = _entries_of(path, files)
+    new = os.path.join(directory, os.path.basename(path))
+    return RebuiltIndexFile(new, entries, entries, False, None, True)
 
 
 class _Rebuild:

@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 from segproof.files import File, SharedFiles
-from segproof.rebuilding.kept_files import backup_of, keep_old_files
+from segproof.rebuilding.kept_files import backup_of, copy_file, keep_old_files
 from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
@@ -150,6 +150,15 @@ class NewIndexDirectory:
             self.__exit__()
             raise
         return self._working.path
+
+    def keep(self, paths: Sequence[str]) -> None:
+        """Copy old files, which stay as they are, durably."""
+        built = []
+        for path in paths:
+            name = os.path.basename(path)
+            built.append(Built(os.path.join(self._working.path, name), name, 0))
+            copy_file(path, built[-1].path, None, self._files)
+        self.complete(built, set(), (), "")
 
     def complete(
         self, built: Sequence[Built], changed: Set[str], old_names: Sequence[str], like: str

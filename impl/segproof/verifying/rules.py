@@ -26,8 +26,8 @@ RESTORE = (
     " sound or not"
 )
 REMAKE_TRANSACTIONS = (
-    "copy the segment from another replica, or remove the three index files and recover the"
-    " partition, so that the broker makes them new"
+    "stop the broker and make the index new with `segproof rebuild DIR --out DIR2` (or"
+    " `--in-place`), or copy the segment from another replica"
 )
 REMAKE_SNAPSHOT = (
     "stop the broker and remove the snapshot, and .kafka_cleanshutdown if there is no other: its"

@@ -235,3 +235,30 @@ def test_a_store_without_an_index_gets_one_as_by_default(
     assert "no old index file" not in capsys.readouterr().err
     assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "b")])
     assert "no old index file tells how many slots" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output_format", ["text", "jsonl"])
+def test_a_whole_directory(
+    copy: Path, output_format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Partitions and stores in one run: what could not be rebuilt makes the exit code 1."""
+    data = copy.parent
+    shutil.copytree(STORE, data / "store")
+    (data / "store-without-log" / "commitlog").mkdir(parents=True)
+    (copy / f"{SEGMENT}.index").unlink()
+    arguments = ["rebuild", str(data), "--in-place", "--backup", f"{data}-kept"]
+    assert 1 == cli.run([*arguments, "--format", output_format])
+    captured = capsys.readouterr()
+    assert "store-without-log/commitlog: there is no commit log" in captured.err
+    assert (
+        "1 partition and 2 stores: 1 of 10 index files changed, 9 sound ones stay, 1 not rebuilt,"
+        " with 1 error, in "
+    ) in captured.err
+    if output_format == "text":
+        assert [f"changed: {copy}/{SEGMENT}.index: 115 entries"] == [
+            line.split(",")[0] for line in captured.out.splitlines()
+        ]
+        return
+    rows = [json.loads(line) for line in captured.out.splitlines()]
+    assert [FIELDS] * 9 + [FIELDS[:5]] == [list(row) for row in rows]
+    assert [f"{copy}/{SEGMENT}.index"] == [row["path"] for row in rows if row["changed"]]

@@ -239,6 +239,28 @@ def test_old_files_of_other_names_are_removed_in_place() -> None:
     assert ["20231114221320000"] == files.list_directory("/s/index")
 
 
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_the_index_of_a_sound_store_stays(in_place: bool) -> None:
+    """Retention has removed the first messages: an index of the rest of the log is another one."""
+    log = [message_of("T", {"KEYS": f"k{number}"}, store_timestamp=NOW) for number in range(30)]
+    files = stored(log)
+    rebuilt(files, in_place=True)
+    oldest = files.list_directory("/s/commitlog")[0]
+    files.remove(f"/s/commitlog/{oldest}")
+    before = files.images("/s/index")
+    dry = rebuilt(files, in_place=in_place, all_files=False, dry_run=True)
+    done = rebuilt(files, in_place=in_place, all_files=False)
+    assert dry == done
+    assert [(True, False)] * len(before) == [(one.is_kept, one.changed) for one in done.files]
+    assert before == files.images("/s/index" if in_place else "/new")
+    assert before == files.images("/s/index")
+    assert any(one.changed for one in rebuilt(files, in_place=True).files)
+    last = files.list_directory("/s/index")[-1]
+    with contextlib.closing(files.open(f"/s/index/{last}", writable=True)) as file:
+        file.truncate(50)
+    assert not any(one.is_kept for one in rebuilt(files, in_place=True, all_files=False).files)
+
+
 @pytest.mark.checks("RMQSVC-14")
 @pytest.mark.parametrize("has_tags", [False, True])
 def test_tags_as_the_old_index_has_them(has_tags: bool) -> None:
