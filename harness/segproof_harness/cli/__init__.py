@@ -175,6 +175,14 @@ class _Stream:
         except OSError as error:
             raise self._failed(error) from None
 
+    def write_bytes(self, data: bytes) -> int:
+        """Write bytes behind the text that was written before."""
+        try:
+            self._stream.flush()
+            return self._stream.buffer.write(data)
+        except OSError as error:
+            raise self._failed(error) from None
+
     def flush(self) -> None:
         try:
             self._stream.flush()

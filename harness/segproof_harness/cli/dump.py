@@ -12,8 +12,6 @@ import typer
 
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
-    Format,
-    FormatOption,
     HashSlotsOption,
     ProfileOption,
     check_profile_of,
@@ -22,12 +20,10 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
-    with_times,
-    write_line,
-    write_row,
 )
 from segproof_harness.cli.dump_options import (
     Asked,
+    DumpFormatOption,
     FromOption,
     KeysOption,
     LimitOption,
@@ -38,7 +34,9 @@ from segproof_harness.cli.dump_options import (
     ValuesOption,
     encoders_of,
     range_of,
+    text_columns,
 )
+from segproof_harness.cli.dump_output import DumpFormat, Output
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
@@ -66,7 +64,7 @@ def command(
     profile: ProfileOption = None,
     hash_slots: HashSlotsOption = None,
     limit_bytes: LimitOption = None,
-    output_format: FormatOption = Format.TEXT,
+    output_format: DumpFormatOption = DumpFormat.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
 
@@ -98,7 +96,8 @@ def command(
     encoders = encoders_of(keys or values, values, output_format)
     wanted = range_of(begin, end, max_num)
     records = records or keys is not None or values is not None
-    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders, wanted)
+    texts = text_columns(keys or values, values)
+    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         sane = _dump_places(place, asked)
@@ -128,15 +127,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
-        wanted = asked.wanted
-        sane = [
-            _dump_file(each, asked, in_directory=True)
-            for each in files
-            if each.suffix in WITH_TIMES or not wanted.has_times
-        ]
-        if not wanted.is_bounded:
-            sane += [_dump_small_file(each, asked, in_directory=True) for each in small]
-        return all(sane)
+        return _dump_partition(files, small, asked)
     file, little = segment_file(name), small_file(name)
     if file is None and little is None and path.exists():
         refuse(
@@ -152,10 +143,25 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         refuse(f"{name}: --from and --to are for logs, indexes and queues; --max is for this too")
     if file is not None and asked.wanted.has_times and file.suffix not in WITH_TIMES:
         refuse(f"{name}: its entries have no times: give offsets to --from and --to")
-    if little is not None:
-        return _dump_small_file(little, asked, in_directory=False)
-    assert file is not None
-    return _dump_file(file, asked, in_directory=False)
+    with asked.output(in_directory=False) as output:
+        if little is not None:
+            return _dump_small_file(little, asked, output, in_directory=False)
+        assert file is not None
+        return _dump_file(file, asked, output, in_directory=False)
+
+
+def _dump_partition(files: "list[SegmentFile]", small: "list[SmallFile]", asked: Asked) -> bool:
+    """Write the rows of the files of a directory, as far as they have what is asked for."""
+    if asked.output_format.has_columns:
+        files = [each for each in files if each.suffix == ".log"]
+    if asked.wanted.has_times:
+        files = [each for each in files if each.suffix in WITH_TIMES]
+    if asked.wanted.is_bounded or asked.output_format.has_columns:
+        small = []
+    with asked.output(in_directory=True) as output:
+        sane = [_dump_file(each, asked, output, in_directory=True) for each in files]
+        sane += [_dump_small_file(each, asked, output, in_directory=True) for each in small]
+    return all(sane)
 
 
 def _place(path: Path, name: str) -> "Place | None":
@@ -171,6 +177,7 @@ def _place(path: Path, name: str) -> "Place | None":
 
 def _dump_places(place: "Place", asked: Asked) -> bool:
     """Write the rows of a store or one file of it; return whether all could be read."""
+    from segproof.reading.store_paths import PlaceKind
     from segproof_harness.reading.store_file_rows import files_of, store_rows
 
     def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
@@ -193,7 +200,10 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             f"{place.path}: --from and --to with times are for files of the commit log, with"
             " offsets also for index files and consume queues"
         )
-    sane = [_dump(one.path, partial(rows, one), asked, in_directory) for one in suitable]
+    if place.kind is PlaceKind.STORE and asked.output_format.has_columns:
+        suitable = [one for one in suitable if one.kind is PlaceKind.LOG_FILE]
+    with asked.output(in_directory=in_directory) as output:
+        sane = [_dump(one.path, partial(rows, one), output, in_directory) for one in suitable]
     return all(sane)
 
 
@@ -206,7 +216,7 @@ def _has_wanted(kind: "PlaceKind", asked: Asked) -> bool:
     return kind is not PlaceKind.CHECKPOINT or not asked.wanted.has_offsets
 
 
-def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
+def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_directory: bool) -> bool:
     """Write the rows of a file of Kafka's; return whether it could be read to its end."""
     from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
 
@@ -225,23 +235,25 @@ def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool
         if rest := unread_bytes(file, asked.release, asked.wanted):
             complain(f"{file.path}: {rest}")
 
-    return _dump(file.path, rows, asked, in_directory, is_log=file.suffix == ".log")
+    return _dump(file.path, rows, output, in_directory, is_log=file.suffix == ".log")
 
 
-def _dump_small_file(file: "SmallFile", asked: Asked, *, in_directory: bool) -> bool:
+def _dump_small_file(
+    file: "SmallFile", asked: Asked, output: Output, *, in_directory: bool
+) -> bool:
     """Write the rows of a snapshot, a checkpoint or another small file."""
     from segproof_harness.reading.small_file_rows import small_file_rows
 
     def rows(_: "Tell") -> "Iterator[Row]":
         return islice(small_file_rows(file, asked.limit), asked.wanted.most)
 
-    return _dump(file.path, rows, asked, in_directory)
+    return _dump(file.path, rows, output, in_directory)
 
 
 def _dump(
     path: str,
     rows: "Callable[[Tell], Iterable[Row]]",
-    asked: Asked,
+    output: Output,
     in_directory: bool,
     *,
     is_log: bool = False,
@@ -256,18 +268,10 @@ def _dump(
         complain(str(error) if path in str(error) else f"{path}: {error}")
         is_whole = False
 
-    is_text = asked.output_format is Format.TEXT
-    has_heading = is_text and not asked.wanted.is_bounded
-    if has_heading:
-        write_line(f"# {path}")
+    output.begin(path)
     try:
         for row in rows(tell):
-            if is_text and not has_heading:  # of a range, only files with rows are named
-                write_line(f"# {path}")
-                has_heading = True
-            shown = with_times(row) if is_text else {"path": path, **row} if in_directory else row
-            is_record = is_log and "magic" not in row
-            write_row(shown, asked.output_format, prefix="| " if is_record else "")
+            output.row(row, is_record=is_log and "magic" not in row)
     except SegproofError as error:
         if error.law == CUT_MEANWHILE:
             complain(f"{path}: it was cut while it was read, and ends here")

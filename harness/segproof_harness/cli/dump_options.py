@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of the verb `dump`."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import NUMBER, Format, parse_time
-from segproof_harness.reports.bytes_as_text import BytesAs, Encoders, encoder
+from segproof_harness.cli.common import NUMBER, parse_time
+from segproof_harness.cli.dump_output import DumpFormat, Output, output_to_stdout
+from segproof_harness.reports.bytes_as_text import (
+    BytesAs,
+    Encode,
+    Encoders,
+    bytes_as_they_are,
+    encoder,
+)
 
 if TYPE_CHECKING:
     from segproof_harness.reading.row_range import RowRange
@@ -89,6 +97,15 @@ ToOption = Annotated[
         help="End before this offset or time, exclusive.",
     ),
 ]
+DumpFormatOption = Annotated[
+    DumpFormat,
+    typer.Option(
+        "--format",
+        help="text for people, jsonl for programs, csv for tables, parquet for data tools (needs "
+        "the extra spark). csv and parquet have the same columns in each row: with --records the "
+        "records, of a directory the logs, of an index file of RocketMQ the entries.",
+    ),
+]
 MaxOption = Annotated[
     int | None,
     typer.Option(
@@ -108,17 +125,42 @@ class Asked:
     records: bool
     limit: int | None
     hash_slots: int | None
-    output_format: Format
+    output_format: DumpFormat
     encoders: Encoders
     wanted: "RowRange"
+    as_text: frozenset[str]
+    """The columns of bytes that Parquet has as text."""
+
+    def output(self, *, in_directory: bool) -> AbstractContextManager[Output]:
+        """Give what writes the rows of one file, or of all in a directory."""
+        return output_to_stdout(
+            self.output_format,
+            in_directory=in_directory,
+            with_records=self.records,
+            names_late=self.wanted.is_bounded,
+            as_text=self.as_text,
+        )
 
 
-def encoders_of(keys: BytesAs | None, values: BytesAs | None, output_format: Format) -> Encoders:
-    """Return how bytes are shown."""
-    is_text = output_format is Format.TEXT
-    usual = BytesAs.AUTO if is_text else BytesAs.BASE64
-    keys, values = keys or usual, values or usual
-    return Encoders(encoder(keys, quoted=is_text), encoder(values, quoted=is_text), encoder(values))
+def encoders_of(
+    keys: BytesAs | None, values: BytesAs | None, output_format: DumpFormat
+) -> Encoders:
+    """Return how bytes are shown; Parquet has keys and values as they are, unless asked for."""
+    is_text = output_format is DumpFormat.TEXT
+    usual = BytesAs.BASE64 if output_format is DumpFormat.JSONL else BytesAs.AUTO
+
+    def chosen(how: BytesAs | None) -> Encode:
+        if how is None and output_format is DumpFormat.PARQUET:
+            return bytes_as_they_are
+        return encoder(how or usual, quoted=is_text)
+
+    return Encoders(chosen(keys), chosen(values), encoder(values or usual))
+
+
+def text_columns(keys: BytesAs | None, values: BytesAs | None) -> frozenset[str]:
+    """Return the columns of bytes that are text because a way to show them was asked for."""
+    of_keys = () if keys is None else ("key",)
+    return frozenset(of_keys if values is None else (*of_keys, "value", "body"))
 
 
 def range_of(begin: Bound | None, end: Bound | None, most: int | None) -> "RowRange":

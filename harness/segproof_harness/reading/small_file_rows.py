@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from segproof.errors import CorruptCheckpointError, TooLargeError
+from segproof.errors import CorruptCheckpointError, NumberFormatError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import parse_int
 from segproof.kafka.checkpoint_file import (
     EPOCH_FORMATTER,
     OFFSET_FORMATTER,
@@ -128,11 +129,13 @@ def _marker(path: str, files: Files) -> Iterator[Row]:
         return
     try:
         content = json.loads(data)
-        yield {"version": content["version"], "broker_epoch": content["brokerEpoch"]}
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        version, epoch = parse_int(str(content["version"]), 32), content["brokerEpoch"]
+        row = {"version": version, "broker_epoch": parse_int(str(epoch), 64)}
+    except (ValueError, TypeError, KeyError, RecursionError, NumberFormatError) as error:
         raise CorruptCheckpointError(
             "the marker of a clean stop holds no broker epoch", law="DISK-40", path=path
         ) from error
+    yield row
 
 
 READERS: dict[str, Read] = {

@@ -30,6 +30,11 @@ def as_base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode("ascii")
 
 
+def bytes_as_they_are(data: bytes | None) -> bytes | None:
+    """Return the bytes."""
+    return data
+
+
 def _as_auto(data: bytes) -> str:
     try:
         text = data.decode()

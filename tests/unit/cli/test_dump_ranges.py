@@ -55,6 +55,7 @@ def with_garbage(folder: Path) -> None:
         path.write_bytes(b"\x7f" * 8 * 12)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("SEG-7")
 @pytest.mark.parametrize(
     ("damage", "profile"),

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the verb `dump` writes rows: text, JSON lines, CSV and Parquet."""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any, Protocol
+
+from segproof_harness.cli.common import Format, refuse, with_times, write_line, write_row
+from segproof_harness.reports.text import printable
+
+Row = dict[str, Any]
+
+OF_BATCH = (
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "is_transactional",
+    "is_control",
+)
+"""What a batch says of each of its records: columns of records in CSV and Parquet."""
+TEXTS = frozenset({
+    "path", "compression", "timestamp_type", "topic", "topic_id", "keys", "uniq_key", "tags",
+    "headers", "properties",
+})  # fmt: skip
+BYTES = frozenset({"key", "value", "body"})
+_NO_SPACE = re.compile(r"[^\t\n\r]+")
+GROUP_ROWS = 1 << 14
+GROUP_BYTES = 32 << 20
+"""So many rows, or bytes of keys and values, are written at once to Parquet."""
+
+
+class DumpFormat(StrEnum):
+    """How a dump is written to stdout."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether each row has the same columns: those of logs alone, where files differ."""
+        return self in (DumpFormat.CSV, DumpFormat.PARQUET)
+
+
+class Output(Protocol):
+    """Where rows go."""
+
+    def begin(self, path: str) -> None:
+        """Begin a file."""
+
+    def row(self, row: Row, *, is_record: bool) -> None:
+        """Write a row of this file; `is_record` says that it is a record of the last batch."""
+
+
+@contextmanager
+def output_to_stdout(
+    output_format: DumpFormat,
+    *,
+    in_directory: bool,
+    with_records: bool,
+    names_late: bool,
+    as_text: frozenset[str],
+) -> Iterator[Output]:
+    """Give what writes rows, and end it behind the block.
+
+    With `in_directory` each row has the path of its file. With `names_late` text names a file only
+    if it has a row. `as_text` are the columns of bytes that Parquet has as text.
+    """
+    if output_format is DumpFormat.TEXT:
+        yield _Text(names_late)
+    elif output_format is DumpFormat.JSONL:
+        yield _JsonLines(in_directory)
+    elif output_format is DumpFormat.CSV:
+        yield _Csv(in_directory, with_records)
+    else:
+        parquet = _Parquet(in_directory, with_records, TEXTS | as_text)
+        yield parquet
+        parquet.end()
+
+
+class _Text:
+    def __init__(self, names_late: bool) -> None:
+        self._names_late = names_late
+        self._heading = ""
+
+    def begin(self, path: str) -> None:
+        self._heading = f"# {path}"
+        if not self._names_late:
+            self._write_heading()
+
+    def row(self, row: Row, *, is_record: bool) -> None:
+        self._write_heading()
+        write_row(with_times(row), Format.TEXT, prefix="| " if is_record else "")
+
+    def _write_heading(self) -> None:
+        if self._heading:
+            write_line(self._heading)
+        self._heading = ""
+
+
+class _JsonLines:
+    def __init__(self, in_directory: bool) -> None:
+        self._path: Row = {}
+        self._in_directory = in_directory
+
+    def begin(self, path: str) -> None:
+        if self._in_directory:
+            self._path = {"path": path}
+
+    def row(self, row: Row, *, is_record: bool) -> None:
+        write_row({**self._path, **row}, Format.JSONL)
+
+
+class _Columns:
+    """Rows that all have the columns of the first one."""
+
+    def __init__(self, in_directory: bool, with_records: bool) -> None:
+        self._path: Row = {}
+        self._in_directory = in_directory
+        self._with_records = with_records
+        self._of_batch: Row = {}
+        self._names: list[str] = []
+
+    def begin(self, path: str) -> None:
+        if self._in_directory:
+            self._path = {"path": path}
+
+    def row(self, row: Row, *, is_record: bool) -> None:
+        if "hash_slot_count" in row:
+            return  # the header of an index file has other columns than its entries
+        if self._with_records and "base_offset" in row:
+            self._of_batch = {name: row[name] for name in OF_BATCH}
+            return
+        whole = {**self._path, **row, **(self._of_batch if is_record else {})}
+        if not self._names:
+            self._names = list(whole)
+            self._start()
+        self._add([whole[name] for name in self._names])
+
+    def _start(self) -> None: ...
+
+    def _add(self, cells: list[Any]) -> None: ...
+
+
+class _Csv(_Columns):
+    def _start(self) -> None:
+        self._writer = csv.writer(sys.stdout, lineterminator="\n")
+        self._writer.writerow(self._names)
+
+    def _add(self, cells: list[Any]) -> None:
+        self._writer.writerow(map(self._cell, cells))
+
+    @staticmethod
+    def _cell(cell: Any) -> Any:
+        """Return what stands for a value: text without what a terminal would act on, or JSON."""
+        if isinstance(cell, str):
+            return _NO_SPACE.sub(lambda match: printable(match[0]), cell)
+        return cell if cell is None else json.dumps(cell)
+
+
+class _Stdout:
+    """Standard output as a file of bytes, which pyarrow closes at its end."""
+
+    closed = False
+
+    def write(self, data: Any) -> int:
+        stream: Any = sys.stdout
+        return int(stream.write_bytes(bytes(data)))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+class _Parquet(_Columns):
+    def __init__(self, in_directory: bool, with_records: bool, texts: frozenset[str]) -> None:
+        super().__init__(in_directory, with_records)
+        self._texts = texts
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            refuse("--format parquet needs pyarrow: pip install 'segproof[spark]'")
+        if sys.stdout.isatty():
+            refuse("Parquet is no text: send it to a file, as in `... --format parquet > FILE`")
+        self._pa, self._pq = pa, pq
+        self._rows: list[list[Any]] = []
+        self._bytes = 0
+        self._writer: Any = None
+        self._schema: Any = pa.schema([])
+
+    def _start(self) -> None:
+        self._schema = self._pa.schema([(name, self._type_of(name)) for name in self._names])
+
+    def _type_of(self, name: str) -> Any:
+        if name in self._texts:
+            return self._pa.string()
+        if name in BYTES:
+            return self._pa.binary()
+        is_flag = name.startswith("is_") or name == "crc_valid"
+        return self._pa.bool_() if is_flag else self._pa.int64()
+
+    def _add(self, cells: list[Any]) -> None:
+        cells = [
+            _text(cell) if name in self._texts else cell
+            for name, cell in zip(self._names, cells, strict=True)
+        ]
+        self._rows.append(cells)
+        self._bytes += sum(len(cell) for cell in cells if isinstance(cell, bytes | str))
+        if len(self._rows) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._writer is None:
+            self._writer = self._pq.ParquetWriter(self._pa.PythonFile(_Stdout(), "w"), self._schema)
+        columns = zip(*self._rows, strict=True) if self._rows else ()
+        arrays = [
+            self._pa.array(column, field.type)
+            for column, field in zip(columns, self._schema, strict=True)
+        ]
+        if arrays:
+            self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
+        self._rows, self._bytes = [], 0
+
+    def end(self) -> None:
+        """Write what is left, and the footer; without rows a table without columns."""
+        self._write_group()
+        self._writer.close()
+
+
+def _text(cell: Any) -> str | None:
+    """Return a value of a column of text: what is no text as JSON, and no half of a surrogate."""
+    if cell is None:
+        return None
+    text = cell if isinstance(cell, str) else json.dumps(cell)
+    return text.encode("utf-8", "backslashreplace").decode()
