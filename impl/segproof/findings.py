@@ -102,7 +102,8 @@ class Summary:
     lost_offsets: int | None
     """Offsets in no sound batch, because of damage. None: how many are lost is unknown."""
     batches_behind_damage: int
-    """Sound batches behind the first damage of their segment: a recovery deletes them."""
+    """Sound batches behind the first damage of their segment: a recovery deletes them. Of RocketMQ
+    sound messages behind the first damage of the commit log: a recovery that reaches it does."""
     errors: int
     warnings: int
     notes: int

@@ -114,8 +114,10 @@ def facts_of(summary: Summary) -> str:
         elif lost:
             text += f"; {plural(lost, 'offset')} lost"
         if summary.batches_behind_damage:
-            behind = plural(summary.batches_behind_damage, "sound batch")
-            text += f"; {behind} behind damage, which a recovery would delete"
+            has_messages = summary.kind in WITH_MESSAGES
+            word, reaches = ("message", " that reaches it") if has_messages else ("batch", "")
+            behind = plural(summary.batches_behind_damage, f"sound {word}")
+            text += f"; {behind} behind damage, which a recovery{reaches} would delete"
     return text
 
 

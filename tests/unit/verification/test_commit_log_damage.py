@@ -36,7 +36,9 @@ def damages(store: Path) -> list[Finding]:
 
 @pytest.mark.checks(*LAWS)
 @pytest.mark.parametrize("kind", ["body", "magic", "size", "zeros", "blank"])
-def test_messages_behind_damage_are_counted(kind: str, tmp_path: Path) -> None:
+def test_messages_behind_damage_are_counted(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One message of a real store is damaged: an error tells how many lie behind, and how many are
     lost, by the queues; no hint lets a broker start."""
     store = copied_store(tmp_path, ROLLED)
@@ -68,6 +70,9 @@ def test_messages_behind_damage_are_counted(kind: str, tmp_path: Path) -> None:
     ):
         assert words in told.message
     assert "copy the commit log from a replica" in told.hint
+    assert run(["verify", str(store), "--summary"]) == 1
+    words = f"{len(behind)} sound messages behind damage, which a recovery that reaches it would"
+    assert words in capsys.readouterr().out
 
 
 def test_a_torn_tail_has_nothing_sound_behind_it(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ class LogRecords:
         """Stretches of the log that could not be read: begin and end."""
         self.known_end = -1
         """The last offset that an index file knows of a message at."""
+        self.sound_behind = 0
+        """Sound messages behind the first damage, without what an earlier recovery has cut off."""
         self._read = 0
         self._last_written = -1
         self._is_ended = False
@@ -287,6 +289,8 @@ class LogRecords:
         if self._map is None:
             later = [each for each in self.log.log_files if each.start >= one.start]
             self._map = DamageMap(self.log, later, self._time, self._files)
+            sound = self._map.at(one).sound
+            self.sound_behind = sound.messages - sound.older
         return self._map.at(one)
 
     def _words(self, one: LogFile) -> str:

@@ -113,6 +113,7 @@ def _single(
         for block in records.blocks():
             checked.batches += len(block.offsets)
         checked.first_offset, checked.end_offset = one.start, records.end
+        checked.batches_behind_damage = records.sound_behind
     name = posixpath.basename(path)
     if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
         report_stray(path, reporter, "no broker starts with it")
@@ -230,6 +231,7 @@ class _Store:
                 yield from self._check_log(records)
                 self._checked.segments = len(log.log_files)
                 self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end
+                self._checked.batches_behind_damage = records.sound_behind
             elif not unread and (self._queues.furthest >= 0 or has_entries):
                 self._reporter.at(self._path(COMMIT_LOG)).add(
                     "RMQDISK-23", "it holds no file, and index or queues lead into it"
