@@ -15,9 +15,9 @@ from segproof_harness.cli.common import (
     plural,
     summarise,
     write_findings,
-    write_line,
     write_row,
 )
+from segproof_harness.reports.terminal import Color, Lines
 
 STORE_FIELDS = ("path", "entries", "old_entries", "changed", "backup")
 """What is told of each index file of a store."""
@@ -48,6 +48,7 @@ class RebuildReport:
     def __init__(self, output_format: Format, *, is_dry: bool) -> None:
         self._format = output_format
         self._is_dry = is_dry
+        self._lines = Lines(Color.NEVER)
         self._started = time.monotonic()
         self._places: list[str] = []
         self._files = self._changed = self._kept = self._errors = self._left = 0
@@ -128,4 +129,6 @@ class RebuildReport:
         why = f"; {law}: {file.why}" if law else ""
         backup = f"; old file: {file.backup}" if file.backup else ""
         entries = "1 entry" if file.entries == 1 else f"{file.entries} entries"
-        write_line(f"{verb}: {file.path}: {entries}, before: {before}{why}{backup}")
+        self._lines.write(
+            f"{verb}: {file.path}: {entries}, before: {before}{why}{backup}", indent=2
+        )
