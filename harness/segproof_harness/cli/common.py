@@ -177,7 +177,12 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
     if output_format is Format.JSONL:
         sys.stdout.write(json.dumps(row) + "\n")
         return
-    write_line(prefix + " ".join(f"{name}: {_shown(value)}" for name, value in row.items()))
+    write_line(prefix + text_of(row))
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """Return one flat object as `name: value` pairs."""
+    return " ".join(f"{name}: {value_text(value)}" for name, value in row.items())
 
 
 def with_times(row: dict[str, Any]) -> dict[str, Any]:
@@ -231,7 +236,8 @@ def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None
     sys.stdout.flush()
 
 
-def _shown(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return a value as text."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -8,12 +8,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from segproof_harness.cli.common import Format, refuse, with_times, write_line, write_row
+from segproof_harness.cli.common import (
+    Format,
+    refuse,
+    text_of,
+    value_text,
+    with_times,
+    write_line,
+    write_row,
+)
 from segproof_harness.reports.text import printable
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 Row = dict[str, Any]
+
+TABLE_FIELDS = 6
+"""Rows with more fields are no table on a terminal: 80 columns do not hold it."""
+TABLE_ROWS = 1000
+"""So many rows are a table of their own: a file may have millions."""
 
 OF_BATCH = (
     "partition_leader_epoch",
@@ -73,7 +89,14 @@ def output_to_stdout(
     if it has a row. `as_text` are the columns of bytes that Parquet has as text.
     """
     if output_format is DumpFormat.TEXT:
-        yield _Text(names_late)
+        if sys.stdout.isatty():
+            terminal = _Terminal(names_late)
+            try:
+                yield terminal
+            finally:
+                terminal.end()
+        else:
+            yield _Text(names_late)
     elif output_format is DumpFormat.JSONL:
         yield _JsonLines(in_directory)
     elif output_format is DumpFormat.CSV:
@@ -104,6 +127,65 @@ class _Text:
         self._heading = ""
 
 
+def _is_index_header(row: Row) -> bool:
+    """Return whether a row is the header of an index file of RocketMQ."""
+    return "hash_slot_count" in row
+
+
+class _Terminal(_Text):
+    """Rows of few fields as a table, others wrapped between words, records as they are."""
+
+    def __init__(self, names_late: bool) -> None:
+        super().__init__(names_late)
+        self._rows: list[Row] = []
+
+    def begin(self, path: str) -> None:
+        self.end()
+        super().begin(path)
+
+    def row(self, row: Row, *, is_record: bool) -> None:
+        if len(row) <= TABLE_FIELDS and not is_record and not _is_index_header(row):
+            if self._rows and list(row) != list(self._rows[0]):
+                self.end()
+            self._rows.append(with_times(row))
+            if len(self._rows) == TABLE_ROWS:
+                self.end()
+            return
+        self.end()
+        if is_record:
+            super().row(row, is_record=is_record)
+            return
+        from segproof_harness.reports.terminal import Lines
+
+        self._write_heading()
+        Lines().write(text_of(with_times(row)), indent=2)
+
+    def end(self) -> None:
+        """Write the table of the rows that wait."""
+        if not self._rows:
+            return
+        from rich.console import Console
+
+        self._write_heading()
+        Console(highlight=False, legacy_windows=False).print(_table(self._rows))
+        self._rows = []
+
+
+def _table(rows: list[Row]) -> "Table":
+    """Return rows with the same fields as a table; numbers stand at the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name, value in rows[0].items():
+        table.add_column(
+            name, justify="right" if isinstance(value, int) else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(Text(printable(value_text(value))) for value in row.values()))
+    return table
+
+
 class _JsonLines:
     def __init__(self, in_directory: bool) -> None:
         self._path: Row = {}
@@ -132,8 +214,8 @@ class _Columns:
             self._path = {"path": path}
 
     def row(self, row: Row, *, is_record: bool) -> None:
-        if "hash_slot_count" in row:
-            return  # the header of an index file has other columns than its entries
+        if _is_index_header(row):
+            return  # it has other columns than the entries
         if self._with_records and "base_offset" in row:
             self._of_batch = {name: row[name] for name in OF_BATCH}
             return

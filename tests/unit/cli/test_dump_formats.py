@@ -5,6 +5,7 @@ import base64
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,32 @@ def test_records_have_columns_of_their_batch(capsysbinary: pytest.CaptureFixture
     assert list(expected[0]) == list(shown[0])
     as_text = from_parquet(capsysbinary, LOG, "--values", "hex", "--max", "1")
     assert expected[1014]["value"].hex() == as_text[0]["value"]
+
+
+def plain(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the lines that were written, without what makes them bold."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+
+
+def test_a_terminal_gets_tables_that_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of few fields are a table, those of many are wrapped; a record is one line."""
+    from segproof_harness.cli import _Stream
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(_Stream, "isatty", lambda _: True, raising=False)
+    for path in FILES:
+        assert 0 == cli.run(["dump", str(path), "--max", "3"])
+        lines = plain(capsys)
+        assert f"# {path}" == lines[0]
+        assert max(map(len, lines[1:])) <= 80
+    assert 0 == cli.run(["dump", str(FILES[1])])
+    lines = plain(capsys)
+    assert ["offset", "position"] == lines[1].split()
+    assert ["1029", "5375"] == lines[2].split()
+    assert 0 == cli.run(["dump", str(LOG), "--records", "--max", "1"])
+    assert plain(capsys)[-1].startswith("| offset: 1014 ")
 
 
 @pytest.mark.needs("pyarrow")
