@@ -25,7 +25,7 @@ from segproof_harness.cli.common import (
     write_row,
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
-from segproof_harness.cli.salvage_store import is_store, save_store
+from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, save_store
 
 if TYPE_CHECKING:
     from segproof.salvaging.salvage import Gap, SalvagedPartition
@@ -65,6 +65,7 @@ def command(
     jobs: JobsOption = None,
     hash_slots: HashSlotsOption = None,
     index_num: IndexNumOption = None,
+    mapped_file_size: MappedFileSizeOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Save every sound batch, or message, into a new directory, which a broker loads.
@@ -97,10 +98,13 @@ def command(
     """
     check_readable(path)
     if is_store(path):
-        save_store(path, out, hash_slots, index_num, output_format)
+        save_store(path, out, hash_slots, index_num, mapped_file_size, output_format)
         return
-    if hash_slots is not None or index_num is not None:
-        refuse(f"{path}: no store of RocketMQ, and --hash-slots and --index-num are for these")
+    if (hash_slots, index_num, mapped_file_size) != (None, None, None):
+        refuse(
+            f"{path}: no store of RocketMQ, and --hash-slots, --index-num and --mapped-file-size"
+            " are for these"
+        )
     _save_partitions(path, out, jobs or cores(), output_format)
 
 

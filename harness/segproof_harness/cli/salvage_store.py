@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,17 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from segproof.salvaging.store_salvage import SalvagedStore, StoreGap
 
+MappedFileSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        "--mapped-file-size",
+        min=1,
+        max=2**31 - 1,
+        metavar="BYTES",
+        help="For a store of RocketMQ: the length of each file of its log"
+        " (mappedFileSizeCommitLog of the broker). Default: what most files have.",
+    ),
+]
 STORE_FIELDS = (
     "directory",
     "target",
@@ -35,6 +46,7 @@ STORE_FIELDS = (
     "restored_messages",
     "older_messages",
     "lost_messages",
+    "mapped_file_size",
     "queues",
     "stand_ins",
     "unqueued_messages",
@@ -57,7 +69,12 @@ def is_store(path: Path) -> bool:
 
 
 def save_store(
-    path: Path, out: Path, hash_slots: int | None, index_num: int | None, output_format: Format
+    path: Path,
+    out: Path,
+    hash_slots: int | None,
+    index_num: int | None,
+    mapped_file_size: int | None,
+    output_format: Format,
 ) -> None:
     """Save a store, and write what was done; exit code 1 if anything was not kept."""
     from segproof.errors import SegproofError
@@ -67,7 +84,12 @@ def save_store(
     try:
         with progress("salvage") as show:
             told = salvage_store(
-                path, out, hash_slot_num=hash_slots, index_num=index_num, on_progress=show
+                path,
+                out,
+                hash_slot_num=hash_slots,
+                index_num=index_num,
+                mapped_file_size=mapped_file_size,
+                on_progress=show,
             )
     except SegproofError as error:
         refuse(str(error))
@@ -101,7 +123,7 @@ def _kept(told: "SalvagedStore") -> str:
 def _lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield what an operator must know beside."""
     if told.target is not None:
-        yield f"saved as: {told.target}"
+        yield f"saved as: {told.target}, with log files of {told.mapped_file_size} bytes"
     if told.lost_messages:
         yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
     elif told.gap_count and told.lost_messages is None:

@@ -89,6 +89,8 @@ class SalvagedStore:
     lost_messages: int | None = None
     """How many the old queues lead to in the gaps; None: they tell nothing, or there are too many
     gaps."""
+    mapped_file_size: int = 0
+    """Bytes of each file of the new log: mappedFileSizeCommitLog of the broker must be that."""
     queues: int = 0
     stand_ins: int = 0
     """Numbers of queues whose message is lost: see `consume_queue_copy`."""
@@ -127,7 +129,8 @@ def salvage_store(
     only the messages in them.
 
     Slots and entries of the index files are those given, else those of the old files, else
-    RocketMQ's defaults. Memory: as a rebuild of the index, and a number of bytes for each queue.
+    RocketMQ's defaults; the length of the files of the log is the one given, else what most of the
+    old ones have. Memory: as a rebuild of the index, and a number of bytes for each queue.
     Raises: InvalidArgumentError for a store without a commit log, and arguments that do not fit;
     FileExistsError, NotADirectoryError for `out`; SegproofError where the log has a file too far
     away; OSError.
@@ -163,7 +166,7 @@ class _Salvage:
     def __init__(
         self, log: CommitLog, target: str, files: SharedFiles, on_progress: Progress | None
     ) -> None:
-        self.told = SalvagedStore(log.store_path, None)
+        self.told = SalvagedStore(log.store_path, None, mapped_file_size=log.mapped_file_size)
         self._log = log
         self._target = target
         self._files = files

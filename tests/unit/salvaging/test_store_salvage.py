@@ -222,6 +222,22 @@ def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: 
     assert told.lost_messages == 220 - len(whole)
 
 
+def test_the_length_of_a_lone_log_file_can_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy that ended early: the new file has the length that the broker wants."""
+    store = copied_store(tmp_path)
+    whole = messages_of(store)
+    last = max(whole)
+    data = (store / LOG).read_bytes()
+    (store / LOG).write_bytes(data[: last + 40])
+    words = ["salvage", str(store), "--out", str(tmp_path / "out"), "--mapped-file-size", "16384"]
+    assert run(words) == 1
+    assert "with log files of 16384 bytes" in capsys.readouterr().out
+    assert (tmp_path / "out" / LOG).read_bytes() == data[:last].ljust(16384, b"\0")
+    assert run(["salvage", str(tmp_path), "--out", str(tmp_path / "k"), *words[-2:]]) == 2
+
+
 def test_hostile_names_do_not_leave_the_new_store(tmp_path: Path) -> None:
     """A topic is no path, and a file far away makes no files before it."""
     store = tmp_path / "store"
