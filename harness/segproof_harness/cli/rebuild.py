@@ -174,15 +174,15 @@ def command(
     stores = {path: stores_below(path) for path in paths}
     release = known_profile(profile)
     options = Options(
-        in_place,
-        index_interval_bytes,
-        max_index_bytes,
-        _index_key(release),
-        cut_tail,
-        copy,
-        all_files or profile is not None,
-        dry_run,
-        None if backup is None else str(backup),
+        in_place=in_place,
+        index_interval_bytes=index_interval_bytes,
+        max_index_bytes=max_index_bytes,
+        index_key=_index_key(release),
+        cut_tail=cut_tail,
+        copy=copy,
+        all_files=all_files or profile is not None,
+        dry_run=dry_run,
+        backup=None if backup is None else str(backup),
     )
     asked = _Asked(paths, stores, out, options, hash_slots, index_num, release, jobs or cores())
     _check_options(asked)

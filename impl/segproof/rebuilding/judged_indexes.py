@@ -19,6 +19,7 @@ from segproof.files import REAL_FILES, Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.processes import Meter, Workers, count_bytes
 from segproof.rebuilding.partition_files import Partition, Segment
+from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions, sized
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
@@ -73,14 +74,16 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     """Return which index files of a partition `verify` finds wrong. Reads each log once.
 
     An offset index without a byte is wrong too where the log has more than `interval` bytes.
-    Raises: SegproofError where a process was ended from outside; OSError where the directory can't
-    be read.
+    Raises: SegproofError where a process was ended from outside, or all logs were removed; OSError
+    where the directory can't be read.
     """
     defects: dict[str, Defect] = {}
     for one in partition.segments:
         lacks = (suffix for suffix in INDEX_SUFFIXES[:2] if suffix not in one.suffixes)
         defects |= {one.path(suffix): Defect("DISK-5", "it is missing") for suffix in lacks}
-    (found,) = find_partitions(partition.directory, files, Reporter(Wanted()))
+    found = next(find_partitions(partition.directory, files, Reporter(Wanted())), None)
+    if found is None:
+        raise log_changed(partition.directory)
     segments = [replace(sized(one, files), is_stopped=True) for one in found.segments]
     checked = replace(found, segments=tuple(segments))
     carried = PartitionCheck(checked, Wanted(), files)

@@ -47,7 +47,7 @@ __all__ = ["Options", "Rebuilt", "RebuiltFile", "rebuild"]
 TWO_TIME_ENTRIES = 24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How partitions are rebuilt; see `rebuild`. Small and plain: it travels to processes."""
 
@@ -158,15 +158,15 @@ def rebuild(
     """
     source, target = os.fspath(directory), None if out is None else os.fspath(out)
     options = Options(
-        in_place,
-        index_interval_bytes,
-        max_index_bytes,
-        index_key,
-        cut_tail,
-        copy,
-        all_files,
-        dry_run,
-        None if backup is None else os.fspath(backup),
+        in_place=in_place,
+        index_interval_bytes=index_interval_bytes,
+        max_index_bytes=max_index_bytes,
+        index_key=index_key,
+        cut_tail=cut_tail,
+        copy=copy,
+        all_files=all_files,
+        dry_run=dry_run,
+        backup=None if backup is None else os.fspath(backup),
     )
     options.check(target, jobs)
     if options.backup is not None:
