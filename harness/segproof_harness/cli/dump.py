@@ -115,12 +115,17 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
 
     Raises: OSError.
     """
-    from segproof_harness.reading.segment_file_rows import segment_file, segment_files
+    from segproof_harness.reading.segment_file_rows import (
+        raft_snapshot,
+        raft_snapshots,
+        segment_file,
+        segment_files,
+    )
     from segproof_harness.reading.small_file_rows import small_file, small_files
 
     name = os.fspath(path)
     if path.is_dir():
-        files = list(segment_files(name))
+        files = [*segment_files(name), *raft_snapshots(name)]
         small = small_files(name)
         if not (files or small):
             refuse(
@@ -128,7 +133,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
         return _dump_partition(files, small, asked)
-    file, little = segment_file(name), small_file(name)
+    file, little = segment_file(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and path.exists():
         refuse(
             f"{name}: not the name of a file that dump knows; it must be OFFSET.log, "

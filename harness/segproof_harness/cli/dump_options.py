@@ -26,9 +26,9 @@ PathArgument = Annotated[
     Path,
     typer.Argument(
         metavar="PATH",
-        help="A .log, .index, .timeindex, .txnindex or .snapshot file, a checkpoint or "
-        "partition.metadata, or a directory of them; a RocketMQ index file, commit-log or "
-        "consume-queue file, checkpoint, or a store.",
+        help="A .log, .index, .timeindex, .txnindex or .snapshot file, a checkpoint, "
+        "partition.metadata or a snapshot of the cluster's metadata, or a directory of them; "
+        "a RocketMQ index file, commit-log or consume-queue file, checkpoint, or a store.",
     ),
 ]
 RecordsOption = Annotated[

@@ -71,6 +71,7 @@ HOLE_BYTES = 1 << 20
 """What follows a longer hole in an index is not shown; a piece is shorter."""
 HIGHER = "to see it, give a higher limit: --limit-bytes"
 _NAME = re.compile(r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?")
+_RAFT_SNAPSHOT = re.compile(r"bootstrap\.checkpoint|([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,22 @@ def segment_file(path: str) -> SegmentFile | None:
     if match is None or abs(int(match[1])) >= 1 << 63:
         return None
     return SegmentFile(path, int(match[1]), match[2])
+
+
+def raft_snapshot(path: str) -> SegmentFile | None:
+    """Return a snapshot of the cluster's metadata, told by its name; None if it is none.
+
+    It holds batches, as a log does.
+    """
+    match = _RAFT_SNAPSHOT.fullmatch(os.path.basename(path))
+    return None if match is None else SegmentFile(path, int(match[1] or 0), ".log")
+
+
+def raft_snapshots(directory: str, files: Files = REAL_FILES) -> list[SegmentFile]:
+    """Return the snapshots of the cluster's metadata in a directory, by name. Raises: OSError."""
+    names = sorted(files.list_directory(directory))
+    found = (raft_snapshot(os.path.join(directory, name)) for name in names)
+    return [each for each in found if each is not None]
 
 
 def segment_files(directory: str, files: Files = REAL_FILES) -> Iterator[SegmentFile]:

@@ -55,6 +55,20 @@ def test_small_files_are_dumped_with_the_words_of_kafka(
     assert [{"version", "broker_epoch"}] == [set(each) for each in jsonl(capsys, "dump", marker)]
 
 
+def test_a_snapshot_of_the_metadata_is_dumped_as_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It holds batches between a header and a footer, which are control records."""
+    [bootstrap] = {row["path"] for row in jsonl(capsys, "dump", LOG_DIRECTORY) if "magic" in row}
+    assert str(LOG_DIRECTORY / "bootstrap.checkpoint") == bootstrap
+    snapshot = tmp_path / "00000000000000000042-0000000001.checkpoint"
+    shutil.copyfile(bootstrap, snapshot)
+    batches = jsonl(capsys, "dump", snapshot)
+    assert batches == jsonl(capsys, "dump", snapshot, "--profile", "kafka-4.3.1")
+    assert [True, False, True] == [batch["is_control"] for batch in batches]
+    assert all(batch["crc_valid"] for batch in batches)
+
+
 def test_a_producer_without_batches_has_nulls(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,7 +89,7 @@ def test_a_directory_shows_its_small_files_too(capsys: pytest.CaptureFixture[str
         "00000000000000002414.snapshot", "leader-epoch-checkpoint", "partition.metadata",
     ] == list(paths)[-5:]  # fmt: skip
     rows = jsonl(capsys, "dump", LOG_DIRECTORY)
-    assert {"topic", "partition", "offset", "path"} == set(rows[0])
+    assert {"topic", "partition", "offset", "path"} == set(rows[-1])
 
 
 @pytest.mark.parametrize(
