@@ -75,6 +75,7 @@ def command(
         sane = False
         complain(text)
 
+    told = ""
     for path in paths:
         found = False
         for row in _rows(os.fspath(path), segments, tell):
@@ -83,8 +84,9 @@ def command(
                 shown.append(row)
             else:
                 write_row(_known(row) if output_format is Format.TEXT else row, output_format)
-            if row["reason"] is not None:
-                tell(_with_path(row))
+            if row["reason"] is not None and not told.startswith(text := _with_path(row)):
+                told = text  # of a partition: it is the reason of its first such segment too
+                tell(text)
         if not found:
             refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
     if is_table:
@@ -108,7 +110,7 @@ def _rows(path: str, with_segments: bool | None, tell: Callable[[str], None]) ->
 
 def _with_path(row: "Row") -> str:
     path, reason = str(row["path"]), str(row["reason"])
-    return reason if path in reason else f"{path}: {reason}"
+    return reason if os.path.dirname(path) in reason else f"{path}: {reason}"
 
 
 def _write_tables(rows: "list[Row]") -> None:

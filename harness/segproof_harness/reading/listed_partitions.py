@@ -18,6 +18,7 @@ from segproof.reading.segment_reader import SegmentReader
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof_harness.reading.segment_file_rows import SUFFIXES, field_of
+from segproof_harness.reports.text import plural
 
 Row = dict[str, Any]
 UNREADABLE = "DISK-1"
@@ -77,7 +78,7 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
         try:
             row |= _measured(partition.directory, offset, offset == last, files)
         except FileNotFoundError:
-            row["reason"] = "there is no log"
+            row["reason"] = f"{path}: there is no log"
         except (SegproofError, OSError) as error:
             row["reason"] = str(error)
         yield row
@@ -130,7 +131,7 @@ def _whole(partition: Partition, segments: list[Row], files: Files) -> Row:
     reasons = [row["reason"] for row in segments if row["reason"] is not None]
     firsts = [row["first_offset"] for row in segments if row["first_offset"] is not None]
     ends = [row["end_offset"] for row in segments if row["end_offset"] is not None]
-    more = "" if len(reasons) < 2 else f" ({len(reasons) - 1} more segments)"
+    more = "" if len(reasons) < 2 else f" ({plural(len(reasons) - 1, 'more segment')})"
     return {
         "kind": "partition",
         "path": partition.directory,

@@ -98,7 +98,8 @@ def test_a_damaged_log_is_named_with_what_is_before_the_damage(
     assert 1 == cli.run(["ls", str(folder), "--format", "jsonl"])
     told = capsys.readouterr()
     assert f"{log}: " in told.err
-    assert "there is no log" in told.err
+    assert 1 == told.err.count(f"{log}: ")
+    assert 1 == told.err.count("there is no log")
     found = [json.loads(line) for line in told.out.splitlines()]
     assert [batch["base_offset"], 1014, batch["base_offset"], None] == [
         row["end_offset"] for row in found
