@@ -26,7 +26,7 @@ def model(kind: str, base_offset: int, limit: int) -> Any:
 def impl(kind: str, base_offset: int, limit: int) -> Any:
     """Open a new index of the implementation, on files in memory."""
     opener: Any = OffsetIndex if kind == "offset" else TimeIndex
-    return opener("/x", base_offset, limit, files=MemoryFiles())
+    return opener("/x", base_offset, limit, create=True, files=MemoryFiles())
 
 
 def entries(index: Any) -> list[Any]:
