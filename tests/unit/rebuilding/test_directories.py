@@ -79,7 +79,8 @@ def test_a_broken_log_stops_no_other_partition(data: Path, jobs: int) -> None:
     assert set(before) == set(after)
     assert {f"disk1/txn-a-0/{path.name}" for path in SCENARIOS["txn-a"].glob("*.index")} == changed
     assert not any(one.is_defect for one in verify(data / "disk1"))
-    assert len({total for _, total in steps[:-1]}) == 1
+    assert steps
+    assert len({total for _, total in steps[:-1]}) <= 1  # processes may end before the first look
 
 
 def test_partitions_go_to_the_same_place_below_a_new_directory(data: Path, tmp_path: Path) -> None:
