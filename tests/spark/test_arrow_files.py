@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -135,7 +136,9 @@ def test_same_findings_on_spark(spark: "SparkSession", bucket: str, dumps: Path)
     for finding in (*local, *found):
         del finding["reproduce"]
     there = repr(sorted(found, key=repr)).replace(path, "PLACE")
-    assert repr(sorted(local, key=repr)).replace(str(dumps), "PLACE") == there
+    here = repr(sorted(local, key=repr)).replace(str(dumps), "PLACE")
+    # A command that needs a directory of this machine has no place in a bucket to name.
+    assert re.sub(r"`segproof (rebuild|salvage) [^`]*`", r"`segproof \1`", here) == there
 
 
 def test_patterns_in_an_object_store(bucket: str) -> None:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dump --format parquet`: the rows of `jsonl`, with their types. It takes the extra `spark`."""
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof_tests.dumped_rows import FILES, LOG, TXN, from_csv, from_json, written
+
+pq: Any = pytest.importorskip("pyarrow.parquet", reason="not run: pyarrow is not installed")
+
+OF_BATCH = (
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "is_transactional",
+    "is_control",
+)
+
+
+def from_parquet(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str | Path) -> list[Any]:
+    """Return the rows of the dump as Parquet."""
+    data = written(capsysbinary, *arguments, "--format", "parquet")
+    return list(pq.read_table(io.BytesIO(data)).to_pylist())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_parquet_has_the_rows_of_jsonl(
+    path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """With the types of JSON: integers, text, true and false, null."""
+    assert from_json(capsysbinary, path) == from_parquet(capsysbinary, path)
+
+
+def test_records_have_columns_of_their_batch(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Keys and values are bytes in Parquet, and text in CSV; of a directory all logs are shown."""
+    batch: Any = None
+    expected = []
+    for row in from_json(capsysbinary, TXN, "--records"):
+        if not row["path"].endswith(".log"):
+            continue
+        if "magic" in row:
+            batch = row
+            continue
+        key, value = (
+            None if row[name] is None else base64.b64decode(row[name]) for name in ("key", "value")
+        )
+        of_batch = {name: batch[name] for name in OF_BATCH}
+        expected.append({**row, "key": key, "value": value, "headers": "[]", **of_batch})
+    assert expected == from_parquet(capsysbinary, TXN, "--records")
+    shown = from_csv(capsysbinary, TXN, "--records")
+    assert len(expected) == len(shown)
+    assert expected[0]["value"].decode() == shown[0]["value"]
+    assert list(expected[0]) == list(shown[0])
+    as_text = from_parquet(capsysbinary, LOG, "--values", "hex", "--max", "1")
+    assert expected[1014]["value"].hex() == as_text[0]["value"]
+
+
+def test_without_rows_the_table_is_empty(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A range without records gives a whole file."""
+    assert [] == from_parquet(capsysbinary, LOG, "--from", "999999")
