@@ -66,6 +66,7 @@ class _File:
 def _implemented(*files: _File) -> Any:
     service: Any = implementation.IndexService.__new__(implementation.IndexService)
     service._list, service._is_closed, service.index_tags = list(files), False, True
+    service.writable = True
     return service
 
 
