@@ -20,14 +20,23 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
+    "sphinx_copybutton",
+    "sphinx_design",
     "law_role",
+    "navigation",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
-html_title = "segproof"
+html_title = f"segproof {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["segproof.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5fa5", "color-brand-content": "#0b5fa5"},
+    "dark_css_variables": {"color-brand-primary": "#7cb8f2", "color-brand-content": "#7cb8f2"},
+}
+# The button copies commands, without the prompt and what they print.
+copybutton_prompt_text = "$ "
 # A block is code only if it says of which language.
 highlight_language = "text"
 

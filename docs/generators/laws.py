@@ -166,11 +166,18 @@ def source_lines(law: Law | Retired) -> list[str]:
     ]
 
 
+def name_of(law: Law | Retired) -> str:
+    """Return the name of a law in words, or the method that says it."""
+    if isinstance(law, Retired):
+        return f"`{law.place.rpartition(': ')[2]}`"
+    return law.predicate.__name__.replace("_", " ")
+
+
 def law_entry(law: Law | Retired) -> str:
     """Return the entry of one law."""
     lines = [
         f"(law-{law.law_id.lower()})=",
-        f"## {law.law_id}",
+        f"## {law.law_id}: {name_of(law)}",
         "",
         law.sentence,
         "",

@@ -2,6 +2,7 @@
 """The pages of the profiles and of the releases: what each does otherwise, in words."""
 
 from collections.abc import Iterable, Sequence
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -50,6 +51,17 @@ OLDER = """\
 Against `{newest}`.
 """
 TITLES = {"kafka": "Kafka", "rocketmq": "RocketMQ"}
+MATRIX_OPENING = """\
+# Releases at a glance
+
+Who should read this: everyone who upgrades a broker, or asks which releases do something.
+
+A row is a behaviour in which some release differs from the newest one. A dot: the release has it.
+A coloured cell is a change beside the next newer release: the behaviour
+<span class="begins">ends with the newer one</span>, or it is
+<span class="ends">one that only the newer one has</span>. The name of a behaviour leads to its
+sentence and its laws in [behaviour by release](releases.md); a pointer on it shows the sentence.
+"""
 
 TRACES = Path(__file__).resolve().parent.parent / "reference" / "traces"
 RELEASES_OPENING = """\
@@ -182,7 +194,7 @@ def step_text(newer: Release, older: Release, shown: set[str]) -> str:
     begin = [one for one in came if one.releases and one.releases.newest == number]
     again = [one for one in came if one not in begin]
     end = [one for one in newer.behaviours if not older.has(one)]
-    text = f"\n### {older.name}, beside {newer.name.partition('-')[2]}\n"
+    text = f"\n({older.name})=\n### {older.name}, beside {newer.name.partition('-')[2]}\n"
     if begin:
         text += "\n| begins | what is done otherwise | laws | releases | where |\n"
         text += "| --- | --- | --- | --- | --- |\n"
@@ -235,6 +247,48 @@ def releases_page() -> str:
     return RELEASES_OPENING + "".join(system_text(system, shown) for system in TITLES)
 
 
+# --- the matrix of the releases -----------------------------------------------------------------
+
+
+def matrix_cells(behaviour: type[Behaviour], releases: Sequence[Release]) -> str:
+    """Return a cell for each release, marked where it differs from the next newer one."""
+    had = [one.has(behaviour) for one in releases]
+    cells = ""
+    for newer, has in zip([False, *had], had, strict=False):
+        change = "" if newer == has else ' class="begins"' if has else ' class="ends"'
+        cells += f"<td{change}>{'&bull;' if has else ''}</td>"
+    return cells
+
+
+def matrix_of(system: str) -> str:
+    """Return the matrix of one system as HTML: 170 rows of Markdown take long to build."""
+    releases = releases_of(system)
+    numbers = [one.name.partition("-")[2] for one in releases]
+    heads = "".join(f'<th scope="col"><span>{number}</span></th>' for number in numbers)
+    lines = ['<div class="matrix"><table>', f"<thead><tr><td></td>{heads}</tr></thead><tbody>"]
+    seen: set[type[Behaviour]] = set()
+    for number, release in zip(numbers, releases, strict=True):
+        anchor = f"{system}-{number}".replace(".", "-")
+        for one in release.behaviours:
+            if one in seen:
+                continue
+            seen.add(one)
+            link = f'<a href="releases.html#{anchor}" title="{escape(one.sentence())}">'
+            head = f'<th scope="row">{link}{one.__name__}</a></th>'
+            lines.append(f"<tr>{head}{matrix_cells(one, releases)}</tr>")
+    return "\n".join([*lines, "</tbody></table></div>\n"])
+
+
+def matrix_page() -> str:
+    """Return the page of the matrices."""
+    parts = [f"\n## {title}\n\n{matrix_of(system)}" for system, title in TITLES.items()]
+    return MATRIX_OPENING + "".join(parts)
+
+
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    return {"reference/profiles.md": profiles_page(), "reference/releases.md": releases_page()}
+    return {
+        "reference/profiles.md": profiles_page(),
+        "reference/releases.md": releases_page(),
+        "reference/releases-matrix.md": matrix_page(),
+    }
