@@ -21,10 +21,9 @@ from segproof_harness.cli.common import (
     progress,
     refuse,
     summarise,
-    write_line,
-    write_row,
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
+from segproof_harness.cli.salvage_output import gap_lines, write_saved
 from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, save_store
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ PARTITION_FIELDS = (
     "open_transactions",
     "left_out",
 )
-GAPS_SHOWN = 10
-"""So many gaps of a partition stand in the text; jsonl has all that are told."""
 
 
 def command(
@@ -121,7 +118,7 @@ def _save_partitions(path: Path, out: Path, jobs: int, output_format: Format) ->
     try:
         with progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
-                _write(told, output_format)
+                write_saved(told, PARTITION_FIELDS, _kept(told), _lines(told), output_format)
                 partitions += 1
                 lost += not told.is_whole
     except SegproofError as error:
@@ -132,18 +129,6 @@ def _save_partitions(path: Path, out: Path, jobs: int, output_format: Format) ->
     )
     if lost:
         raise typer.Exit(EXIT_FINDINGS)
-
-
-def _write(told: "SalvagedPartition", output_format: Format) -> None:
-    """Write what was saved of a partition, then its gaps."""
-    if output_format is Format.JSONL:
-        write_row({name: getattr(told, name) for name in PARTITION_FIELDS}, output_format)
-        for gap in told.gaps:
-            write_row(gap._asdict(), output_format)
-        return
-    write_line(f"{told.directory}: {_kept(told)}")
-    for line in _lines(told):
-        write_line(f"  {line}")
 
 
 def _kept(told: "SalvagedPartition") -> str:
@@ -163,12 +148,7 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         yield f"saved as: {told.target}"
     if told.lost_offsets:
         yield f"lost: {plural(told.lost_offsets, 'offset')}"
-    for gap in told.gaps[:GAPS_SHOWN]:
-        yield f"gap: {_gap(gap)}"
-    if told.gap_count > GAPS_SHOWN:
-        yield f"gap: {told.gap_count - GAPS_SHOWN} more; --format jsonl tells them"
-    if told.unreadable_bytes:
-        yield f"unreadable: the disk did not give {told.unreadable_bytes} bytes"
+    yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {told.restored_batches} batches got their base offset back"
     if told.set_aside_batches:

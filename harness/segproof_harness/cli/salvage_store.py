@@ -16,9 +16,8 @@ from segproof_harness.cli.common import (
     progress,
     refuse,
     summarise,
-    write_line,
-    write_row,
 )
+from segproof_harness.cli.salvage_output import gap_lines, write_saved
 
 if TYPE_CHECKING:
     from segproof.salvaging.store_salvage import SalvagedStore, StoreGap
@@ -55,8 +54,6 @@ STORE_FIELDS = (
     "gap_count",
     "left_out",
 )
-GAPS_SHOWN = 10
-"""So many gaps stand in the text; jsonl has all that are told."""
 
 
 def is_store(path: Path) -> bool:
@@ -93,14 +90,7 @@ def save_store(
             )
     except SegproofError as error:
         refuse(str(error))
-    if output_format is Format.JSONL:
-        write_row({name: getattr(told, name) for name in STORE_FIELDS}, output_format)
-        for gap in told.gaps:
-            write_row(gap._asdict(), output_format)
-    else:
-        write_line(f"{told.directory}: {_kept(told)}")
-        for line in _lines(told):
-            write_line(f"  {line}")
+    write_saved(told, STORE_FIELDS, _kept(told), _lines(told), output_format)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
@@ -128,12 +118,7 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
         yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
     elif told.gap_count and told.lost_messages is None:
         yield "lost: how many messages is not known, since no old queue tells it"
-    for gap in told.gaps[:GAPS_SHOWN]:
-        yield f"gap: {_gap(gap)}"
-    if told.gap_count > GAPS_SHOWN:
-        yield f"gap: {told.gap_count - GAPS_SHOWN} more; --format jsonl tells them"
-    if told.unreadable_bytes:
-        yield f"unreadable: the disk did not give {told.unreadable_bytes} bytes"
+    yield from gap_lines(told, _gap)
     if told.restored_messages:
         yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"
     if told.older_messages:

@@ -9,7 +9,7 @@ own.
 Behind damage an entry of the offset index shows for certain where a batch begins. Between the
 damage and that entry, and where no entry leads to a sound batch, each byte may be the first one of
 a batch: magic, size, checksum and offsets together decide. A record's value may hold a whole batch.
-Such a one is passed over if it lies in a sound batch, or if its offsets do not fit between the
+That batch is passed over if it lies in a sound one, or if its offsets do not fit between the
 sound batches around it.
 
 Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.

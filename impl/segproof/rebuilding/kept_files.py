@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import File, Files, SharedFiles
+from segproof.files import File, Files, ReadOnlyFile, SharedFiles
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
 from segproof.rebuilding.safe_places import is_same
 
@@ -45,7 +45,7 @@ def copy_file(source: str, target: str, size: int | None, files: SharedFiles) ->
         closing(files.open(source)) as old,
         closing(files.open(target, writable=True, create=True)) as new,
     ):
-        copy_bytes(old, new, status.size_bytes if size is None else size)
+        copy_bytes(old, 0, status.size_bytes if size is None else size, new, 0)
         new.sync()
     with contextlib.suppress(PermissionError):
         files.take_access(target, source)
@@ -53,20 +53,23 @@ def copy_file(source: str, target: str, size: int | None, files: SharedFiles) ->
     files.set_modified(target, status.modified_ns)
 
 
-def copy_bytes(old: File, new: File, size: int) -> None:
-    """Copy the first bytes of a file. Raises: SegproofError where it has fewer; OSError."""
-    position = 0
-    while position < size:
-        data = old.pread(min(COPY_BYTES, size - position), position)
-        if not data:
+def copy_bytes(old: ReadOnlyFile, start: int, end: int, new: File, position: int) -> None:
+    """Copy the bytes [start, end) of a file to a position of another one.
+
+    Raises: SegproofError where the file ends before; OSError.
+    """
+    buffer = memoryview(bytearray(min(COPY_BYTES, end - start)))
+    while start < end:
+        count = old.pread_into(buffer[: end - start], start)
+        if not count:
             raise SegproofError(
                 "the file became shorter while it was copied",
                 path=old.path,
-                position=position,
+                position=start,
                 hint="stop the broker that is at work here",
             )
-        new.pwrite(data, position)
-        position += len(data)
+        new.pwrite(buffer[:count], position)
+        start, position = start + count, position + count
 
 
 # --- backups

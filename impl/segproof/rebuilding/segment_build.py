@@ -306,7 +306,7 @@ class _Build:
             closing(self._files.open(self._beside(suffix), writable=True)) as new,
         ):
             new.truncate(0)
-            copy_bytes(old, new, defect.kept_bytes)
+            copy_bytes(old, 0, defect.kept_bytes, new, 0)
 
     def _take_access(self, path: str) -> None:
         try:

@@ -35,11 +35,11 @@ from segproof.reading.log_pieces import (
     PieceKind,
     entries_of,
 )
+from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import METADATA
 
-COPY_BYTES = 1 << 20
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
 
@@ -245,7 +245,7 @@ class _Salvage:
             path = os.path.join(self._target, name)
             self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
         position = self._log_bytes
-        _copy_bytes(file, self._log, piece, position)
+        copy_bytes(file, piece.start, piece.end, self._log, position)
         self._log_bytes += piece.size_bytes
         self._reached = told.last_offset = piece.last_offset
         told.bytes_kept += piece.size_bytes
@@ -279,7 +279,7 @@ class _Salvage:
             return
         if self._aside is None:
             self._aside = self._files.open(self._aside_path, writable=True, create=True)
-        _copy_bytes(file, self._aside, self._held, self._aside_bytes)
+        copy_bytes(file, self._held.start, self._held.end, self._aside, self._aside_bytes)
         self._aside_bytes += self._held.size_bytes
         self._told.set_aside_batches += 1
         self._held = None
@@ -340,17 +340,3 @@ class _Salvage:
                 path=self._target,
                 hint="report it, with the log if you can",
             )
-
-
-def _copy_bytes(source: ReadOnlyFile, target: File, piece: Piece, position: int) -> None:
-    buffer = memoryview(bytearray(min(COPY_BYTES, piece.size_bytes)))
-    for start in range(piece.start, piece.end, COPY_BYTES):
-        part = buffer[: min(COPY_BYTES, piece.end - start)]
-        if source.pread_into(part, start) < len(part):
-            raise SegproofError(
-                "the file became shorter while it was copied",
-                path=source.path,
-                position=start,
-                hint="stop the broker that is at work here",
-            )
-        target.pwrite(part, position + start - piece.start)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `salvage` writes of a partition or a store: what was kept, and the gaps."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from segproof_harness.cli.common import Format, write_line, write_row
+
+GAPS_SHOWN = 10
+"""So many gaps stand in the text; jsonl has all that are told."""
+
+
+def write_saved(
+    told: Any, fields: Sequence[str], kept: str, lines: Iterable[str], output_format: Format
+) -> None:
+    """Write what was saved: as JSON its `fields` and each gap, as text `kept` and the lines."""
+    if output_format is Format.JSONL:
+        write_row({name: getattr(told, name) for name in fields}, output_format)
+        for gap in told.gaps:
+            write_row(gap._asdict(), output_format)
+        return
+    write_line(f"{told.directory}: {kept}")
+    for line in lines:
+        write_line(f"  {line}")
+
+
+def gap_lines(told: Any, words: Callable[[Any], str]) -> Iterator[str]:
+    """Yield the first gaps, how many more there are, and what the disk did not give."""
+    for gap in told.gaps[:GAPS_SHOWN]:
+        yield f"gap: {words(gap)}"
+    if told.gap_count > GAPS_SHOWN:
+        yield f"gap: {told.gap_count - GAPS_SHOWN} more; --format jsonl tells them"
+    if told.unreadable_bytes:
+        yield f"unreadable: the disk did not give {told.unreadable_bytes} bytes"
