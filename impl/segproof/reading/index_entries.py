@@ -61,6 +61,10 @@ class EntryFile:
         end = min(self.slots, -(-data_end(self.file) // self.entry_bytes))
         while end > 0:
             start = max(0, end - BLOCK_ENTRIES)
+            ranges = self.file.data_ranges(start * self.entry_bytes, end * self.entry_bytes)
+            if next(ranges, None) is None:  # a hole: zeros that nobody reads
+                end = start
+                continue
             block = self.read(start, end - start)
             data = block.tobytes()
             used = 0 if data.count(0) == len(data) else len(data.rstrip(b"\0"))
