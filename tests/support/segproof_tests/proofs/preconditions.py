@@ -10,6 +10,7 @@ places drawn by chance, and a promised line not at all.
 import ast
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -32,6 +33,9 @@ CHECKED: dict[str, int] = {}
 """How many calls of each kernel were checked in this process."""
 KNOWN: dict[tuple[Any, ...], dict[int, Any]] = {}
 """Values of recursive words while one line is evaluated, by word and all arguments but the last."""
+PLAIN = (int, bool, bytes, memoryview)
+"""The kinds of nearly all arguments."""
+OLD = re.compile(r"\bold\((\w+)\)")
 Line = tuple[str, Callable[[dict[str, Any]], Any]]
 """An expression of a claim, and a function of the names that computes it."""
 
@@ -71,13 +75,17 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
     if name not in CLAIMS:
         return kernel
     signature, fits = inspect.signature(kernel), _kinds(name, kernel)
+    names = tuple(signature.parameters)
 
     @functools.wraps(kernel)
     def call(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs).arguments
+        if len(args) == len(names) and not kwargs:
+            bound = dict(zip(names, args, strict=True))
+        else:
+            bound = signature.bind(*args, **kwargs).arguments
         given = dict(bound)
         for one, value in bound.items():
-            if not isinstance(value, int | memoryview | Sequence):
+            if type(value) not in PLAIN and not isinstance(value, Sequence):
                 rest = iter(value)
                 given[one] = first = list(islice(rest, ITERATED_MAX + 1))
                 if len(first) > ITERATED_MAX:
@@ -88,10 +96,11 @@ def checked(kernel: Callable[..., Any]) -> Callable[..., Any]:
         for line, holds in requirements(name):
             if not holds(given):
                 raise PreconditionError(f"{name} requires {line}: {shown(given)}")
-        before = {f"old_{one}": _copied(value) for one, value in given.items()}
+        before = {f"old_{one}": _copied(given[one]) for one in recalled(name)}
         result = kernel(**given)
+        known = {**given, **before, "result": result}
         for line, holds in promises(name):
-            if not holds({**given, **before, "result": result}):
+            if not holds(known):
                 raise PromiseError(f"{name} promises {line}: {shown(given)}, result={result}")
         CHECKED[name] = CHECKED.get(name, 0) + 1
         return result
@@ -153,20 +162,29 @@ def promises(name: str) -> tuple[Line, ...]:
     return tuple(_lines(name, f"{claim.ensures}\n{claim.proves}", is_exact=True))
 
 
+@functools.cache
+def recalled(name: str) -> tuple[str, ...]:
+    """Return the arguments whose `old` numbers a claim's promises speak of."""
+    claim = CLAIMS[name]
+    return tuple(sorted({*OLD.findall(f"{claim.ensures}\n{claim.proves}")}))
+
+
 def _lines(name: str, text: str, *, is_exact: bool) -> Iterable[Line]:
-    module = import_module(KERNELS + name.partition(":")[0])
-    names = {**vars(module), **_words(is_exact=is_exact)}
-    changes = CLAIMS[name].changes
+    module, _, function = name.partition(":")
+    kernel = getattr(import_module(KERNELS + module), function)
+    names = {**vars(import_module(KERNELS + module)), **_words(is_exact=is_exact)}
+    own = list(inspect.signature(kernel).parameters)
+    parameters = [f"{one}=None" for one in (*own, *(f"old_{one}" for one in own), "result")]
 
     def computed(line: str) -> Callable[[dict[str, Any]], Any]:
-        code = _python(line)
+        function, olds = _function(line, parameters, names), OLD.findall(line)
 
         def holds(given: dict[str, Any]) -> Any:
-            if any(f"old({one})" in line and given[f"old_{one}"] is None for one in changes):
+            if any(given[f"old_{one}"] is None for one in olds):
                 return True
             KNOWN.clear()
             try:
-                return eval(code, {**names, **given})
+                return function(**given)
             except _TooLongError:
                 return True
             except IndexError:  # a promise holds whatever lies behind a buffer
@@ -203,31 +221,26 @@ def _words(*, is_exact: bool) -> dict[str, Any]:
 
 
 def _word(name: str, word: Word, names: dict[str, Any], is_exact: bool) -> Callable[..., Any]:
-    code = _python(word.meaning)
+    if not word.is_recursive:
+        return _function(word.meaning, word.parameters, names)
+    meaning = _function(word.meaning, (name, *word.parameters), names)
 
     def value(*args: Any) -> Any:
-        own: dict[str, Any] = {}
-        if word.is_recursive:  # from the bottom up: a definition may be thousands of calls deep
-            *others, last = args
-            if is_exact and last > PLACES_MAX:
-                raise _TooLongError
-            known = KNOWN.setdefault(
-                (name, *(n if isinstance(n, int) else id(n) for n in others)), {}
-            )
-            for number in range(min(last, 0), last + 1):
-                if number not in known:
-                    known[number] = _eval(code, names, word, (*others, number), own)
-                own[name] = _constant(known[number])
-            return known[last]
-        return _eval(code, names, word, args, own)
+        # From the bottom up: a definition may be thousands of calls deep.
+        *others, last = args
+        if is_exact and last > PLACES_MAX:
+            raise _TooLongError
+        known = KNOWN.setdefault((name, *(n if isinstance(n, int) else id(n) for n in others)), {})
+        first = last
+        while first > 0 and first not in known:
+            first -= 1
+        for number in range(first, last + 1):
+            if number not in known:
+                below = _constant(known[number - 1]) if number - 1 in known else names[name]
+                known[number] = meaning(below, *others, number)
+        return known[last]
 
     return value
-
-
-def _eval(
-    code: Any, names: dict[str, Any], word: Word, args: tuple[Any, ...], own: dict[str, Any]
-) -> Any:
-    return eval(code, {**names, **own, **dict(zip(word.parameters, args, strict=True))})
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -250,9 +263,13 @@ class _Lazy(ast.NodeTransformer):
         return node
 
 
-def _python(line: str) -> Any:
-    tree = _Lazy().visit(ast.parse(line, mode="eval"))
-    return compile(ast.fix_missing_locations(tree), line, "eval")
+def _function(line: str, parameters: Iterable[str], names: dict[str, Any]) -> Callable[..., Any]:
+    """Return an expression as a function of the parameters, which knows the names too."""
+    tree = _Lazy().visit(ast.parse(f"lambda {', '.join(parameters)}: ({line})", mode="eval"))
+    function: Callable[..., Any] = eval(
+        compile(ast.fix_missing_locations(tree), line, "eval"), names
+    )
+    return function
 
 
 def _places(is_exact: bool, low: int, high: int) -> Iterable[int]:
