@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx_copybutton",
     "sphinx_design",
+    "charts",
     "law_role",
     "navigation",
 ]
@@ -37,6 +38,8 @@ html_theme_options = {
 }
 # The button copies commands, without the prompt and what they print.
 copybutton_prompt_text = "$ "
+# Quotation marks are set as print has them; two hyphens begin an option.
+smartquotes_action = "q"
 # A block is code only if it says of which language.
 highlight_language = "text"
 

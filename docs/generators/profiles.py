@@ -54,7 +54,7 @@ TITLES = {"kafka": "Kafka", "rocketmq": "RocketMQ"}
 MATRIX_OPENING = """\
 # Releases at a glance
 
-Who should read this: everyone who upgrades a broker, or asks which releases do something.
+Who should read this: everyone who upgrades a broker, or asks which releases behave in one way.
 
 A row is a behaviour in which some release differs from the newest one. A dot: the release has it.
 A coloured cell is a change beside the next newer release: the behaviour
@@ -71,10 +71,10 @@ Who should read this: everyone who reads files of an older broker, upgrades one,
 [profile](profiles.md). It says what the releases do differently. This page is generated
 from the behaviours of the releases and from what the real classes answered.
 
-It goes from the newest release to the oldest, and compares each with the next newer one: what
-*begins* there it has, and the newer one has not; what *ends* there the newer one has, and it has
-not. So a release has what began in its own section and in those above it, but for what has ended
-by then: the column `releases` says so. How many it has in all is counted first.
+It goes from the newest release to the oldest, and compares each with the next newer one. A
+behaviour *begins* if the older release has it and the newer one lacks it. It *ends* if the newer
+release has it and the older one lacks it. The tables count them for each release;
+[the matrix](releases-matrix.md) shows them all at once.
 
 A behaviour is linked to a history that shows it: run it with
 
