@@ -30,6 +30,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"segproof {release}"
 html_show_sourcelink = False
+# The search finds every name; the theme has no link to an index of them.
+html_use_index = False
 html_static_path = ["_static"]
 html_css_files = ["segproof.css"]
 html_theme_options = {
@@ -81,6 +83,17 @@ def name_array_like(app: Any, documented: Any, is_method: bool) -> None:
             hints[name] = type("ArrayLike", (), {"__module__": "numpy.typing"})
 
 
+def own_nodes(app: Any, doctree: Any) -> None:
+    """Let each node belong to its page.
+
+    Those of `eval-rst` belong to a document of its parser, which refers to the whole build. That
+    would be stored with each such page, and read again.
+    """
+    for node in doctree.findall():
+        node.document = doctree
+
+
 def setup(app: Any) -> None:
     """Register what is above."""
     app.connect("autodoc-before-process-signature", name_array_like)
+    app.connect("doctree-read", own_nodes)
