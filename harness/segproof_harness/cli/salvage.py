@@ -4,6 +4,7 @@
 import resource
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
 from segproof_harness.cli.salvage_output import gap_lines, write_saved
+from segproof_harness.cli.salvage_records import record_lines, write_records
 from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, save_store
 
 if TYPE_CHECKING:
@@ -59,6 +61,12 @@ def command(
         Path,
         typer.Option("--out", metavar="DIR", help="A new or empty directory, which is filled."),
     ],
+    records: Annotated[
+        bool,
+        typer.Option(
+            "--records", help="Kafka: write the whole records of broken batches, by partition."
+        ),
+    ] = False,
     jobs: JobsOption = None,
     hash_slots: HashSlotsOption = None,
     index_num: IndexNumOption = None,
@@ -76,6 +84,12 @@ def command(
     the right one back where exactly its offsets are missing. Batches that fit nowhere go to the
     file DIR/salvage-set-aside.TOPIC-N.log, which no broker reads.
 
+    A record inside a broken batch has no checksum of its own. With --records those that are whole
+    go to DIR/salvage-records.TOPIC-N.jsonl, with the fields of `dump --records`. `evidence` says
+    what speaks for each: `checksum`: that of its batch holds, with a size or one bit put back.
+    `elsewhere`: it is framed whole, and damage is found outside of it. `unknown`: it is framed
+    whole, and the damage may be in its content. No checksum covers the last two.
+
     Of a store of RocketMQ every sound message is saved, at its own offset and number: DIR becomes
     a store with commit log, queues, index and checkpoint. Messages that say that they are rolled
     back fill the gaps; no consumer gets them.
@@ -91,10 +105,13 @@ def command(
     Examples:
       segproof salvage /var/lib/kafka/data --out /mnt/saved
       segproof salvage /var/lib/kafka/data/orders-0 --out saved --format jsonl
+      segproof salvage /var/lib/kafka/data/orders-0 --out saved --records
       segproof salvage /root/store --out /mnt/saved-store
     """
     check_readable(path)
     if is_store(path):
+        if records:
+            refuse(f"{path}: a store of RocketMQ, and --records is for partitions of Kafka")
         save_store(path, out, hash_slots, index_num, mapped_file_size, output_format)
         return
     if (hash_slots, index_num, mapped_file_size) != (None, None, None):
@@ -102,10 +119,12 @@ def command(
             f"{path}: no store of RocketMQ, and --hash-slots, --index-num and --mapped-file-size"
             " are for these"
         )
-    _save_partitions(path, out, jobs or cores(), output_format)
+    _save_partitions(path, out, jobs or cores(), output_format, with_records=records)
 
 
-def _save_partitions(path: Path, out: Path, jobs: int, output_format: Format) -> None:
+def _save_partitions(
+    path: Path, out: Path, jobs: int, output_format: Format, *, with_records: bool
+) -> None:
     """Save partitions, and write what was done; exit code 1 if anything was not kept."""
     from segproof.errors import SegproofError
     from segproof.salvaging.salvage import salvage
@@ -118,7 +137,9 @@ def _save_partitions(path: Path, out: Path, jobs: int, output_format: Format) ->
     try:
         with progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
-                write_saved(told, PARTITION_FIELDS, _kept(told), _lines(told), output_format)
+                written = write_records(told, out) if with_records else {}
+                lines = chain(_lines(told), record_lines(written) if written else ())
+                write_saved(told, PARTITION_FIELDS, _kept(told), lines, output_format, written)
                 partitions += 1
                 lost += not told.is_whole
     except SegproofError as error:

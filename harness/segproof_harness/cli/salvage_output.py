@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `salvage` writes of a partition or a store: what was kept, and the gaps."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from segproof_harness.cli.common import Format, write_line, write_row
@@ -11,11 +12,19 @@ GAPS_SHOWN = 10
 
 
 def write_saved(
-    told: Any, fields: Sequence[str], kept: str, lines: Iterable[str], output_format: Format
+    told: Any,
+    fields: Sequence[str],
+    kept: str,
+    lines: Iterable[str],
+    output_format: Format,
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write what was saved: as JSON its `fields` and each gap, as text `kept` and the lines."""
+    """Write what was saved: as JSON its `fields` and each gap, as text `kept` and the lines.
+
+    `beside` are further fields of the JSON object.
+    """
     if output_format is Format.JSONL:
-        write_row({name: getattr(told, name) for name in fields}, output_format)
+        write_row({name: getattr(told, name) for name in fields} | {**beside}, output_format)
         for gap in told.gaps:
             write_row(gap._asdict(), output_format)
         return

@@ -3,7 +3,7 @@
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, LogSegment.recover.
 Laws: SEG-20, and those of the batches.
-Not covered: the log of a cluster's metadata; records inside of broken batches.
+Not covered: the log of a cluster's metadata; records inside of broken batches (cut_records).
 """
 
 import os

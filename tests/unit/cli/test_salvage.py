@@ -47,6 +47,53 @@ def test_gaps_are_told_and_make_exit_code_1(
     } == gap
 
 
+def test_records_of_broken_batches_get_a_file_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the fields of `dump --records`. The new directory of the partition has no part in it."""
+    source = copied_partition("plain", tmp_path)
+    log = source / "00000000000000000060.log"
+    assert 0 == cli.run(["dump", str(log), "--records", "--format", "jsonl"])
+    dumped = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    with log.open("r+b") as file:
+        file.seek(25310)  # the size of the batch with the offsets 66 to 71
+        file.write(b"\x7f")
+    out = tmp_path / "out"
+    assert 1 == cli.run(["salvage", str(source), "--out", str(out), "--records"])
+    told = capsys.readouterr().out
+    assert "6 by the checksum of their batch" in told
+    path = out / "salvage-records.plain-0.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {("checksum", str(log), 25302)} == {
+        (row.pop("evidence"), row.pop("path"), row.pop("batch_position")) for row in rows
+    }
+    assert [row for row in dumped if 66 <= row.get("offset", -1) <= 71] == [
+        {name: value for name, value in row.items() if name != "is_transactional"} for row in rows
+    ]
+    again = [str(source), "--out", str(tmp_path / "out2"), "--records", "--format", "jsonl"]
+    assert 1 == cli.run(["salvage", *again])
+    partition = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert str(tmp_path / "out2" / path.name) == partition["records_path"]
+    assert {"checksum": 6, "elsewhere": 0, "unknown": 0} == partition["cut_records"]
+
+
+def test_without_a_whole_record_no_file_of_records_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Zeros over two batches leave none. A store of RocketMQ is refused."""
+    corruption = next(one for one in CORRUPTIONS if one.name == "zeros in the middle")
+    source = corruption.make(tmp_path / "bad")
+    out = tmp_path / "out"
+    cli.run(["salvage", str(source), "--out", str(out), "--records"])
+    printed = capsys.readouterr().out
+    names = {path.name for path in out.iterdir()}
+    assert ("salvage-records.plain-0.jsonl" in names) == ("records of broken batches" in printed)
+    assert ("records: no record" in printed) == ("salvage-records.plain-0.jsonl" not in names)
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    store = ["salvage", str(tmp_path / "store"), "--out", str(tmp_path / "new"), "--records"]
+    assert 2 == cli.run(store)
+
+
 def test_what_cannot_be_done_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A path that is not there, a directory that is not empty, a file: exit code 2, one line."""
     source = copied_partition("plain", tmp_path)
