@@ -38,8 +38,9 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5fa5", "color-brand-content": "#0b5fa5"},
     "dark_css_variables": {"color-brand-primary": "#7cb8f2", "color-brand-content": "#7cb8f2"},
 }
-# The button copies commands, without the prompt and what they print.
-copybutton_prompt_text = "$ "
+# The button copies commands, without their prompts and what they print.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 # Quotation marks are set as print has them; two hyphens begin an option.
 smartquotes_action = "q"
 # A block is code only if it says of which language.

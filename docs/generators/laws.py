@@ -54,13 +54,13 @@ PAGES = {
 on the page of the structure that they speak of."""
 OPENING = """\
 Who should read this: everyone who implements the format, or asks what a finding means. The bytes
-are in {format}; which layer of checking looks at which law is in
-[the traceability matrix](../../results/traceability.md).
+are in {format}; [the traceability matrix](../../results/traceability.md) names the checks that look
+at each law.
 
 The page is made from the model's register, where each law is a function that returns whether it
-holds. An id is never reused. A law that only said again what one operation of the model does is
-*said by the model*: its sentence stays here, beside the method that says it. A law speaks of the
-newest release unless its sentence names others; under it stand the behaviours that bend it, of
+holds. An id is never reused. Where the name of a law is that of a method, the law is *said by the
+model*: this method does what the sentence says, and no function judges it. A law speaks of the
+newest release unless its sentence names others. Below it stand the behaviours that bend it, of
 older releases or of segproof itself, as [the profiles](../profiles.md) list them. The functions:
 {modules}.
 """

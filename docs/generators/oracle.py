@@ -20,44 +20,60 @@ the record of the command
 segproof oracle run --record docs/results/oracle.jsonl
 ```
 
-Each history is run by the model under the profile of a release, and by the real classes of that
-release in a JVM (Java 17): every answer and every kind of error is compared, and accessors and
-the bytes of all files at each tenth operation and at the end. A divergence counts as unexplained:
-what releases do differently is in their [profiles](../reference/releases.md), so that none is
-left to explain here. A dash: the release is not asked about this structure, since it lacks the
-class or no adapter serves it; `not run` means just that. What 0.10.2.2 knows is messages of magic
-0 and 1: its histories have no others, and no transaction index; what it makes of them is in no
-profile. Up to 2.2.2 the replica, not the log, knows the high watermark: it is told to the log, and
-reads are bounded by it, as the replica does both. Leaders are not given several batches in one call
-there, unless all are of magic 0 and 1, or of magic 2 and without a codec. The log of 0.10.2.2 is
-told nothing, so that its retention goes by no high watermark; it has no producers, leader epochs,
-aborted transactions or log start of its own, and splits no segment: nothing of these is asked, nor
-are messages drawn that its leader would compress again. It takes files as the directory lists them:
-by name, as the oracle sees to it in a directory in memory on Linux.
+## What is compared
 
-Steps are left out of what is asked where the real class must not be asked them: it would never
-end, or answer by the computer's time or by the order of a hash; or a leader would compress records
-again, since Java's codecs make other bytes. The tables below count them for the runs that did.
-Leaders of topics that want `uncompressed` batches write again what comes compressed. Not drawn at
-all: the cleaner; in the runs of these tables, a `compression.type` that makes a leader compress (a
-batch would have other bytes, and so other positions, indexes and rolls behind it: a test draws what
-does not go by these, and compares answers, and the records when they are read again, with 4.4.0,
-4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, for each codec that they know). A log that is closed is asked all
-the same as an open one, to be closed once more too: from 4.4 on it refuses what would change it,
-before that its closed files and indexes decide. Left out, and counted, is what truncates a closed
-log of 0.11 and before, and fails when no segment is left; and a roll of such a release that fails
-after it has removed the file of its own segment. To close a log as the end of a process does is
-part of the next opening after a crash.
+The model runs each history under the profile of a release. The real classes of that release run
+the same history in a JVM (Java 17). Every answer and every kind of error is compared; accessors
+and the bytes of all files are compared at each tenth operation and at the end. A divergence is a
+difference that no [profile](../reference/releases.md) states.
 
-There are two kinds of runs. The first tables are of seeds that were also used to mend by: they find
-nothing more, and say that nothing has come back. Those of **fresh seeds** are of seeds that nothing
-had been mended by when they were run: what they found says how much more there is to find. Each
-fresh run stays in its table with what it found, though that is mended since
-([defects](defects.md)); the last run says what is left. Of seeds up to 799 999 no history varied
-`message.timestamp.after.max.ms`; up to 1 199 999, of 4.4.0 and 4.3.1 up to 2 999 999, none asked a
-closed log: those seeds make other whole logs now. So 2 000 fresh ones each of 4.3.1, 3.9.2, 2.8.2
-and 0.11.0.3 are in no table; they showed 1, 1, 0 and 5 differences on 2026-11-23, which are mended,
-too.
+A dash in a table: the release is not asked about this structure, since it lacks the class or no
+adapter serves it. `not run` means just that.
+
+There are two kinds of runs:
+
+- Seeds that were also used to mend the model. Their tables show that no mended defect has come
+  back.
+- **Fresh seeds**: nothing had been mended by them when they were run. Their tables show how much
+  more there is to find. A fresh run stays in its table with what it found, even if that is mended
+  since ([defects](defects.md)). The last run of a structure shows what is left.
+
+Up to seed 799 999 no history varied `message.timestamp.after.max.ms`. Up to 1 199 999, for 4.4.0
+and 4.3.1 up to 2 999 999, no history asked a closed log. The same seeds make other histories of
+whole logs now. So 2 000 fresh ones each of 4.3.1, 3.9.2, 2.8.2 and 0.11.0.3 are in no table; they
+showed 1, 1, 0 and 5 differences on 2026-11-23, which are mended too.
+
+## What is not asked
+
+A step is left out if the real class would never end, or if its answer depends on the computer's
+time or on the order of a hash. It is left out too if a leader would compress records again, since
+Java's codecs make other bytes. The tables at the end of each system count the steps left out, in
+the runs that counted them.
+
+- The cleaner is not drawn.
+- In the runs of these tables no `compression.type` makes a leader compress: a batch would have
+  other bytes, and so other positions, indexes and rolls behind it. A test of its own draws such
+  leaders with 4.4.0, 4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, for each codec that they know. It compares
+  the answers that do not depend on positions, and the records when they are read again.
+- Leaders of topics that want `uncompressed` batches are asked: they write again what comes
+  compressed.
+- A closed log is asked the same as an open one, and is closed once more too. From 4.4 on it
+  refuses what would change it; before 4.4 its closed files and indexes decide. Two steps of 0.11
+  and before are left out and counted: a truncation of a closed log that fails when no segment is
+  left, and a roll that fails after it has removed the file of its own segment.
+- To close a log as the end of a process does is part of the next opening after a crash.
+
+Old releases lack more:
+
+- Up to 2.2.2 the replica knows the high watermark, and the log does not. The oracle tells it to
+  the log, and bounds reads by it, as the replica does. A leader there gets several batches in one
+  call only if all are of magic 0 and 1, or of magic 2 and without a codec.
+- 0.10.2.2 knows messages of magic 0 and 1. Its histories have no others, and no transaction
+  index; what it makes of others is in no profile. Its log is told no high watermark, so its
+  retention goes without one. It has no producers, leader epochs, aborted transactions or log
+  start of its own, and splits no segment, so it is asked about none of them. No message is drawn
+  that its leader would compress again. It takes files in the order of the directory, which the
+  oracle keeps sorted by name, in memory on Linux.
 """
 TABLE = """
 ## {system}: seeds that were also used to mend by

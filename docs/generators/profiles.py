@@ -18,16 +18,16 @@ PROFILES_OPENING = f"""\
 
 Who should read this: everyone who compares segproof with a release, or reads files of an older one.
 
-A profile is a release, or segproof, as the model has it. What the newest release does is said by
-the files of the structures. What another one does otherwise is said by its *behaviours*: each is a
-sentence, the laws that it bends, and the methods that are other ones. So the newest release of each
-system has no behaviour, and a release is the list of its behaviours. `{SEGPROOF.name}` is what
+A profile is a release, or segproof, as the model has it. The files of the structures say what the
+newest release does. The *behaviours* of another release say what it does otherwise: a behaviour is
+a sentence, with the laws that it bends and the methods that it replaces. The newest release of each
+system has no behaviour; an older release is a list of behaviours. `{SEGPROOF.name}` is what
 `segproof.kafka` and `segproof.rocketmq` do.
 
-Below, each profile has its behaviours, what came last first. What began and ended from one release
-to the next, and the histories that show it, is in [behaviour by release](releases.md); how the
-methods of a release result is in [the methods of old releases](methods/kafka.md), and for any
-release `segproof explain` prints them:
+Below, each profile has its behaviours, the latest first. [Behaviour by release](releases.md) says
+what began and ended from one release to the next, and has the histories that show it.
+[The methods of old releases](methods.md) stand whole for two releases; for any release
+`segproof explain` prints them:
 
 ```sh
 segproof explain kafka-2.8.2
