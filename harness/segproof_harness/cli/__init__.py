@@ -35,6 +35,7 @@ from segproof_harness.cli import (
     oracle,
     rebuild,
     replay,
+    report,
     salvage,
     verify,
 )
@@ -59,7 +60,7 @@ EINVAL with a name is not one: it says that a place takes no such name, or that 
 """
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-VERBS = (demo, verify, ls, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
+VERBS = (demo, verify, report, ls, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
 
 HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say what they mean.
 
@@ -72,6 +73,7 @@ internal error.
 \b
 Examples:
   segproof verify /var/lib/kafka/data
+  segproof report /var/lib/kafka/data --out report.html
   segproof dump 00000000000000000000.index --format jsonl
   segproof lookup my-topic-0 --offset 4711 --explain
   segproof lookup store --key TopicTest#order-1 --explain

@@ -166,15 +166,20 @@ def command(
         refuse(f"--summary is for text and jsonl: {output_format} is for findings")
     for path in paths:
         check_readable(path)
-    started = time.monotonic()
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
                   segment_index_bytes)  # fmt: skip
     shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
     told = Told(shown.report(asked), max_findings, no_notes)
+    judge(asked, told, fail_on, against)
+
+
+def judge(asked: Asked, told: "Told", fail_on: FailOn, against: Against | None = None) -> None:
+    """Verify what is asked for, have the report written, and end with the exit code."""
+    started = time.monotonic()
     with progress("verify") as show:
         told.take(_found(asked, show, told.summary))
     if against is not None:
-        for path in paths:
+        for path in asked.paths:
             told.take(_compared(path))
     told.report.end()
     told.summarise()

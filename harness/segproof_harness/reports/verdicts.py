@@ -128,19 +128,24 @@ def closing_words(kinds: Mapping[str, int], verdicts: Mapping[Verdict, int]) -> 
     return f"{what}: {told}"
 
 
+def place_words(cause: Cause) -> str:
+    """Return in words where in its file a cause is; empty where that is no single byte."""
+    if cause.count == 1:
+        position = cause.first.position
+        return "" if position is None else f"byte {position}"
+    where = ", ".join(map(str, cause.positions))
+    word = "byte" if len(cause.positions) == 1 else "bytes"
+    return f"{cause.count} places" + (f", the first at {word} {where}" if where else "")
+
+
 def write_cause_lines(lines: Lines, cause: Cause) -> None:
     """Write a cause: where and what, what consumers see, what to do, and commands to paste."""
     first = cause.first
     laws = ", ".join(cause.laws)
-    place = f"{first.path}: "
-    if cause.count == 1:
-        place += "" if first.position is None else f"byte {first.position}: "
-    else:
-        if len(cause.laws) > 1:
-            laws = ", ".join(f"{law} ({count})" for law, count in cause.laws.items())
-        where = ", ".join(map(str, cause.positions))
-        first_places = f", the first at {'byte' if len(cause.positions) == 1 else 'bytes'} {where}"
-        place += f"{cause.count} places{first_places if where else ''}: "
+    if len(cause.laws) > 1:
+        laws = ", ".join(f"{law} ({count})" for law, count in cause.laws.items())
+    where = place_words(cause)
+    place = f"{first.path}: {where}: " if where else f"{first.path}: "
     _write_head(lines, first.severity, f" {laws} {place}{first.message}")
     _write_detail(lines, "expected", first.expected)
     _write_detail(lines, "actual", first.actual)

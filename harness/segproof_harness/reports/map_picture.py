@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The map of a damaged file as a picture for an HTML page, with the same in words and in a table.
+
+Kinds of pieces differ in shape and pattern, not in colour alone.
+"""
+
+from collections.abc import Iterable
+
+from segproof.findings import time_text
+from segproof.reading.log_pieces import Piece, PieceKind
+from segproof_harness.reports.file_map import COLUMNS, FileMap
+from segproof_harness.reports.page_text import code_of, list_of
+from segproof_harness.reports.text import plural
+
+KIND_WORDS = {
+    PieceKind.SOUND: "sound",
+    PieceKind.BROKEN: "broken",
+    PieceKind.MISPLACED: "misplaced: right checksum, wrong offsets",
+    PieceKind.UNLOADABLE: "unloadable: a marker that no broker can read",
+    PieceKind.ZEROS: "zeros up to the end",
+    PieceKind.UNSEARCHED: "not searched",
+}
+BAR_OF = {
+    PieceKind.SOUND: (24, 22),
+    PieceKind.BROKEN: (15, 34),
+    PieceKind.MISPLACED: (19, 30),
+    PieceKind.UNLOADABLE: (19, 30),
+    PieceKind.ZEROS: (30, 10),
+    PieceKind.UNSEARCHED: (24, 22),
+}
+"""Top and height of a bar in pixels: kinds differ in shape, not in colour alone."""
+PATTERNS = """\
+<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>
+<pattern id="p-sound" width="8" height="8" patternUnits="userSpaceOnUse">\
+<rect width="8" height="8" class="f-sound"/></pattern>
+<pattern id="p-broken" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M-1 1l2-2M0 6l6-6M5 7l2-2" class="s-broken" stroke-width="2.6"/></pattern>
+<pattern id="p-misplaced" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/><circle cx="3" cy="3" r="1.9" class="f-misplaced"/>\
+</pattern>
+<pattern id="p-unloadable" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M1 1l4 4M5 1l-4 4" class="s-unloadable" stroke-width="1.4"/></pattern>
+<pattern id="p-zeros" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/></pattern>
+<pattern id="p-unsearched" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M0 3h6M3 0v6" class="s-unsearched" stroke-width="1.4"/></pattern>
+</defs></svg>
+"""
+
+
+def figure_of(drawn: FileMap, places: Iterable[int], name: str) -> str:
+    """Return the map of a file: the picture, its legend, what a recovery does, its pieces.
+
+    `places` are the bytes at which a law is broken; `name` is an id that nothing else in the page
+    has. The page needs PATTERNS once.
+    """
+    words = _map_words(drawn)
+    bars = [_bar(kind, first, behind) for kind, first, behind in drawn.runs()]
+    if not drawn.columns:
+        bars = ['<rect x="0" y="24" width="100%" height="22" class="edge"/>']
+        bars += [_bar(PieceKind.BROKEN, one, one + 1) for one in _columns(drawn, places)]
+    bars += [
+        f'<svg x="{100 * (one + 0.5) / COLUMNS:.2f}%" y="52" overflow="visible">'
+        '<path d="M-4 8h8l-4-8z" class="f-ink"/></svg>'
+        for one in _columns(drawn, places)
+    ]
+    if drawn.damage is not None:
+        at = 100 * drawn.damage.position / drawn.size_bytes
+        anchor, shift = ("start", 5) if at < 60 else ("end", -5)
+        bars.append(
+            f'<line x1="{at:.2f}%" x2="{at:.2f}%" y1="0" y2="52" class="s-ink"'
+            ' stroke-width="1.5" stroke-dasharray="4 3"/>'
+            f'<text x="{at:.2f}%" dx="{shift}" y="10" font-size="12" text-anchor="{anchor}"'
+            ' class="f-ink">a recovery cuts here</text>'
+        )
+    ends = f"<span>byte 0</span><span>{drawn.size_bytes} bytes</span>"
+    return (
+        f"<figure><figcaption>Map of {code_of(drawn.path)}</figcaption>\n"
+        f'<svg class="bar" role="img" aria-labelledby="{name}"><title id="{name}">{words}</title>'
+        f'{"".join(bars)}</svg>\n<div class="ends">{ends}</div>\n{_legend(drawn)}'
+        f"{_recovery(drawn)}{_piece_table(drawn)}</figure>\n"
+    )
+
+
+def _columns(drawn: FileMap, places: Iterable[int]) -> list[int]:
+    return sorted({drawn.column(position) for position in places})
+
+
+def _bar(kind: PieceKind, first: int, behind: int) -> str:
+    top, height = BAR_OF[kind]
+    edge = f' class="s-{kind.value}"'
+    return (
+        f'<rect x="{100 * first / COLUMNS:.2f}%" y="{top}" height="{height}"'
+        f' width="{100 * (behind - first) / COLUMNS:.2f}%" fill="url(#p-{kind.value})"{edge}/>'
+    )
+
+
+def _map_words(drawn: FileMap) -> str:
+    """Return in words what the picture shows."""
+    told = [
+        f"{kind.value}: {drawn.bytes_of[kind]} bytes in {plural(drawn.places[kind], 'place')}"
+        for kind in KIND_WORDS
+        if drawn.places[kind]
+    ]
+    return f"{drawn.size_bytes} bytes; {'; '.join(told) or 'triangles show broken places'}"
+
+
+def _legend(drawn: FileMap) -> str:
+    keys = [
+        f'<li><svg aria-hidden="true"><rect x="1" y="1" width="20" height="12"'
+        f' fill="url(#p-{kind.value})" class="s-{kind.value}"/></svg>{words}:'
+        f" {drawn.bytes_of[kind]} bytes in {plural(drawn.places[kind], 'place')}</li>"
+        for kind, words in KIND_WORDS.items()
+        if drawn.places[kind]
+    ]
+    keys.append(
+        '<li><svg aria-hidden="true"><path d="M6 12h10l-5-10z" class="f-ink"/></svg>'
+        "a law is broken here</li>"
+    )
+    return f'<ul class="legend">{"".join(keys)}</ul>\n'
+
+
+def _recovery(drawn: FileMap) -> str:
+    """Return what a broker's recovery keeps and throws away."""
+    damage = drawn.damage
+    if damage is None:
+        return ""
+    unit = "message" if drawn.has_messages else "batch"
+    cut = damage.position
+    broken = f"{damage.broken_bytes} bytes in {plural(damage.broken_places, 'place')}"
+    sound = ""
+    if damage.sound is not None:
+        records = "" if drawn.has_messages else f" with {plural(damage.sound.records, 'record')},"
+        sound = (
+            f"{plural(damage.sound.batches, unit)},{records} from byte {damage.sound.start} on,"
+            f" offsets {_offsets(damage.sound)}"
+        )
+        sound += f", {times}" if (times := _times(damage.sound)) else ""
+    elif damage.is_tail:
+        sound = f"nothing: no sound {unit} follows"
+    if not drawn.has_messages and damage.lost_offsets:
+        broken += f", with {plural(damage.lost_offsets, 'offset')} that are lost for good"
+    if damage.unsearched_from is not None:
+        broken += f"; the search ended at byte {damage.unsearched_from}"
+    rows = {
+        "keeps": f"bytes 0 to {cut - 1}: {plural(drawn.kept_batches, unit)}" if cut else "nothing",
+        "deletes, though sound": sound,
+        "deletes, and fits nowhere": plural(damage.odd_batches, unit) if damage.odd_batches else "",
+        "deletes, broken": broken if damage.broken_places or damage.unsearched_from else "",
+    }
+    if drawn.has_messages:
+        who, later = "A recovery that reaches this place", "removes all later files of the log"
+    else:
+        who, later = "A broker that recovers this log", "deletes the segments behind it that it"
+        later += " has not recovered yet"
+    return (
+        f"<p><strong>{who}</strong>, as at a start after an unclean stop, cuts the file at byte"
+        f" {cut}. It also {later}.</p>\n{list_of(rows)}"
+    )
+
+
+def _offsets(piece: Piece) -> str:
+    return f"{piece.first_offset} to {piece.last_offset}"
+
+
+def _times(piece: Piece) -> str:
+    if piece.max_timestamp < 0:
+        return ""
+    first, last = time_text(piece.min_timestamp), time_text(piece.max_timestamp)
+    return f'<span class="time">{first}</span> to <span class="time">{last}</span>'
+
+
+def _piece_table(drawn: FileMap) -> str:
+    if not drawn.pieces:
+        return ""
+    rows = [
+        f'<tr><td>{one.kind.value}</td><td class="number">{one.start} to {one.end - 1}</td>'
+        f'<td class="number">{one.size_bytes}</td>'
+        f'<td class="number">{one.batches or ""}</td>'
+        f'<td class="number">{_offsets(one) if one.batches else ""}</td>'
+        f"<td>{_times(one)}</td></tr>\n"
+        for one in drawn.pieces
+    ]
+    unit = "messages" if drawn.has_messages else "batches"
+    heads = ("what", "bytes from, to", "size", unit, "offsets from, to", "times")
+    head = "".join(f"<th scope=col>{one}</th>" for one in heads)
+    beyond = drawn.places.total() - len(drawn.pieces)
+    more = f'<p class="soft">{beyond} more pieces follow; the map draws all.</p>' if beyond else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>\n{"".join(rows)}'
+        f"</table></div>{more}\n"
+    )

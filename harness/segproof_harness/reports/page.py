@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of `verify` as one HTML page, which needs neither a network nor a script.
+
+The worst comes first. A page stays below PAGE_BYTES_MAX: what has no room is counted, and named as
+far as there is room. Every text that comes from a file or a path is escaped.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.verifying.loss_count import OF_BYTES
+from segproof_harness.reports.byte_view import ROW_BYTES, ByteRow, bytes_around
+from segproof_harness.reports.causes import Cause, Causes
+from segproof_harness.reports.file_map import read_file_map
+from segproof_harness.reports.map_picture import PATTERNS, figure_of
+from segproof_harness.reports.page_text import (
+    badge_of,
+    code_of,
+    command_of,
+    list_of,
+    text_of,
+)
+from segproof_harness.reports.text import plural
+from segproof_harness.reports.verdicts import (
+    closing_words,
+    facts_of,
+    place_words,
+    split_commands,
+    words_of,
+)
+
+PAGE_BYTES_MAX = 500_000
+BEGIN = "<!doctype html>\n<!-- made by segproof report -->\n"
+"""So every page begins: a file that begins so may be replaced by a newer page."""
+FRAME_BYTES = 100_000
+"""Room for the style, the patterns, the head and the end of a page, and what counts is left out."""
+TABLE_BYTES = 75_000
+"""Room for the table of verdicts."""
+SECTIONS_MAX = 50
+"""So many partitions of each verdict are kept until the end."""
+CAUSES_MAX = 50
+"""So many causes of each of them."""
+PLACES_MAX = 400
+"""So many places of a file are drawn."""
+COMMAND_MAX = 4_000
+"""A longer command is cut, where the page tells how it was made."""
+CUTS_A_STORE = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27"})
+"""Laws of damaged messages: a recovery that reaches the place cuts the commit log there."""
+MARKED_BYTES = {"offset-index": 8, "time-index": 12, "transaction-index": 34, "index-file": 20}
+"""How long an entry is, by structure."""
+HEADER_BYTES = 17
+"""So many bytes of a batch or a message are marked: those up to the magic of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a page was made."""
+
+    release: str
+    command: str
+    time: str
+    restriction: str
+    """What alone was checked, in words; empty: everything."""
+    deep: bool
+
+
+@dataclass(slots=True)
+class _Section:
+    """What was found in one partition, store, directory or file."""
+
+    summary: Summary | None
+    """None: it was not checked to its end."""
+    causes: list[Cause]
+    left_out: int
+    """Causes beyond CAUSES_MAX."""
+    places: dict[str, list[int]]
+    """By path the first places at which laws are broken."""
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many bytes of a page are free. From the first text on that does not fit, none are."""
+
+    left: int
+
+    def fits(self, text: str) -> bool:
+        size = len(text.encode())
+        self.left = self.left - size if size <= self.left else 0
+        return self.left > 0
+
+
+@dataclass(slots=True)
+class _Skipped:
+    """What had no room."""
+
+    sections: int = 0
+    causes: int = 0
+
+
+class PageReport:
+    """Collects what was found, and hands the page to `write` at the end."""
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        rules: Mapping[str, tuple[str, str]],
+        made: Made,
+        files: Files = REAL_FILES,
+    ) -> None:
+        """`rules` are the sentence and the hint of each law."""
+        self._write = write
+        self._rules = rules
+        self._made = made
+        self._files = files
+        self._causes = Causes()
+        self._places: dict[str, list[int]] = {}
+        self._sections: dict[Verdict | None, list[_Section]] = {}
+        self._summaries: dict[Verdict, list[Summary]] = {}
+        """The first few of each verdict, for the table."""
+        self._kinds: Counter[str] = Counter()
+        self._verdicts: Counter[Verdict] = Counter()
+        self._severities: Counter[Severity] = Counter()
+        self._skipped = _Skipped()
+        self._maps = 0
+
+    def finding(self, finding: Finding) -> None:
+        """Take the next finding."""
+        self._severities[finding.severity] += 1
+        self._causes.add(finding)
+        if finding.position is not None and finding.is_defect:
+            places = self._places.setdefault(finding.path, [])
+            if len(places) < PLACES_MAX:
+                places.append(finding.position)
+
+    def summary(self, summary: Summary) -> None:
+        """Take the summary of what the findings so far are about."""
+        verdict = summary.verdict
+        if summary.kind != "directory":
+            self._kinds[summary.kind] += 1
+            self._verdicts[verdict] += 1
+        if summary.kind != "directory" or not summary.is_sound:
+            listed = self._summaries.setdefault(verdict, [])
+            if len(listed) < TABLE_BYTES // 100:
+                listed.append(summary)
+        self._close_section(summary)
+
+    def end(self) -> None:
+        """Write the page. Findings without a summary may have come last."""
+        self._close_section(None)
+        self._write(self._page())
+
+    def _close_section(self, summary: Summary | None) -> None:
+        causes, places = list(self._causes.take()), self._places
+        self._places = {}
+        if not causes:
+            return
+        kept = self._sections.setdefault(None if summary is None else summary.verdict, [])
+        if len(kept) >= SECTIONS_MAX:
+            self._skipped.sections += 1
+            self._skipped.causes += len(causes)
+            return
+        shown = causes[:CAUSES_MAX]
+        paths = {one.first.path for one in shown}
+        places = {path: found for path, found in places.items() if path in paths}
+        kept.append(_Section(summary, shown, len(causes) - len(shown), places))
+
+    # --- the page
+
+    def _page(self) -> str:
+        room = _Room(PAGE_BYTES_MAX - FRAME_BYTES - TABLE_BYTES)
+        order: list[Verdict | None] = [*reversed(Verdict)]
+        order.insert(-1, None)
+        body = [
+            part
+            for verdict in order
+            for section in self._sections.get(verdict, [])
+            for part in self._section(section, room)
+        ]
+        worst = self._worst()
+        style = resources.files(__package__).joinpath("page.css").read_text(encoding="ascii")
+        head = (
+            f'{BEGIN}<html lang="en"><head><meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
+            " style-src 'unsafe-inline'\">\n"
+            f"<title>segproof report: {worst[0]}</title>\n<style>\n{style}</style></head>\n<body>\n"
+        )
+        parts = [head, PATTERNS, "<main>\n", self._head(*worst), self._table(), *body]
+        parts += [self._left_out(), self._how_made(), "</main>\n</body></html>\n"]
+        return "".join(parts)
+
+    def _worst(self) -> tuple[str, str]:
+        """Return the worst verdict in words, and its class."""
+        verdicts = [one for one in Verdict if one in self._summaries]
+        if not verdicts:
+            return "not checked to its end", "unknown"
+        return words_of(verdicts[-1]), verdicts[-1].value
+
+    def _head(self, words: str, kind: str) -> str:
+        listed = [one for each in self._summaries.values() for one in each]
+        if len(listed) == 1:
+            told = f"{code_of(listed[0].path)}: {text_of(facts_of(listed[0]))}"
+        else:
+            told = text_of(closing_words(self._kinds, self._verdicts) if self._kinds else words)
+        counts = self._severities
+        counted = ", ".join(plural(counts[one], one.value) for one in Severity if counts[one])
+        only = (
+            f" <strong>{text_of(self._made.restriction)}</strong>" if self._made.restriction else ""
+        )
+        what = "Verdict" if len(listed) == 1 else "Worst verdict"
+        return (
+            f'<header><h1>segproof report: {what.lower()}</h1>\n<p class="verdict {kind}">{words}'
+            f"</p>\n<p>{told}</p>\n"
+            f'<p class="soft">{counted or "no finding"}; made {text_of(self._made.time)}{only}</p>'
+            "</header>\n"
+        )
+
+    def _table(self) -> str:
+        """Return the table of verdicts, the worst first; empty for a single one."""
+        total = sum(map(len, self._summaries.values()))
+        if total < 2:
+            return ""
+        room, rows = _Room(TABLE_BYTES), list[str]()
+        for verdict in reversed(Verdict):
+            for one in self._summaries.get(verdict, []):
+                row = (
+                    f"<tr><td>{badge_of(words_of(verdict), verdict.value)}</td>"
+                    f"<td>{code_of(one.path)}</td><td>{text_of(facts_of(one))}</td></tr>\n"
+                )
+                if room.left and room.fits(row):
+                    rows.append(row)
+        beyond = max(0, self._verdicts.total() - len(rows))
+        more = f'<p class="soft">{beyond} more are not in this table.</p>\n' if beyond else ""
+        return (
+            "<h2>Verdicts</h2>\n<table><thead><tr><th scope=col>verdict</th><th scope=col>path</th>"
+            f"<th scope=col>what was checked</th></tr></thead>\n{''.join(rows)}</table>\n{more}"
+        )
+
+    def _section(self, section: _Section, room: _Room) -> Iterator[str]:
+        summary = section.summary
+        if summary is None:
+            head = "<h2>Not checked to its end</h2>\n"
+        elif sum(map(len, self._summaries.values())) == 1:
+            head = "<h2>Causes</h2>\n"
+        else:
+            verdict = summary.verdict
+            head = (
+                f"<h2>{badge_of(words_of(verdict), verdict.value)} {code_of(summary.path)}</h2>\n"
+                f"<p>{text_of(facts_of(summary))}</p>\n"
+            )
+        if not room.left or not room.fits(head):
+            self._skipped.sections += 1
+            self._skipped.causes += len(section.causes) + section.left_out
+            return
+        yield head
+        drawn: set[str] = set()
+        defects = [one for one in section.causes if one.first.is_defect]
+        notes = [one for one in section.causes if not one.first.is_defect]
+        shown = 0
+        for cause in defects:
+            text = self._cause(cause, section, drawn) if room.left else ""
+            if text and room.fits(text):
+                shown += 1
+                yield text
+        told = [one for one in map(_note, notes) if room.left and room.fits(one)]
+        if told:
+            yield (
+                f"<details><summary>{plural(len(notes), 'note')}: worth knowing, no defect"
+                f"</summary>\n<ul>\n{''.join(told)}</ul></details>\n"
+            )
+        beyond = len(section.causes) + section.left_out - shown - len(told)
+        if beyond:
+            self._skipped.causes += beyond
+            yield f'<p class="soft">{plural(beyond, "more cause")} had no room here.</p>\n'
+
+    def _left_out(self) -> str:
+        skipped = self._skipped
+        if not skipped.causes:
+            return ""
+        whole = f", {plural(skipped.sections, 'partition')} as a whole" if skipped.sections else ""
+        command = self._made.command.replace("segproof report", "segproof verify", 1)
+        return (
+            f"<h2>Left out</h2>\n<p>This page stays below {PAGE_BYTES_MAX // 1000} KB."
+            f" {plural(skipped.causes, 'cause')} had no room{whole}. All of them:</p>\n"
+            + command_of(_clipped(command.rpartition(" --out ")[0]))
+        )
+
+    def _how_made(self) -> str:
+        made = self._made
+        depth = "each record" if made.deep else "headers and checksums; with --deep each record too"
+        rows = {
+            "made by": f"segproof {text_of(made.release)}",
+            "at": text_of(made.time),
+            "checked": text_of("; ".join(filter(None, (depth, made.restriction)))),
+            "files": "opened read-only; none was changed",
+        }
+        return (
+            f"<h2>How this page was made</h2>\n{list_of(rows)}{command_of(_clipped(made.command))}"
+        )
+
+    # --- one cause
+
+    def _cause(self, cause: Cause, section: _Section, drawn: set[str]) -> str:
+        first = cause.first
+        severity = first.severity.value
+        hint, commands = split_commands(first.hint)
+        laws = {
+            law: f"{text_of(law)}{f' ({count})' if len(cause.laws) > 1 else ''}"
+            for law, count in cause.laws.items()
+        }
+        rows = {
+            "where": text_of(place_words(cause)),
+            "expected": text_of(first.expected),
+            "actual": text_of(first.actual),
+            "law": "<br>".join(
+                f"{words}: {text_of(self._rules[law][0])}" if law in self._rules else words
+                for law, words in laws.items()
+            ),
+            "consumers see": text_of(cause.consumers_see),
+            "what to do": text_of(hint),
+        }
+        title = f"{badge_of(severity, severity)} {', '.join(laws.values())} {code_of(first.path)}"
+        parts = [
+            f'<article class="cause"><h3>{title}</h3>\n',
+            f'<p class="message">{text_of(first.message)}</p>\n',
+            list_of(rows),
+            *map(command_of, (*commands, cause.reproduce)),
+        ]
+        if first.path not in drawn:
+            drawn.add(first.path)
+            parts.append(self._map(first.path, section))
+        if cause.positions:
+            parts.append(self._bytes(first, cause.positions[0]))
+        return "".join([*parts, "</article>\n"])
+
+    def _map(self, path: str, section: _Section) -> str:
+        places = section.places.get(path, [])
+        cuts = [
+            position
+            for cause in section.causes
+            if cause.first.path == path and cause.first.is_defect
+            for position in cause.positions
+            if not cause.laws.keys().isdisjoint(OF_BYTES | CUTS_A_STORE)
+        ]
+        try:
+            drawn = read_file_map(path, min(cuts, default=None), self._files)
+        except (OSError, SegproofError) as error:
+            return f'<p class="soft">No map of this file: {text_of(error)}.</p>\n'
+        if not drawn.size_bytes or not (drawn.columns or places):
+            return ""
+        self._maps += 1
+        return figure_of(drawn, places, f"map-{self._maps}")
+
+    def _bytes(self, finding: Finding, position: int) -> str:
+        try:
+            rows = bytes_around(finding.path, position, self._files)
+        except (OSError, SegproofError) as error:
+            return f'<p class="soft">No bytes of this file: {text_of(error)}.</p>\n'
+        if not rows:
+            return ""
+        behind = position + MARKED_BYTES.get(finding.structure, HEADER_BYTES)
+        lines = "\n".join(_byte_line(row, position, behind) for row in rows)
+        return (
+            f"<figure><figcaption>Bytes around byte {position}, where the marked"
+            " ones begin</figcaption>"
+            f'<pre tabindex="0">{lines}</pre></figure>\n'
+        )
+
+
+def _clipped(command: str) -> str:
+    """Return a command that may name any number of paths, cut where it is too long to show."""
+    return command if len(command) <= COMMAND_MAX else f"{command[:COMMAND_MAX]} ..."
+
+
+def _note(cause: Cause) -> str:
+    where = text_of(place_words(cause))
+    at = f" {where}:" if where else ""
+    laws = text_of(", ".join(cause.laws))
+    return f"<li>{laws} {code_of(cause.first.path)}:{at} {text_of(cause.first.message)}</li>\n"
+
+
+def _byte_line(row: ByteRow, start: int, end: int) -> str:
+    """Return a row of bytes; those in [start, end) are marked."""
+    first = max(0, min(len(row.data), start - row.position))
+    behind = max(first, min(len(row.data), end - row.position))
+    digits = [f"{one:02x}" for one in row.data]
+    shown = [" ".join(part) for part in (digits[:first], digits[first:behind], digits[behind:])]
+    characters = row.ascii_text
+    letters = (characters[:first], characters[first:behind], characters[behind:])
+    gap = "   " * (ROW_BYTES - len(row.data))
+    hexadecimal = " ".join(filter(None, (shown[0], _marked(shown[1]), shown[2])))
+    ascii_text = escape(letters[0]) + _marked(escape(letters[1])) + escape(letters[2])
+    return f"{row.position:>10}  {hexadecimal}{gap}  {ascii_text}"
+
+
+def _marked(text: str) -> str:
+    return f"<mark>{text}</mark>" if text else ""

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `report`: it says what `verify` says, runs nothing, and stays small."""
+
+import os
+import re
+import shutil
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Summary
+from segproof.verification import verify
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import ROCKETMQ
+from segproof_harness.reports.page import PAGE_BYTES_MAX, Made, PageReport
+from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.reported_findings import state_of
+
+NAME = "<script>alert('x')<script>&\"-0"
+
+
+class Page(HTMLParser):
+    """The texts of a page, and its tags; it must be well formed."""
+
+    VOID = frozenset({"meta", "br", "rect", "path", "line", "circle"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert [] == self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Take its end."""
+        if tag not in self.VOID:
+            assert tag == self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Take text."""
+        self.words += data
+
+
+def report(target: Path, *arguments: str, code: int = 1) -> Page:
+    """Write a page, and read it."""
+    out = target / "page.html"
+    assert code == cli.run(["report", *arguments, "--out", str(out)])
+    data = out.read_bytes()
+    assert len(data) < PAGE_BYTES_MAX
+    assert ["page.html"] == os.listdir(target)
+    return Page(data.decode())
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Return the directory of the page."""
+    target = tmp_path / "pages"
+    target.mkdir()
+    return target
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """Return a data directory: a partition with a batch whose size is wrong, of a hostile name."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    partition = copied_partition("plain", folder)
+    log = partition / name_of(60, ".log")
+    with log.open("r+b") as file:
+        file.seek(25310)
+        file.write(b"\x7f")
+    partition.rename(folder / NAME)
+    return folder
+
+
+def test_a_page_says_what_verify_says(
+    disk: Path, pages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verdict, cause, and commands; a picture with its pieces; bytes; what a recovery deletes."""
+    before = state_of(disk)
+    page = report(pages, str(disk))
+    assert before == state_of(disk)
+    capsys.readouterr()
+    assert 1 == cli.run(["verify", str(disk), "--no-notes"])
+    shown = capsys.readouterr().out
+    verdict, head, *details = shown.splitlines()
+    assert verdict.split(": ", 2)[0] in page.words
+    assert verdict.rpartition(": ")[2] in page.words
+    assert head.rpartition(".log: byte 25302: ")[2] in page.words
+    consumers, hint = (line.strip().split(maxsplit=1)[1] for line in details[2:4])
+    assert consumers in page.words
+    assert hint.replace("`", "") in page.words
+    assert 2 == sum(line.startswith("    segproof ") for line in details)
+    for line in details:
+        assert not line.startswith("    segproof ") or line.strip() in page.words
+    assert "DUMP-6: Only a preallocated tail of zeros" in page.words
+    assert "bytes 0 to 25301: 2 batches" in page.words
+    assert "22 batches, with 90 records, from byte 39643 on, offsets 72 to 161" in page.words
+    assert "14341 bytes in 1 place, with 6 offsets that are lost for good" in page.words
+    assert re.search(r"25296  .*00 00 00 00 00 00 00 42 7f 00", page.words)
+    drawn = [one["fill"] for tag, one in page.tags if tag == "rect" and "x" in one and "y" in one]
+    bar = [fill for fill in drawn if fill is not None]
+    assert ["url(#p-sound)", "url(#p-broken)", "url(#p-sound)"] == bar[:3]
+
+
+def test_a_page_runs_nothing_and_loads_nothing(disk: Path, pages: Path) -> None:
+    """A name of a directory stays text, and each address is one inside of the page."""
+    page = report(pages, str(disk))
+    assert NAME in page.words
+    assert not {"script", "img", "link", "iframe", "a"} & {tag for tag, _ in page.tags}
+    names = {name for _, attributes in page.tags for name in attributes}
+    assert not {name for name in names if name.startswith("on")} | {"src", "href"} & names
+    text = (pages / "page.html").read_text(encoding="utf-8")
+    assert "http" not in unescape(text.replace("http-equiv", ""))
+    assert not re.search(r"url\((?!#)|@import", text)
+
+
+def test_a_small_damage_in_a_long_file_is_drawn(disk: Path, pages: Path) -> None:
+    """One broken batch has a column of its own in a log of 1 GiB."""
+    log = next(disk.iterdir()) / name_of(60, ".log")
+    os.truncate(log, 1 << 30)
+    page = report(pages, str(log.parent), "--law", "DUMP-6")
+    bars = [one for tag, one in page.tags if tag == "rect" and one.get("fill") == "url(#p-broken)"]
+    assert ["0.42%"] == [one["width"] for one in bars if "%" in str(one["width"])]
+
+
+@pytest.mark.parametrize("beyond", ["partitions", "files"])
+def test_a_page_of_much_damage_stays_small(disk: Path, beyond: str) -> None:
+    """What has no room is counted: every cause is on the page, or among those left out."""
+    summaries: list[Summary] = []
+    found = [one for one in verify(disk, on_summary=summaries.append) if one.is_defect]
+    written: list[str] = []
+    made = Made("0", f"segproof report {'<&> ' * 9999}", "now", "", deep=False)
+    page = PageReport(written.append, {}, made)
+    for number in range(1000):
+        for one in found:
+            path = one.path if beyond == "partitions" else f"{one.path}{'&' * 400}{number}"
+            page.finding(replace(one, path=path))
+        if beyond == "partitions":
+            page.summary(replace(summaries[-1], path=f"{'<&>' * 60}-{number}"))
+    if beyond == "files":
+        page.summary(summaries[-1])
+    page.end()
+    (text,) = written
+    assert len(text.encode()) < PAGE_BYTES_MAX
+    read = Page(text)
+    left_out = re.search(r"KB\. (\d+) causes had no room", read.words)
+    assert left_out is not None
+    shown = sum(tag == "article" for tag, _ in read.tags)
+    assert 20 < shown
+    assert 1000 * len(found) == shown + int(left_out[1])
+
+
+def test_a_store_is_drawn_too(tmp_path: Path, pages: Path) -> None:
+    """A damaged message of RocketMQ is a broken piece between sound ones."""
+    store = shutil.copytree(ROCKETMQ / "small-5.5.1" / "store", tmp_path / "store")
+    (log,) = (store / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.seek(int.from_bytes(file.read(4), "big") + 92)
+        file.write(b"XXXX")
+    page = report(pages, str(store))
+    assert "Map of" in page.words
+    assert re.search(r"sound: \d+ bytes in 2 places", page.words)
+    assert re.search(r"broken: \d+ bytes in 1 place", page.words)
+    assert "A recovery that reaches this place" in page.words
+
+
+def test_sound_files_give_a_page_and_exit_code_0(tmp_path: Path, pages: Path) -> None:
+    """A later page takes the place of an older one."""
+    folder = copied_partition("compacted", tmp_path)
+    for _ in range(2):
+        assert "sound" in report(pages, str(folder), "--no-notes", code=0).words
+
+
+def test_a_page_replaces_nothing_but_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a file that is no page, nor anything in or beside what is checked, is written."""
+    folder = copied_partition("compacted", tmp_path)
+    other = tmp_path / "other.html"
+    other.write_text("mine")
+    before = state_of(tmp_path)
+    for path, out in (
+        (folder, other),
+        (folder, folder / "page.html"),
+        (folder / name_of(0, ".log"), folder / "page.html"),
+        (folder, tmp_path / "missing" / "page.html"),
+        (tmp_path / "nothing", tmp_path / "page.html"),
+        (folder, Path(os.devnull)),
+    ):
+        assert 2 == cli.run(["report", str(path), "--out", str(out)])
+        assert 1 == capsys.readouterr().err.count("segproof: ")
+    assert before == state_of(tmp_path)
