@@ -17,7 +17,8 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
 )
-from segproof_harness.cli.salvage_output import gap_lines, write_saved
+from segproof_harness.cli.salvage_output import GAPS_SHOWN, gap_lines, write_saved
+from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
     from segproof.salvaging.store_salvage import SalvagedStore, StoreGap
@@ -43,6 +44,7 @@ STORE_FIELDS = (
     "first_offset",
     "last_offset",
     "restored_messages",
+    "misplaced_messages",
     "older_messages",
     "lost_messages",
     "mapped_file_size",
@@ -90,7 +92,8 @@ def save_store(
             )
     except SegproofError as error:
         refuse(str(error))
-    write_saved(told, STORE_FIELDS, _kept(told), _lines(told), output_format)
+    beside = {"lost_numbers": [lost._asdict() for lost in told.lost_numbers]}
+    write_saved(told, STORE_FIELDS, _kept(told), _lines(told), output_format, beside)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
@@ -117,10 +120,20 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     if told.lost_messages:
         yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
     elif told.gap_count and told.lost_messages is None:
-        yield "lost: how many messages is not known, since no old queue tells it"
+        known = (
+            f"at least {plural(told.stand_ins, 'message')}, by the numbers of those around; more"
+            if told.stand_ins
+            else "how many messages"
+        )
+        yield f"lost: {known} is not known, since no old queue tells it"
     yield from gap_lines(told, _gap)
     if told.restored_messages:
         yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"
+    if told.misplaced_messages:
+        yield (
+            f"misplaced: {plural(told.misplaced_messages, 'message')} of another place in the log,"
+            " as a disk leaves them that wrote a block to a wrong place"
+        )
     if told.older_messages:
         yield (
             f"older: {plural(told.older_messages, 'message')} behind a gap, which an earlier"
@@ -131,6 +144,11 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
             f"numbers without a message: {told.stand_ins} in the queues; consumers pass them over,"
             " or get the next message again"
         )
+    for topic, queue, first, last in told.lost_numbers[:GAPS_SHOWN]:
+        numbers = f"{first} to {last}" if first < last else f"{first}"
+        yield f"  topic {printable(topic)}, queue {queue}: {numbers}"
+    if len(told.lost_numbers) > GAPS_SHOWN:
+        yield f"  {len(told.lost_numbers) - GAPS_SHOWN} more; --format jsonl tells them"
     if told.unqueued_messages:
         yield (
             f"in no queue: {plural(told.unqueued_messages, 'message')} whose number does not fit;"

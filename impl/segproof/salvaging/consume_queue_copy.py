@@ -8,7 +8,9 @@ first file of the log there is no such file: there the unit leads to the next me
 consumer is then given more than once.
 
 A number that falls, or rises by more than messages have room before it in the log, is not believed:
-its message has no unit. So it is with what an earlier recovery has cut off.
+its message has no unit. So it is with what an earlier recovery has cut off. A message that says
+another offset than that at which it lies has a unit only if its number is the next one: else it may
+be of a block that a disk wrote to a wrong place.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: ConsumeQueue, DefaultMessageStore.getMessage,
 CommitLog.rollNextFile.
@@ -20,6 +22,7 @@ Not covered: the delivery time of scheduled messages, but where the old queue ha
 import os
 import struct
 from contextlib import closing
+from typing import NamedTuple
 
 from segproof.errors import TooLargeError
 from segproof.files import Files
@@ -36,7 +39,19 @@ QUEUES_MAX = 1_000_000
 NAME_BYTES_MAX = 255
 EXTENSION_MIN = -(1 << 31) - 1
 """A tags code up to here leads to an extension file."""
+LOST_TOLD = 10_000
+"""So many stretches of lost numbers are told one by one; all of the numbers are counted."""
 _UNIT = struct.Struct(">qiq")
+
+
+class LostNumbers(NamedTuple):
+    """Numbers of a queue, between those of two messages that were kept, whose messages are lost."""
+
+    topic: str
+    queue_id: int
+    first_number: int
+    last_number: int
+    """Inclusive."""
 
 
 class _Queue:
@@ -71,6 +86,8 @@ class ConsumeQueueCopy:
         self._log_start = 0
         self.stand_ins = 0
         """Units in place of lost messages."""
+        self.lost: list[LostNumbers] = []
+        """The first LOST_TOLD stretches of them, in the order of the log."""
         self.unqueued = 0
         """Messages without a unit."""
 
@@ -81,34 +98,43 @@ class ConsumeQueueCopy:
         """Say at which offset the new log begins."""
         self._log_start = log_start
 
-    def put(self, message: Message, offset: int) -> None:
-        """Take a message at its offset in the log. Raises: TooLargeError; OSError."""
+    def put(self, message: Message, offset: int) -> bool:
+        """Take a message at its offset in the log; return whether its number fits.
+
+        One that no queue is to have fits. Raises: TooLargeError; OSError.
+        """
         if message.sys_flag & TRANSACTION_BITS not in (0, 8):
-            return
+            return True
         number, key = message.queue_offset, (message.topic, message.queue_id)
         queue = self._queues.get(key)
         is_new = queue is None
         if queue is None:
             if not _is_name(message.topic) or not 0 <= message.queue_id <= INT32_MAX:
                 self.unqueued += 1
-                return
+                return False
             is_whole = self._log_start == 0 and 0 <= number <= offset // MESSAGE_BYTES_MIN
             folder = os.path.join(message.topic, str(message.queue_id))
             queue = _Queue(folder, 0 if is_whole else max(0, number))
         lost = number - queue.following
         possible = (offset - queue.reached) // MESSAGE_BYTES_MIN
+        if message.physical_offset != offset:
+            # The number of the first message of a queue that goes on says nothing.
+            possible = -1 if is_new and queue.following else 0
         if not 0 <= lost <= possible or number * UNIT_BYTES > LAST_START:
             self.unqueued += 1
-            return
+            return False
         if is_new:
             self._begin_queue(key, queue)
         unit = (offset, message.total_size, dispatch_request_of(message).tags_code)
         self.stand_ins += lost
+        if lost and len(self.lost) < LOST_TOLD:
+            self.lost.append(LostNumbers(*key, queue.following, number - 1))
         stand_in = self._stand_in(unit)
         for done in range(0, lost, WAITING_UNITS):
             self._add(queue, [stand_in] * min(WAITING_UNITS, lost - done))
         self._add(queue, [unit])
         queue.reached = offset
+        return True
 
     def _begin_queue(self, key: tuple[str, int], queue: _Queue) -> None:
         if len(self._queues) >= QUEUES_MAX:

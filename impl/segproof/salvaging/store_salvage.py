@@ -37,7 +37,7 @@ from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import Geometry, read_stored_header
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
-from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy
+from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import list_log
@@ -82,7 +82,10 @@ class SalvagedStore:
     """Of the commit log; -1 without a message."""
     last_offset: int = -1
     restored_messages: int = 0
-    """Messages that said another offset than that at which they lie."""
+    """Messages that said another offset than that at which they lie, and fit there."""
+    misplaced_messages: int = 0
+    """Messages that said another offset, and whose number does not go on here: of a block that a
+    disk wrote to a wrong place, or of an earlier file. Keys and offsets find them."""
     older_messages: int = 0
     """Messages behind a gap that are older than the last one before it: an earlier recovery may
     have cut them off."""
@@ -94,6 +97,8 @@ class SalvagedStore:
     queues: int = 0
     stand_ins: int = 0
     """Numbers of queues whose message is lost: see `consume_queue_copy`."""
+    lost_numbers: list[LostNumbers] = field(default_factory=list)
+    """Which these are; the first 10 000 stretches of them."""
     unqueued_messages: int = 0
     """Messages whose numbers or topics do not fit into a queue: keys and offsets find them."""
     index_files: int = 0
@@ -204,7 +209,7 @@ class _Salvage:
         self._queues.close()
         told.unreadable_bytes = sum(one.unreadable_bytes for one in self._opened)
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
-        told.unqueued_messages = self._queues.unqueued
+        told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
 
     def _open(self, path: str) -> ReadOnlyFile:
@@ -260,10 +265,12 @@ class _Salvage:
             for number in wrong.tolist():
                 at = int(block.rows[number, 0]) - first + 28
                 data[at : at + 8] = int(places[number]).to_bytes(8, "big")
-            told.restored_messages += len(wrong)
         self._new_log.put(start, int(places[0]), memoryview(data), int(times[0]))
         for number, place in enumerate(places.tolist()):
-            self._queues.put(block.message(number), place)
+            fits = self._queues.put(block.message(number), place)
+            if block.phy_offsets[number] != place:
+                told.restored_messages += fits
+                told.misplaced_messages += not fits
         if self._gaps:
             told.older_messages += int(np.count_nonzero(times < self._time))
         self._time = max(self._time, int(times.max()))

@@ -292,3 +292,51 @@ def test_the_verb_tells_gaps_and_what_is_lost(
     assert (219, 1, 1) == (row["messages"], row["lost_messages"], row["gap_count"])
     assert (at, message.total_size, 1) == (gap["offset"], gap["size_bytes"], gap["messages"])
     assert run(["verify", str(tmp_path / "json")]) == 0
+
+
+def stored_blocks(store: Path) -> tuple[Path, list[bytes]]:
+    """Write a log of one file whose messages are of 256 bytes each; return it, and its messages."""
+    drafts = [
+        replace(
+            message_of(
+                "T", {"KEYS": f"k{number:03}"}, body=b"b" * 140, queue_offset=number // 3,
+                store_timestamp=FIRST_TIMESTAMP_MS + number,
+            ),
+            queue_id=number % 3,
+        )
+        for number in range(48)
+    ]  # fmt: skip
+    ((name, image),) = log_images(drafts, 1 << 16).items()
+    log = store / "commitlog" / name
+    write_file(REAL_FILES, str(log), image)
+    size = next(iter(messages_of(store).values())).total_size
+    return log, [image[at : at + size] for at in range(0, 48 * size, size)]
+
+
+@pytest.mark.checks("RMQDISK-25", "RMQDISK-37")
+def test_blocks_at_a_wrong_place_make_no_number_up(tmp_path: Path) -> None:
+    """Two blocks of whole messages are swapped, or one has a copy of the other: no number of the
+    messages behind them is taken away, and what lies wrong is not said to be restored."""
+    for is_copy in (False, True):
+        store, out = tmp_path / f"store{is_copy}", tmp_path / f"out{is_copy}"
+        log, parts = stored_blocks(store)
+        bad = [*parts[:12], *parts[18:24], *parts[12:18], *parts[24:]]
+        if is_copy:
+            bad = [*parts[:12], *parts[18:24], *parts[18:]]
+        log.write_bytes(b"".join(bad).ljust(1 << 16, b"\0"))
+        told = salvage_store(store, out, hash_slot_num=SLOTS, index_num=ENTRIES)
+        assert 6 == told.misplaced_messages == told.unqueued_messages
+        assert (0 if is_copy else 6) == told.restored_messages
+        assert not told.is_whole
+        units = {
+            (queue, number): unit
+            for queue in range(3)
+            for path in (out / "consumequeue" / "T" / str(queue)).glob("*")
+            for number, unit in enumerate(read_units(path.read_bytes()[: 20 * 16]))
+        }
+        messages = messages_of(out, 1 << 16)
+        for number in (*range(12), *range(24, 48)):
+            message = messages[units[number % 3, number // 3].commit_log_offset]
+            assert f"k{number:03}" == dispatch_request_of(message).keys
+        first, last = (4, 5) if is_copy else (6, 7)
+        assert [("T", queue, first, last) for queue in range(3)] == [*told.lost_numbers]
