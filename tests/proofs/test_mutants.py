@@ -4,7 +4,6 @@
 docs/results/proofs.md has what became of every change; here one of each kernel.
 """
 
-from itertools import islice
 from random import Random
 
 import pytest
@@ -17,6 +16,8 @@ from segproof_tests.proofs.kernel_mutants import KernelMutant, is_refuted, mutan
 
 MUTANTS_MAX = 12
 """So many changes of each kernel are drawn at most, until one is refuted."""
+TRIED_LAST = {"rocketmq_index:put_entries": 2}
+"""So many of the changes drawn come last: z3 takes ten seconds to give up on each of them."""
 
 
 def drawn(name: str) -> list[KernelMutant]:
@@ -24,7 +25,8 @@ def drawn(name: str) -> list[KernelMutant]:
     definition, _, _ = Prover().source(name)
     found = list(mutants(definition))
     Random(name).shuffle(found)
-    return list(islice(found, MUTANTS_MAX))
+    late = TRIED_LAST.get(name, 0)
+    return [*found[late:MUTANTS_MAX], *found[:late]]
 
 
 @pytest.mark.parametrize("name", CLAIMS)
