@@ -110,14 +110,17 @@ class StructureMachine(RuleBasedStateMachine):
         type(self).reached.update(self.comparison.counters.sometimes)
 
 
-def run_until_reached(machine: type[StructureMachine], states: Set[str], *, share: int = 1) -> None:
+def run_until_reached(
+    machine: type[StructureMachine], states: Set[str], *, share: int = 1, first_seed: int = 0
+) -> None:
     """Run a machine until its examples have reached all these `sometimes` states.
 
-    With `share`, only one example of so many is run, for a machine that is slow.
+    With `share`, only one example of so many is run, for a machine that is slow. Where examples are
+    the same in each run, they are drawn by `first_seed`, and by the next ones until all is reached.
     Raises: AssertionError for a divergence, and naming the states that were not reached.
     """
     examples = max(1, settings().max_examples // share)
-    for run in range(RUNS_MAX):
+    for run in range(first_seed, first_seed + RUNS_MAX):
         if settings().derandomize:  # else each run has the same examples
             seed(run)(machine)
         run_state_machine_as_test(machine, settings=settings(max_examples=examples))
