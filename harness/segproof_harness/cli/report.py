@@ -138,6 +138,8 @@ def _new_page(out: Path) -> Iterator[Callable[[str], None]]:
                 is_page = file.read(len(BEGIN)) in (BEGIN.encode(), b"")
         if not is_page:
             refuse(f"{out} is there, and is no page of segproof; give another name")
+    if not out.parent.is_dir():
+        refuse(f"{out.parent}: no such directory, and the page is to be written there")
     descriptor, part = tempfile.mkstemp(".part", f".{out.name[:100]}.", out.parent)
 
     def write(page: str) -> None:

@@ -51,17 +51,21 @@ PATTERNS = """\
 """
 
 
-def figure_of(drawn: FileMap, places: Iterable[int], name: str) -> str:
+def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str) -> str:
     """Return the map of a file: the picture, its legend, what a recovery does, its pieces.
 
-    `places` are the bytes at which a law is broken; `name` is an id that nothing else in the page
-    has. The page needs PATTERNS once.
+    `places` are the bytes at which a law is broken. In a file that is no log an entry of so many
+    bytes is drawn there. `name` is an id that nothing else in the page has. The page needs PATTERNS
+    once.
     """
     words = _map_words(drawn)
     bars = [_bar(kind, first, behind) for kind, first, behind in drawn.runs()]
     if not drawn.columns:
         bars = ['<rect x="0" y="24" width="100%" height="22" class="edge"/>']
-        bars += [_bar(PieceKind.BROKEN, one, one + 1) for one in _columns(drawn, places)]
+        bars += [
+            _bar(PieceKind.BROKEN, one, drawn.column(position + entry_bytes - 1) + 1)
+            for one, position in {drawn.column(each): each for each in places}.items()
+        ]
     bars += [
         f'<svg x="{100 * (one + 0.5) / COLUMNS:.2f}%" y="52" overflow="visible">'
         '<path d="M-4 8h8l-4-8z" class="f-ink"/></svg>'

@@ -334,12 +334,13 @@ class PageReport:
         ]
         if first.path not in drawn:
             drawn.add(first.path)
-            parts.append(self._map(first.path, section))
+            parts.append(self._map(first, section))
         if cause.positions:
             parts.append(self._bytes(first, cause.positions[0]))
         return "".join([*parts, "</article>\n"])
 
-    def _map(self, path: str, section: _Section) -> str:
+    def _map(self, finding: Finding, section: _Section) -> str:
+        path = finding.path
         places = section.places.get(path, [])
         cuts = [
             position
@@ -355,7 +356,8 @@ class PageReport:
         if not drawn.size_bytes or not (drawn.columns or places):
             return ""
         self._maps += 1
-        return figure_of(drawn, places, f"map-{self._maps}")
+        entry_bytes = MARKED_BYTES.get(finding.structure, 1)
+        return figure_of(drawn, places, entry_bytes, f"map-{self._maps}")
 
     def _bytes(self, finding: Finding, position: int) -> str:
         try:
