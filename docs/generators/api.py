@@ -55,6 +55,7 @@ GROUPS = {
             "segproof.salvaging.store_salvage.salvage_store",
             "segproof.salvaging.store_salvage.SalvagedStore",
             "segproof.salvaging.store_salvage.StoreGap",
+            "segproof.salvaging.consume_queue_copy.LostNumbers",
         ),
     ),
     "rebuild": Group(
