@@ -5,11 +5,13 @@ from segproof_harness.histories.machines import machine_for, run_until_reached
 
 STATES = {"2^31-border", "crash-reopened", "duplicate-key", "empty", "full", "reopened", "resized"}
 """States that the histories must reach, or the test says nothing of them."""
+FIRST_SEED = 1
+"""The first one whose examples reach all of them, of the packages as tox installs them."""
 
 
 def test_in_memory() -> None:
     """On files in memory, model and implementation agree at each step, to the byte."""
-    run_until_reached(machine_for("time-index"), STATES)
+    run_until_reached(machine_for("time-index"), STATES, first_seed=FIRST_SEED)
 
 
 def test_on_real_files() -> None:

@@ -15,11 +15,13 @@ STATES = {
     "reopened",
 }
 """States that the histories must reach, or the test says nothing of them."""
+FIRST_SEED = 1
+"""The first one whose examples reach all of them, of the packages as tox installs them."""
 
 
 def test_in_memory() -> None:
     """On files in memory, model and implementation agree at each step, to the byte."""
-    run_until_reached(machine_for("index-file"), STATES)
+    run_until_reached(machine_for("index-file"), STATES, first_seed=FIRST_SEED)
 
 
 def test_on_real_files() -> None:
