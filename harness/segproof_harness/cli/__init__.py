@@ -26,6 +26,7 @@ import typer
 
 from segproof_harness.cli import (
     bench,
+    completion,
     demo,
     doctor,
     dump,
@@ -60,7 +61,21 @@ EINVAL with a name is not one: it says that a place takes no such name, or that 
 """
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-VERBS = (demo, verify, report, ls, dump, lookup, rebuild, salvage, replay, explain, bench, doctor)
+VERBS = (
+    demo,
+    verify,
+    report,
+    ls,
+    dump,
+    lookup,
+    rebuild,
+    salvage,
+    replay,
+    explain,
+    bench,
+    doctor,
+    completion,
+)
 
 HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say what they mean.
 
@@ -258,6 +273,8 @@ def _invoke(arguments: list[str]) -> int:
         complain("an argument is empty; is a variable of the shell unset?")
         return EXIT_USAGE
     command = _command(_entry_points())
+    if instruction := os.environ.get(completion.VARIABLE):
+        return completion.answer(command, instruction)
     try:
         with command.make_context("segproof", arguments) as context:
             command.invoke(context)
@@ -267,7 +284,7 @@ def _invoke(arguments: list[str]) -> int:
         usage: Any = error
         shown = io.StringIO()
         usage.show(file=shown)
-        for line in shown.getvalue().removesuffix("\n").split("\n"):
+        for line in shown.getvalue().removesuffix("\n").expandtabs(2).split("\n"):
             tell(line)
         return EXIT_USAGE
     return EXIT_CLEAN

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import segproof
+from segproof_harness.cli import candidates
 from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import plural as plural
 from segproof_harness.reports.text import printable
@@ -61,6 +62,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
+        autocompletion=candidates.profiles,
         help="Answer as this release does on the files as found, such as kafka-4.4.0. "
         "Default: segproof, which counts genuine entries only.",
     ),

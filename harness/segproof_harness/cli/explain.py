@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segproof_harness.cli import candidates
 from segproof_harness.cli.common import Format, FormatOption, did_you_mean, refuse, write_row
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="WHAT",
+            autocompletion=candidates.explained,
             help="A law such as OFFIDX-2, a release such as kafka-2.8.2, or a behaviour, such "
             "as SecondCloseFails. Default: all laws.",
         ),

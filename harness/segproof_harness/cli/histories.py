@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from segproof_harness.cli import candidates
 from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
@@ -20,12 +21,18 @@ StructureOption = Annotated[
     typer.Option(
         "--structure",
         metavar="NAME",
+        autocompletion=candidates.structures,
         help="Structure to draw histories of, such as offset-index, or all.",
     ),
 ]
 DrawingProfileOption = Annotated[
     str,
-    typer.Option("--profile", metavar="NAME", help="The model's profile while drawing."),
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        autocompletion=candidates.profiles,
+        help="The model's profile while drawing.",
+    ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
 LengthOption = Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from segproof_harness.cli import candidates
 from segproof_harness.cli.common import (
     Format,
     FormatOption,
@@ -72,6 +73,7 @@ ReleaseOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
+        autocompletion=candidates.kafka_profiles,
         help="Write the entries of this release's recovery, to all files (as with --all): up to "
         "kafka-1.1.1 an entry has the first offset of its batch, later the last one. "
         "Default: the newest release. In all releases each batch may get an entry, since a log "

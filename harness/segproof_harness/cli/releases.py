@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof_harness.cli import candidates
 from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 ReleasesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RELEASE]...", help="Such as kafka-4.4.0. Default: all."),
+    typer.Argument(
+        metavar="[RELEASE]...",
+        autocompletion=candidates.real_releases,
+        help="Such as kafka-4.4.0. Default: all.",
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof_harness.cli import candidates
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     HashSlotsOption,
@@ -84,7 +85,12 @@ class FailOn(StrEnum):
 DeepOption = Annotated[bool, typer.Option("--deep", help="Read each record too.")]
 LawsOption = Annotated[
     list[str] | None,
-    typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
+    typer.Option(
+        "--law",
+        metavar="LAW-ID",
+        autocompletion=candidates.verified_laws,
+        help="Only this law; may be repeated.",
+    ),
 ]
 PositionOption = Annotated[
     int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
