@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some bytes of a file around a place, in hexadecimal digits and ASCII."""
+"""Some bytes of a file around a place, in hexadecimal digits and ASCII, and the fields in them."""
 
+import os
 from contextlib import closing
 from typing import NamedTuple
 
+import numpy as np
+
 from segproof.files import Files
+from segproof.kafka.batch_table import RAW_HEADER_DTYPE
+from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
 
 ROW_BYTES = 16
 ROWS = 8
@@ -22,6 +27,15 @@ class ByteRow(NamedTuple):
         return "".join(chr(one) if 32 <= one < 127 else "." for one in self.data)
 
 
+class ByteField(NamedTuple):
+    """A field that lies in the bytes [start, end) of a file."""
+
+    name: str
+    start: int
+    end: int
+    value: int
+
+
 def bytes_around(path: str, position: int, files: Files) -> list[ByteRow]:
     """Return ROWS rows, from the row before the one that holds `position` on.
 
@@ -31,3 +45,27 @@ def bytes_around(path: str, position: int, files: Files) -> list[ByteRow]:
     with closing(files.open(path)) as file:
         data = file.pread(ROWS * ROW_BYTES, start)
     return [ByteRow(start + at, data[at : at + ROW_BYTES]) for at in range(0, len(data), ROW_BYTES)]
+
+
+def fields_at(path: str, position: int, files: Files) -> list[ByteField]:
+    """Return the fields of the index entry, or of the header of a magic 2 batch, at `position`.
+
+    Empty where there is no whole one, and for other files. Raises: OSError.
+    """
+    suffix = os.path.splitext(path)[1]
+    layout = {**ENTRY_TYPES, ".txnindex": TRANSACTION_ENTRY, ".log": RAW_HEADER_DTYPE}.get(suffix)
+    if layout is None or (suffix != ".log" and position % layout.itemsize):
+        return []
+    with closing(files.open(path)) as file:
+        data = file.pread(layout.itemsize, position)
+    if len(data) < layout.itemsize:
+        return []
+    row = np.frombuffer(data, layout)[0]
+    if suffix == ".log" and row["magic"] != 2:
+        return []
+    fields = [
+        ByteField(name, position + at, position + at + field.itemsize, int(row[name]))
+        for name, (field, at, *_) in (layout.fields or {}).items()
+        if not name.startswith("legacy_")
+    ]
+    return sorted(fields, key=lambda one: one.start)

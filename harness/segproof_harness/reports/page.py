@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
+from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Finding, Severity, Summary, Verdict, time_text
 from segproof.verifying.loss_count import OF_BYTES
-from segproof_harness.reports.byte_view import ROW_BYTES, ByteRow, bytes_around
+from segproof_harness.reports.byte_view import (
+    ROW_BYTES,
+    ByteField,
+    ByteRow,
+    bytes_around,
+    fields_at,
+)
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.file_map import read_file_map
 from segproof_harness.reports.map_picture import PATTERNS, figure_of
@@ -55,7 +62,7 @@ CUTS_A_STORE = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27"})
 MARKED_BYTES = {"offset-index": 8, "time-index": 12, "transaction-index": 34, "index-file": 20}
 """How long an entry is, by structure."""
 HEADER_BYTES = 17
-"""So many bytes of a batch or a message are marked: those up to the magic of a batch."""
+"""So many bytes of what has no known fields are marked: those up to the magic of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,16 +369,21 @@ class PageReport:
     def _bytes(self, finding: Finding, position: int) -> str:
         try:
             rows = bytes_around(finding.path, position, self._files)
+            fields = fields_at(finding.path, position, self._files)
         except (OSError, SegproofError) as error:
             return f'<p class="soft">No bytes of this file: {text_of(error)}.</p>\n'
         if not rows:
             return ""
-        behind = position + MARKED_BYTES.get(finding.structure, HEADER_BYTES)
-        lines = "\n".join(_byte_line(row, position, behind) for row in rows)
+        size = MARKED_BYTES.get(finding.structure, HEADER_BYTES)
+        spans = [(one.start, one.end) for one in fields] or [(position, position + size)]
+        lines = "\n".join(_byte_line(row, spans) for row in rows)
+        told = "".join(map(_field, fields))
         return (
             f"<figure><figcaption>Bytes around byte {position}, where the marked"
             " ones begin</figcaption>"
-            f'<pre tabindex="0">{lines}</pre></figure>\n'
+            f'<pre tabindex="0">{lines}</pre>'
+            + (f'<ul class="legend" aria-label="marked fields">{told}</ul>' if told else "")
+            + "</figure>\n"
         )
 
 
@@ -387,19 +399,29 @@ def _note(cause: Cause) -> str:
     return f"<li>{laws} {code_of(cause.first.path)}:{at} {text_of(cause.first.message)}</li>\n"
 
 
-def _byte_line(row: ByteRow, start: int, end: int) -> str:
-    """Return a row of bytes; those in [start, end) are marked."""
-    first = max(0, min(len(row.data), start - row.position))
-    behind = max(first, min(len(row.data), end - row.position))
-    digits = [f"{one:02x}" for one in row.data]
-    shown = [" ".join(part) for part in (digits[:first], digits[first:behind], digits[behind:])]
-    characters = row.ascii_text
-    letters = (characters[:first], characters[first:behind], characters[behind:])
-    gap = "   " * (ROW_BYTES - len(row.data))
-    hexadecimal = " ".join(filter(None, (shown[0], _marked(shown[1]), shown[2])))
-    ascii_text = escape(letters[0]) + _marked(escape(letters[1])) + escape(letters[2])
-    return f"{row.position:>10}  {hexadecimal}{gap}  {ascii_text}"
+def _field(field: ByteField) -> str:
+    """Return a field that the bytes show, with the time that a timestamp stands for."""
+    is_time = "timestamp" in field.name and field.value >= 0
+    time = f" ({text_of(time_text(field.value))})" if is_time else ""
+    return (
+        f"<li>{field.name} <strong>{field.value}</strong>{time}"
+        f' <span class="soft">{field.start} to {field.end - 1}</span></li>'
+    )
+
+
+def _byte_line(row: ByteRow, spans: list[tuple[int, int]]) -> str:
+    """Return a row of bytes; those in one of the [start, end) of `spans` are marked."""
+    size = len(row.data)
+    borders = {max(0, min(size, one - row.position)) for span in spans for one in span}
+    digits, letters = list[str](), ""
+    for first, behind in pairwise(sorted({0, size} | borders)):
+        is_marked = any(start <= row.position + first < end for start, end in spans)
+        mark = _marked if is_marked else str
+        digits.append(mark(row.data[first:behind].hex(" ")))
+        letters += mark(escape(row.ascii_text[first:behind]))
+    gap = "   " * (ROW_BYTES - size)
+    return f"{row.position:>10}  {' '.join(digits)}{gap}  {letters}"
 
 
 def _marked(text: str) -> str:
-    return f"<mark>{text}</mark>" if text else ""
+    return f"<mark>{text}</mark>"

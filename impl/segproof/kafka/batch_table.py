@@ -91,23 +91,27 @@ _BATCHES_OF_A_UNIT = 8
 _LOG_OVERHEAD_BYTES = 12
 
 # A header at any byte of a buffer: stride 1 makes one gather of numpy read them all.
-_RAW = np.dtype(
+RAW_HEADER_DTYPE = np.dtype(
     {
         "names": [
-            "offset", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta",
-            "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence",
-            "record_count", "legacy_crc", "legacy_attributes", "legacy_timestamp",
+            "base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes",
+            "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id",
+            "producer_epoch", "base_sequence", "record_count", "legacy_crc", "legacy_attributes",
+            "legacy_timestamp",
         ],
         "formats": [
-            ">i8", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i8", ">i2", ">i4", ">i4",
-            ">u4", "i1", ">i8",
+            ">i8", ">i4", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i8", ">i2", ">i4",
+            ">i4", ">u4", "i1", ">i8",
         ],
-        "offsets": [0, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57, 12, 17, 18],
+        "offsets": [0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57, 12, 17, 18],
         "itemsize": BATCH_HEADER_BYTES,
     }
 )  # fmt: skip
+"""Where the fields of a header lie: below magic 2 the first two, magic, and those of `legacy_`."""
 _RAW_BYTES = np.dtype((np.void, BATCH_HEADER_BYTES))
-_SHARED_FIELDS = tuple(name for name in BATCH_DTYPE.fields or () if name in (_RAW.fields or ()))
+_SHARED_FIELDS = tuple(
+    name for name in BATCH_DTYPE.fields or () if name in (RAW_HEADER_DTYPE.fields or ())
+)
 
 
 class ReadableFile(Protocol):
@@ -338,7 +342,7 @@ class BatchScan:
         """Make the checksums of magic 2 batches, for one table of many chunks; False for others."""
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
         headers = self._headers[positions]
-        if self._deep or not bool((headers.view(_RAW)["magic"] == 2).all()):
+        if self._deep or not bool((headers.view(RAW_HEADER_DTYPE)["magic"] == 2).all()):
             return False
         sums = crc32c_of_parts(self._buffer, positions + 21, positions + sizes)
         kept = _Summed(headers, positions + self.end_position, sizes.copy(), sums)
@@ -485,15 +489,13 @@ def _table_of(
     headers: NDArray[np.void], positions: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> BatchTable:
     """Return the table of headers that were gathered as plain bytes."""
-    raw = headers.view(_RAW)
+    raw = headers.view(RAW_HEADER_DTYPE)
     table = np.empty(len(raw), BATCH_DTYPE)
     table["position"] = positions
     table["size_bytes"] = sizes
-    offsets = raw["offset"].astype(np.int64)
-    table["base_offset"] = offsets
     for name in _SHARED_FIELDS:
         table[name] = raw[name]
-    table["last_offset"] = offsets + table["last_offset_delta"]
+    table["last_offset"] = table["base_offset"] + table["last_offset_delta"]
     is_legacy = table["magic"] < 2
     if is_legacy.any():
         _correct_legacy(table, raw, is_legacy)
@@ -506,7 +508,7 @@ def _correct_legacy(table: BatchTable, raw: NDArray[np.void], is_legacy: NDArray
     timestamps = np.where(own["magic"] == 1, own["legacy_timestamp"], -1)
     is_plain = own["legacy_attributes"] & 7 == 0
     values = {
-        "last_offset": own["offset"],
+        "last_offset": own["base_offset"],
         "base_timestamp": timestamps,
         "max_timestamp": timestamps,
         "crc": own["legacy_crc"],
