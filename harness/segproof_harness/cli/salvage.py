@@ -24,7 +24,11 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
-from segproof_harness.cli.salvage_output import gap_lines, write_saved
+from segproof_harness.cli.salvage_output import (
+    gap_lines,
+    telling_what_is_incomplete,
+    write_saved,
+)
 from segproof_harness.cli.salvage_records import record_lines, write_records
 from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, save_store
 
@@ -42,6 +46,8 @@ PARTITION_FIELDS = (
     "first_offset",
     "last_offset",
     "restored_batches",
+    "moved_batches",
+    "restored_epochs",
     "set_aside_batches",
     "lost_offsets",
     "gap_count",
@@ -135,7 +141,7 @@ def _save_partitions(
     started = time.monotonic()
     partitions = lost = 0
     try:
-        with progress("salvage") as show:
+        with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
                 written = write_records(told, out) if with_records else {}
                 lines = chain(_lines(told), record_lines(written) if written else ())
@@ -172,6 +178,10 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {told.restored_batches} batches got their base offset back"
+    if told.moved_batches:
+        yield f"moved: {told.moved_batches} batches lay at a wrong place and are at their own again"
+    if told.restored_epochs:
+        yield f"restored: {told.restored_epochs} batches got their leader epoch back"
     if told.set_aside_batches:
         yield f"set aside: {told.set_aside_batches} batches, in a file beside the new directory"
     if told.open_transactions:

@@ -2,13 +2,28 @@
 """What `salvage` writes of a partition or a store: what was kept, and the gaps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from segproof_harness.cli.common import Format, write_line, write_row
+from segproof_harness.cli.common import Format, complain, write_line, write_row
 
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
+
+
+@contextmanager
+def telling_what_is_incomplete(out: Path) -> Iterator[None]:
+    """Say of a directory that holds a part only what to do with it; errors go on."""
+    from segproof.rebuilding.safe_places import SALVAGE_MARKER
+
+    try:
+        yield
+    except OSError:
+        if (out / SALVAGE_MARKER).exists():
+            complain(f"{out} is incomplete: remove it, and save again into one with more room")
+        raise
 
 
 def write_saved(

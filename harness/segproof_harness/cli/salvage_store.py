@@ -17,7 +17,12 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
 )
-from segproof_harness.cli.salvage_output import GAPS_SHOWN, gap_lines, write_saved
+from segproof_harness.cli.salvage_output import (
+    GAPS_SHOWN,
+    gap_lines,
+    telling_what_is_incomplete,
+    write_saved,
+)
 from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
@@ -81,7 +86,7 @@ def save_store(
 
     started = time.monotonic()
     try:
-        with progress("salvage") as show:
+        with telling_what_is_incomplete(out), progress("salvage") as show:
             told = salvage_store(
                 path,
                 out,

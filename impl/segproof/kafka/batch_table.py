@@ -32,6 +32,8 @@ __all__ = [
     "read_batch_headers",
 ]
 
+TRANSACTIONAL, CONTROL = 16, 32
+"""Bits of the attributes of a batch of magic 2."""
 BATCH_DTYPE = np.dtype(
     [
         ("position", np.int64),

@@ -1,43 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log in pieces: sound batches, damage between them, and where sound batches go on behind it.
 
-A batch is sound if its checksum is right, and if its offsets lie behind those of the sound batches
-before it and before those of the sound batch behind it. The checksum does not cover the base offset
-(KIP-98). So a batch with a right checksum may say wrong offsets: it is *misplaced*, a piece of its
-own.
+First all batches with a right checksum are found, wherever they lie. From the beginning of the log,
+from an entry of the offset index, and back from the end of the log, sizes lead from batch to batch.
+Elsewhere each byte may be the first one of a batch: magic, size, lengths and checksum together
+decide. Nothing is looked for inside of a batch with a right checksum.
 
-Behind damage an entry of the offset index shows for certain where a batch begins. Between the
-damage and that entry, and where no entry leads to a sound batch, each byte may be the first one of
-a batch: magic, size, checksum and offsets together decide. A record's value may hold a whole batch.
-That batch is passed over if it lies in a sound one, or if its offsets do not fit between the
-sound batches around it.
+Then it is decided which of them belong where they lie. A disk may have written a block to a wrong
+place, and the checksum does not cover the base offset (KIP-98). So the largest number of batches
+whose offsets rise is *sound*; batches that sizes lead to come before those that stand alone between
+damage, which may as well lie inside of a broken record's value. All others are *misplaced*.
 
 Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.files import ReadOnlyFile, holds_zeros
-from segproof.integers import INT32_MAX, INT64_MAX
-from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches, read_batch_headers
+from segproof.integers import INT64_MAX
+from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches, read_batch_headers
 from segproof.kafka.record import end_transaction_marker
 from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
-from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES, LOG_OVERHEAD_BYTES
+from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.index_entries import EntryFile
+from segproof.reading.rising_chain import heaviest_chain
 
 Int64Array = NDArray[np.int64]
-CONTROL = 32
-"""The attribute bit of a control batch."""
+HEADER_BYTES = 61
+"""Of a batch of magic 2."""
 SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
 FIRST_SEARCH_BYTES = 8 << 10
 """Bytes that it reads first: mostly the next batch is near."""
+WHOLE_BATCHES_MIN = 16
+"""After so many batches that leave no offset out, none was compacted."""
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
@@ -49,7 +53,7 @@ class PieceKind(StrEnum):
     SOUND = "sound"
     """Sound batches, one behind the other."""
     MISPLACED = "misplaced"
-    """One batch with a right checksum whose offsets do not fit where it lies."""
+    """Batches with right checksums whose offsets do not fit where they lie."""
     UNLOADABLE = "unloadable"
     """One control batch that is no marker of a transaction: no broker loads a log with it."""
     BROKEN = "broken"
@@ -120,12 +124,58 @@ def entries_of(index: EntryFile, base_offset: int) -> Entries:
     return Entries(offsets[usable] + base_offset, positions[usable])
 
 
+@dataclass(slots=True)
+class _Run:
+    """Batches one behind the other, whose offsets rise."""
+
+    piece: Piece
+    is_led_to: bool
+    """Whether sizes lead to it from the beginning of the log or from an entry of the index."""
+    last: Piece
+    """Its last batch."""
+    before_last: int
+    """The last offset before that; -1 where it is the only one."""
+
+    @classmethod
+    def of(cls, kind: PieceKind, table: BatchTable, *, is_led_to: bool) -> "_Run":
+        """Return the run of the batches of a table."""
+        before_last = int(table["last_offset"][-2]) if len(table) > 1 else -1
+        return cls(piece_of(kind, table), is_led_to, piece_of(kind, table[-1:]), before_last)
+
+    def joined(self, other: "_Run") -> "_Run":
+        """Return a run of both, where `other` follows."""
+        is_longer = other.piece.batches > 1
+        before_last = other.before_last if is_longer else self.piece.last_offset
+        return _Run(self.piece.joined(other.piece), self.is_led_to, other.last, before_last)
+
+    def without_odd_end(self) -> Iterator[Piece]:
+        """Yield it in one piece, or without its last batch, which says a wrong base offset.
+
+        So it does where nothing behind it speaks for it, where it is the only one that leaves
+        offsets out, and where one bit makes the difference: compaction leaves no such log.
+        """
+        expected, last = self.before_last + 1, self.last
+        is_whole = self.piece.records - last.records == expected - self.piece.first_offset
+        jump = last.first_offset ^ expected
+        if not (is_whole and self.piece.batches > WHOLE_BATCHES_MIN and jump.bit_count() == 1):
+            yield self.piece
+            return
+        yield self.piece._replace(
+            end=last.start,
+            batches=self.piece.batches - 1,
+            records=self.piece.records - last.records,
+            last_offset=self.before_last,
+        )
+        yield last._replace(kind=PieceKind.MISPLACED)
+
+
 class LogPieces:
     """The pieces of the bytes [start, end) of a log; iterate once. They touch, and leave no gap.
 
     `reached` is the last offset before `start`, `limit` the first offset that lies behind the log,
     such as the first one of the next segment. `entries` are of the log's offset index.
-    Memory: as `BatchScan`. Cost: sound batches are read once, damaged bytes a few times.
+    Memory: as `BatchScan`, and some hundred bytes for each place where batches begin behind damage,
+    or where offsets do not rise. Cost: sound batches are read once, damaged bytes a few times.
     Raises: OSError.
     """
 
@@ -142,236 +192,175 @@ class LogPieces:
         self._file = file
         self._start = start
         self._end = end
+        self._reached = reached
         self._limit = limit
         self._entries = entries
-        self._sound: Piece | None = None
-        """The sound batches so far that were not yielded, but for the last one."""
-        self._last: Piece | None = None
-        """The last one. If it leaves offsets out, the next sound batch may have some of these: then
-        the last one is misplaced."""
-        self._sure = reached
-        """The last offset of the sound batches that no later batch makes doubtful."""
-        self.reached = reached
-        """The last offset of the sound batches so far."""
+        self._runs: list[_Run] = []
+        self._zeros_from = end
+        self._unsearched: list[Piece] = []
+        self._torn_from = end
+        """Where the last batch begins that is longer than the log."""
+        self._left = CRC_BYTES + CRC_BYTES_OF_A_BYTE * (end - start)
+        """Of so many bytes more checksums are made in the search."""
+        self._left_of_entries = self._left
+        """The same, for batches that entries of the index lead to."""
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces in order."""
-        at = self._start
+        self._find()
+        at, pieces = self._start, [*self._judged(), *self._unsearched]
+        behind = [piece for piece in pieces if piece.start > self._torn_from]
+        if {piece.kind for piece in behind} == {PieceKind.MISPLACED}:
+            del pieces[-len(behind) :]  # they lie in a value of the torn batch
+        for piece in pieces:
+            if piece.start > at:
+                yield Piece(PieceKind.BROKEN, at, piece.start)
+            yield piece
+            at = piece.end
+        if at < self._zeros_from:
+            yield Piece(PieceKind.BROKEN, at, self._zeros_from)
+        if self._zeros_from < self._end:
+            yield Piece(PieceKind.ZEROS, self._zeros_from, self._end)
+
+    # --- all batches with a right checksum
+
+    def _find(self) -> None:
+        at, is_led_to = self._start, True
         while at < self._end:
-            at = yield from self._walk(at)
+            at = self._walk(at, is_led_to)
+            if at < self._end and holds_zeros(self._file, at, self._end):
+                self._zeros_from = at
+                return
             if at < self._end:
-                at = yield from self._gap(at)
-        yield from self._ended()
+                at, is_led_to = self._next(at)
 
-    # --- batches one behind the other
-
-    def _walk(self, at: int) -> Generator[Piece, None, int]:
+    def _walk(self, at: int, is_led_to: bool) -> int:
         """Take batch after batch; return from where on no batch can be read, or the end.
 
-        A batch with a wrong checksum is passed over if its size leads to a sound one.
+        A batch with a wrong checksum is passed over if its size leads to one with a right one.
         """
         scan = check_batches(self._file, at, self._end)
         broken_from: int | None = None
-        for rows, behind in _with_following(scan):
-            table, firsts = rows.table, _first_offsets(rows.table)
-            doubted = np.flatnonzero(self._doubts(rows, firsts, behind))
-            own = np.where(rows.crc_valid, firsts, -1)
-            ahead_of = [*own.tolist(), *behind]
-            number = 0
-            while number < len(table):
-                ahead = int(np.searchsorted(doubted, number))
-                end = int(doubted[ahead]) if ahead < len(doubted) else len(table)
-                if broken_from is None and number < end and int(firsts[number]) > self.reached:
-                    yield from self._add(table[number:end])
-                    number = end
-                    continue
-                row = table[number : number + 1]
-                number += 1
-                if not rows.crc_valid[number - 1]:
+        for rows in scan:
+            table, number = rows.table, 0
+            breaks = np.flatnonzero(np.diff(rows.crc_valid)) + 1
+            for part_end in [*breaks.tolist(), len(table)]:
+                part, number = table[number:part_end], part_end
+                if not rows.crc_valid[part_end - 1]:
                     if broken_from is None:
-                        broken_from = int(row["position"][0])
+                        broken_from = int(part["position"][0])
+                    self._left -= 0 if is_led_to else int(part["size_bytes"].sum())
                     continue
-                is_placed = self._is_placed(row, ahead_of[number : number + 2])
                 if broken_from is not None:
-                    yield from self._broken(broken_from, row, is_placed=is_placed)
+                    self._search_broken(broken_from, int(part["position"][0]))
                     broken_from = None
-                if is_placed and not self._is_loadable(row):
-                    yield from self._ended(int(firsts[number - 1]))
-                    yield piece_of(PieceKind.UNLOADABLE, row)
-                elif is_placed:
-                    yield from self._add(row)
-                else:
-                    following = [one for one in ahead_of[number : number + 2] if one > self._sure]
-                    yield from self._ended(following[0] if following else None)
-                    yield piece_of(PieceKind.MISPLACED, row)
+                self._take(part, is_led_to)
+            if self._left < 0:
+                break
         return scan.end_position if broken_from is None else broken_from
 
-    def _doubts(
-        self, rows: CheckedBatches, firsts: Int64Array, following: list[int]
-    ) -> NDArray[np.bool_]:
-        """Return which batches must be looked at one by one: all others rise among themselves."""
-        lasts = rows.table["last_offset"]
-        doubts = ~rows.crc_valid | (lasts < firsts) | (lasts >= self._limit)
-        doubts[:-1] |= (lasts[:-1] >= firsts[1:]) & rows.crc_valid[1:]
-        doubts[1:] |= (firsts[1:] <= lasts[:-1]) & rows.crc_valid[:-1]
-        for row in np.flatnonzero(_are_controls(rows.table)).tolist():
-            doubts[row] |= not self._is_loadable(rows.table[row : row + 1])
-        doubts[-1] |= 0 <= following[0] <= int(lasts[-1])
-        return doubts
-
-    def _is_placed(self, row: BatchTable, following: list[int]) -> bool:
-        """Return whether the offsets of a batch fit, by what the next two begin with.
-
-        -1 stands for one that is not sound, or not there. Where a batch and the next one claim the
-        same offsets, the first is right if it continues the log and the others go on behind it.
-        """
-        first, last = int(_first_offsets(row)[0]), int(row["last_offset"][0])
-        if not self._sure < first <= last < self._limit:
-            return False
-        if not self._sure < following[0] <= last:
-            return True
-        continues = first in (self._sure + 1, self.reached + 1)
-        return continues and not following[0] < following[1] <= last
-
-    def _is_loadable(self, row: BatchTable) -> bool:
-        """Return whether a broker loads the batch: the first record of a control one is a marker.
-
-        Laws: BATCH-19.
-        """
-        if not _are_controls(row)[0]:
-            return True
-        position, size = int(row["position"][0]), int(row["size_bytes"][0])
-        batch = RecordBatch(self._file, position, size, 2, in_file=True)
-        try:
-            record = next(iter(batch.records()), None)
-            if record is not None:
-                end_transaction_marker(record)
-        except SegproofError:
-            return False
-        return True
-
-    def _broken(self, start: int, row: BatchTable, *, is_placed: bool) -> Iterator[Piece]:
-        """Yield what lies between broken batches and a batch that their sizes lead to.
-
-        Unless the broken one says the very offsets that are missing, sound batches may lie in it.
-        """
-        end, first = int(row["position"][0]), int(_first_offsets(row)[0])
-        below = first if is_placed else self._limit
-        yield from self._ended(first if is_placed else None)
-        header = read_batch_headers(self._file, start, end).table
-        is_whole = len(header) == 1 and (
-            int(header["base_offset"][0]) == self.reached + 1
-            and int(header["last_offset"][0]) == below - 1
-        )
-        found = [] if is_whole else list(self._batches_between(start + 1, end, below))
-        yield from self._with_alone(start, end, found, below)
-
-    # --- behind a place where no batch can be read
-
-    def _gap(self, start: int) -> Generator[Piece, None, int]:
-        """Yield what lies there; return where a sound batch begins again, or the end."""
-        if holds_zeros(self._file, start, self._end):
-            yield from self._ended()
-            yield Piece(PieceKind.ZEROS, start, self._end)
-            return self._end
-        known = self._known_batch(start)
-        end, below = (
-            (self._end, self._limit) if known is None else (known.start, known.first_offset)
-        )
-        alone, resumed = list[Piece](), known
-        for found in self._batches_between(start + 1, end, below):
+    def _search_broken(self, start: int, end: int) -> None:
+        """Take what lies in the bytes of broken batches."""
+        while (found := self._search(start + 1, end)) is not None:
             if found.kind is PieceKind.UNSEARCHED:
-                if known is not None:
-                    break
-                yield from self._ended()
-                yield from self._with_alone(start, found.start, alone, below)
-                yield found
-                return self._end
-            if found.kind is PieceKind.SOUND and self._is_followed(found):
-                resumed = found
+                return
+            self._take_one(found)
+            start = found.end - 1
+
+    def _take(self, table: BatchTable, is_led_to: bool) -> None:
+        """Take batches with right checksums that follow each other, in runs."""
+        firsts, lasts = _first_offsets(table), table["last_offset"]
+        odd = _are_controls(table)
+        for row in np.flatnonzero(odd).tolist():
+            odd[row] = not self._is_loadable(table[row : row + 1])
+        odd |= lasts < firsts
+        is_new = np.ones(len(table), np.bool_)
+        is_new[1:] = (firsts[1:] <= lasts[:-1]) | odd[1:] | odd[:-1]
+        starts = np.flatnonzero(is_new).tolist()
+        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            kind = PieceKind.SOUND
+            if odd[start]:
+                is_back = lasts[start] < firsts[start]
+                kind = PieceKind.MISPLACED if is_back else PieceKind.UNLOADABLE
+            self._take_run(_Run.of(kind, table[start:end], is_led_to=is_led_to))
+
+    def _take_run(self, run: _Run) -> None:
+        last = self._runs[-1] if self._runs else None
+        if last is not None and last.is_led_to == run.is_led_to and _follows(last.piece, run.piece):
+            self._runs[-1] = last.joined(run)
+        else:
+            self._runs.append(run)
+
+    def _take_one(self, piece: Piece) -> None:
+        """Take a batch that stands alone."""
+        self._take_run(_Run(piece, False, piece, -1))
+
+    def _next(self, start: int) -> tuple[int, bool]:
+        """Return where batches begin again behind a place that can't be read, or the end.
+
+        And whether an entry of the index leads there.
+        """
+        known = self._known_batch(start)
+        end = self._end if known is None else known.start
+        if self._is_torn(start):
+            self._torn_from = start
+        at = start + 1
+        while (found := self._search(at, end)) is not None:
+            if found.kind is PieceKind.UNSEARCHED:
+                if known is None:
+                    self._unsearched.append(found)
+                    self._zeros_from = self._end
                 break
-            alone.append(found)
-        if resumed is not None:
-            end, below = resumed.start, resumed.first_offset
-        fitting = [one for one in alone if one.last_offset < below]
-        following = fitting[0] if fitting else resumed
-        yield from self._ended(None if following is None else following.first_offset)
-        yield from self._with_alone(start, end, alone, below)
-        return end
+            following = self._batch_at(found.end)
+            if following is not None or found.end == self._end:
+                return found.start, False
+            self._take_one(found)
+            at = found.end
+        return end, known is not None
+
+    def _is_torn(self, start: int) -> bool:
+        """Return whether the header of a batch continues the log, and says more than there is."""
+        reached = self._runs[-1].piece.last_offset if self._runs else self._reached
+        base_offset = int.from_bytes(self._file.pread(8, start), "big", signed=True)
+        return base_offset == reached + 1 and self._end_at(start) > self._end
 
     def _known_batch(self, start: int) -> Piece | None:
-        """Return the first sound batch behind `start` that an entry of the index leads to."""
+        """Return the first batch behind `start` that an entry of the index leads to."""
         offsets, positions = self._entries
-        left = CRC_BYTES + CRC_BYTES_OF_A_BYTE * (self._end - start)
-        for number in np.flatnonzero((positions > start) & (offsets > self._sure)).tolist():
+        for number in np.flatnonzero(positions > start).tolist():
             position = int(positions[number])
-            left -= max(0, self._end_at(position) - position)
-            if left < 0:
+            end = self._end_at(position)
+            self._left_of_entries -= max(0, end - position)
+            if self._left_of_entries < 0:
                 return None
-            found = self.batch_at(position)
-            is_sound = found is not None and found.kind is PieceKind.SOUND
-            if (
-                found is not None
-                and is_sound
-                and self._sure < found.first_offset <= offsets[number]
-            ):
+            found = self._batch(position, end)
+            if found is not None and found.first_offset <= offsets[number] <= found.last_offset:
                 return found
         return None
 
-    def _is_followed(self, piece: Piece) -> bool:
-        """Return whether a sound batch follows with later offsets, or the log ends."""
-        following = self.batch_at(piece.end)
-        if following is not None:
-            return following.first_offset > piece.last_offset
-        return holds_zeros(self._file, piece.end, self._end)
+    def _search(self, start: int, end: int) -> Piece | None:
+        """Return the first batch with a right checksum in [start, end).
 
-    def _with_alone(self, start: int, end: int, alone: list[Piece], below: int) -> Iterator[Piece]:
-        """Yield [start, end), in which some batches stand alone.
-
-        One that begins behind the next sound batch is no batch of this log, but part of a value.
+        If too much looks like a batch, return the bytes that were not searched.
         """
-        for piece in alone:
-            if piece.kind is PieceKind.UNSEARCHED or piece.first_offset >= below:
-                continue
-            if piece.start > start:
-                yield Piece(PieceKind.BROKEN, start, piece.start)
-            start = piece.end
-            if piece.kind is PieceKind.UNLOADABLE:
-                yield piece
-            elif self._sure < piece.first_offset <= piece.last_offset < below:
-                self.reached = self._sure = piece.last_offset
-                yield piece
-            else:
-                yield piece._replace(kind=PieceKind.MISPLACED)
-        if start < end:
-            yield Piece(PieceKind.BROKEN, start, end)
-
-    def _batches_between(self, start: int, end: int, below: int) -> Iterator[Piece]:
-        """Yield each sound batch in [start, end), and none inside of another one.
-
-        Their base offsets lie behind what is sure, and before `below`. If too much looks like a
-        batch, the bytes that were not searched come last.
-        """
-        left, passed, piece_bytes = CRC_BYTES, start, FIRST_SEARCH_BYTES
-        at = start
+        at, piece_bytes = start, FIRST_SEARCH_BYTES
         while at < end:
-            data = self._file.pread(piece_bytes + HEADER_UP_TO_MAGIC_BYTES - 1, at)
-            left += len(data) * CRC_BYTES_OF_A_BYTE
-            for row, size in _candidates(data, end - at, self._sure, below):
-                if at + row < passed or not self._has_lengths(at + row, size):
+            data = self._file.pread(piece_bytes + HEADER_BYTES - 1, at)
+            for row in _candidates(data, min(piece_bytes, end - at), end - at, self._limit):
+                if not self._has_lengths(at + row):
                     continue
-                left -= size
-                if left < 0:
-                    yield Piece(PieceKind.UNSEARCHED, at + row, end)
-                    return
-                found = self.batch_at(at + row)
+                if self._left < 0:
+                    return Piece(PieceKind.UNSEARCHED, at + row, self._end)
+                found = self._batch_at(at + row)
                 if found is not None:
-                    yield found
-                    passed = found.end
+                    return found
+                if self._left < 0:
+                    return Piece(PieceKind.UNSEARCHED, at + row, self._end)
             at += piece_bytes
             piece_bytes = min(2 * piece_bytes, SEARCH_PIECE_BYTES)
+        return None
 
-    def _has_lengths(self, position: int, size: int) -> bool:
+    def _has_lengths(self, position: int) -> bool:
         """Return whether a message of magic 0 or 1 is as long as its key and its value say.
 
         Bytes of a magic 2 header look like the beginning of one with many megabytes.
@@ -383,11 +372,19 @@ class LogPieces:
         for _ in range(2):  # the key, then the value
             length = self._file.pread(4, at)
             at += 4 + max(0, int.from_bytes(length, "big", signed=True))
-        return at == position + size
+        return at == self._end_at(position)
+
+    def _batch_at(self, position: int) -> Piece | None:
+        """Return the batch at a position, as `batch_at`; its checksum counts as searched."""
+        end = self._end_at(position)
+        self._left -= max(0, min(end, self._end) - position)
+        return self._batch(position, end) if self._left >= 0 else None
 
     def batch_at(self, position: int) -> Piece | None:
         """Return the batch at a position, if its checksum is right and its offsets rise."""
-        end = self._end_at(position)
+        return self._batch(position, self._end_at(position))
+
+    def _batch(self, position: int, end: int) -> Piece | None:
         if not position < end <= self._end:
             return None
         for rows in check_batches(self._file, position, end):
@@ -406,61 +403,104 @@ class LogPieces:
             return -1
         return position + LOG_OVERHEAD_BYTES + int.from_bytes(header[8:], "big", signed=True)
 
-    # --- what was found
+    def _is_loadable(self, row: BatchTable) -> bool:
+        """Return whether a broker loads the batch: the first record of a control one is a marker.
 
-    def _add(self, table: BatchTable) -> Iterator[Piece]:
-        """Take batches that rise, and lie behind those that are sure."""
-        first = int(_first_offsets(table[:1])[0])
-        if first <= self.reached:
-            yield from self._ended(first)
-        for part in (table[:-1], table[-1:]):
-            if len(part):
-                if self._last is not None:
-                    self._sound = _joined(self._sound, self._last)
-                before, self._last = self.reached, piece_of(PieceKind.SOUND, part)
-                self.reached = self._sure = self._last.last_offset
-        if self._last is not None and self._last.first_offset > before + 1:
-            self._sure = before
+        Laws: BATCH-19.
+        """
+        if not _are_controls(row)[0]:
+            return True
+        position, size = int(row["position"][0]), int(row["size_bytes"][0])
+        batch = RecordBatch(self._file, position, size, 2, in_file=True)
+        try:
+            record = next(iter(batch.records()), None)
+            if record is not None:
+                end_transaction_marker(record)
+        except SegproofError:
+            return False
+        return True
 
-    def _ended(self, following: int | None = None) -> Iterator[Piece]:
-        """Yield the sound batches so far, which end here, by what the next one begins with."""
-        last, self._last = self._last, None
-        is_sound = last is not None and (following is None or following > last.last_offset)
-        if last is not None and is_sound:
-            self._sound = _joined(self._sound, last)
-            self._sure = self.reached
-        if self._sound is not None:
-            yield self._sound
-            self._sound = None
-        if last is not None and not is_sound:
-            self.reached = self._sure
-            yield last._replace(kind=PieceKind.MISPLACED)
+    # --- which of them belong where they lie
+
+    def _judged(self) -> Iterator[Piece]:
+        """Yield the batches that were found: those whose offsets rise are sound."""
+        for run in reversed(self._runs):  # sizes lead from it to the end of the log
+            if run.piece.end != self._zeros_from:
+                break
+            run.is_led_to = True
+        runs = [part for run, bounds in zip(self._runs, self._bounds(), strict=True)
+                for part in self._parts(run, *bounds)]  # fmt: skip
+        able = [number for number, run in enumerate(runs) if self._may_be_sound(run.piece)]
+        chain = heaviest_chain(
+            [runs[number].piece.first_offset for number in able],
+            [runs[number].piece.last_offset for number in able],
+            [_weight(runs[number], runs[number - 1] if number else None) for number in able],
+        )
+        sound = {able[number] for number in chain}
+        held: _Run | None = None
+        for number, run in enumerate(runs):
+            if number not in sound and run.piece.kind is PieceKind.SOUND:
+                run.piece = run.piece._replace(kind=PieceKind.MISPLACED)
+            if held is not None and _follows(held.piece, run.piece):
+                held = held.joined(run)
+                continue
+            if held is not None:
+                yield from held.without_odd_end()
+            held = run
+        if held is not None:
+            yield from held.without_odd_end()
+
+    def _may_be_sound(self, piece: Piece) -> bool:
+        is_sound = piece.kind is PieceKind.SOUND
+        return is_sound and self._reached < piece.first_offset <= piece.last_offset < self._limit
+
+    def _bounds(self) -> list[tuple[int, int]]:
+        """Return for each run the highest offset before it, and the lowest one behind it."""
+        pieces = [run.piece for run in self._runs]
+        before = accumulate((one.last_offset for one in pieces), max, initial=self._reached)
+        behind = [*accumulate((one.first_offset for one in reversed(pieces)), min,
+                              initial=self._limit)]  # fmt: skip
+        return list(zip(list(before)[:-1], behind[-2::-1], strict=True))
+
+    def _parts(self, run: _Run, before: int, behind: int) -> Iterator[_Run]:
+        """Yield a run in parts, of which some may be sound and others misplaced.
+
+        That is the run itself, where nothing contradicts it.
+        """
+        piece = run.piece
+        is_alone = before < piece.first_offset and piece.last_offset < behind
+        if is_alone or piece.kind is not PieceKind.SOUND or piece.batches == 1:
+            yield run
+            return
+        table = read_batch_headers(self._file, piece.start, piece.end).table
+        firsts, lasts = _first_offsets(table), table["last_offset"]
+        is_free = (before < firsts) & (lasts < behind)
+        is_new = np.ones(len(table), np.bool_)
+        is_new[1:] = (is_free[1:] != is_free[:-1]) | ~is_free[1:] & (firsts[1:] != lasts[:-1] + 1)
+        starts = np.flatnonzero(is_new).tolist()
+        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            yield _Run.of(PieceKind.SOUND, table[start:end], is_led_to=run.is_led_to)
 
 
-def _joined(before: Piece | None, piece: Piece) -> Piece:
-    return piece if before is None else before.joined(piece)
+def _weight(run: _Run, before: _Run | None) -> int:
+    """Return how much speaks for a run: that sizes lead to it, its batches, the run before it."""
+    piece = run.piece
+    is_next = before is not None and _follows(before.piece, piece)
+    continues = (
+        is_next and before is not None and before.piece.last_offset + 1 == piece.first_offset
+    )
+    return (2 * piece.batches + continues) << 40 * run.is_led_to
+
+
+def _follows(one: Piece, other: Piece) -> bool:
+    """Return whether two pieces are one."""
+    is_sound = one.kind is other.kind is PieceKind.SOUND
+    return is_sound and one.end == other.start and one.last_offset < other.first_offset
 
 
 def _first_offsets(table: BatchTable) -> Int64Array:
     """Return the first offset of each batch; of a message of magic 0 or 1 its last one."""
     return np.where(table["magic"] == 2, table["base_offset"], table["last_offset"])
-
-
-def _with_following(
-    scan: Iterable[CheckedBatches],
-) -> Iterator[tuple[CheckedBatches, list[int]]]:
-    """Yield the parts of a scan, each with the first offsets of the two batches behind it.
-
-    -1 stands for one that is not sound, or not there.
-    """
-    held: CheckedBatches | None = None
-    for part in scan:
-        if held is not None:
-            first = np.where(part.crc_valid[:2], _first_offsets(part.table[:2]), -1)
-            yield held, [*first.tolist(), -1][:2]
-        held = part
-    if held is not None:
-        yield held, [-1, -1]
 
 
 def piece_of(kind: PieceKind, table: BatchTable) -> Piece:
@@ -490,22 +530,25 @@ def _records(table: BatchTable) -> int:
     return int(np.where(table["magic"] < 2, 1, said).sum())
 
 
-def _candidates(data: bytes, room: int, reached: int, below: int) -> Iterator[tuple[int, int]]:
-    """Yield where a batch may begin in `data`, and its size, by its first 17 bytes.
+def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]:
+    """Yield which of the first `count` bytes of `data` may begin a batch.
 
-    `room` is how many bytes there are from the first of `data` on.
+    `room` is how many bytes there are from the first of `data` on. A header of magic 2 has 61
+    bytes; those of older messages are looked at one by one.
     """
-    count = len(data) - HEADER_UP_TO_MAGIC_BYTES + 1
-    if count <= 0:
-        return
-    # Each byte may be the first one of a batch.
-    magics = np.frombuffer(data, np.uint8, count, HEADER_UP_TO_MAGIC_BYTES - 1)
-    rows = np.flatnonzero(magics <= 2)
-    sizes = np.ndarray((count,), ">i4", data, 8, (1,))[rows].astype(np.int64) + LOG_OVERHEAD_BYTES
-    fits = (sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)
-    rows, sizes = rows[fits], sizes[fits]
-    offsets = np.ndarray((count,), ">i8", data, 0, (1,))[rows].astype(np.int64)
-    fits = (
-        (offsets > reached) & (offsets < below) & (offsets <= min(reached + INT32_MAX, INT64_MAX))
-    )
-    yield from zip(rows[fits].tolist(), sizes[fits].tolist(), strict=True)
+    if len(data) < HEADER_BYTES:
+        data += bytes(HEADER_BYTES - len(data))
+    count = min(count, len(data) - HEADER_BYTES + 1)
+
+    def field(place: int, kind: str, rows: Any = slice(None)) -> Int64Array:
+        found: Int64Array = np.ndarray((count,), kind, data, place, (1,))[rows].astype(np.int64)
+        return found
+
+    rows = np.flatnonzero(field(16, "u1") <= 2)
+    sizes = field(8, ">i4", rows) + LOG_OVERHEAD_BYTES
+    rows = rows[(sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)]
+    offsets = field(0, ">i8", rows)
+    rows = rows[(offsets >= 0) & (offsets < limit)]
+    last_deltas, counts = field(23, ">i4", rows), field(57, ">i4", rows)
+    is_new = (counts >= 0) & (counts <= last_deltas + 1) & (field(21, ">u2", rows) < 128)
+    yield from rows[is_new | (field(16, "u1", rows) < 2)].tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps the rebuild of a partition and of a store safe: locks, new directories, comparisons.
+"""What keeps a rebuild and a salvage safe: locks, new directories, marks, comparisons.
 
 Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageStore.lockFile.
 """
@@ -14,6 +14,8 @@ from segproof.files import File, Files, SharedFiles
 
 MARKER: Final = "segproof-rebuild.incomplete"
 """What stands beside the new files until all of them are whole and durable."""
+SALVAGE_MARKER: Final = "segproof-salvage.incomplete"
+"""The same for what a salvage writes; no broker reads it."""
 COMPARED_BYTES: Final = 1 << 20
 
 
@@ -69,6 +71,33 @@ def names_in_new(directory: str, files: Files) -> list[str] | None:
 def not_empty(path: str, words: str = "the directory exists and is not empty") -> FileExistsError:
     """Return the error for a directory that is to be new, and holds something else."""
     return FileExistsError(errno.ENOTEMPTY, words, path)
+
+
+def check_empty(directory: str, files: Files) -> None:
+    """Return if a directory for what is saved is not there, or is empty.
+
+    Raises: FileExistsError, NotADirectoryError.
+    """
+    names = names_in_new(directory, files) or []
+    if SALVAGE_MARKER in names:
+        words = "a salvage ended here before it was whole: remove the directory, and save again"
+        raise not_empty(directory, words)
+    if names:
+        raise not_empty(directory)
+
+
+def begin_salvage(directory: str, files: Files) -> None:
+    """Make the directory, and mark it as incomplete. Raises: OSError."""
+    files.make_directory(directory)
+    files.open(os.path.join(directory, SALVAGE_MARKER), writable=True, create=True).close()
+    files.sync_directory(directory)
+
+
+def end_salvage(directory: str, files: Files) -> None:
+    """Take the mark away: all files are whole and durable. Raises: OSError."""
+    files.sync_directory(directory)
+    files.remove(os.path.join(directory, SALVAGE_MARKER))
+    files.sync_directory(directory)
 
 
 def is_as_long(old: str, new: str, files: Files) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from segproof.errors import CorruptSnapshotError, SegproofError
 from segproof.files import File, Files
-from segproof.kafka.batch_table import BatchTable
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
@@ -23,7 +23,6 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.old_indexes import old_aborted_txns
 from segproof.rebuilding.partition_files import Segment
 
-TRANSACTIONAL, CONTROL = 16, 32
 """Bits of a batch's attributes."""
 
 

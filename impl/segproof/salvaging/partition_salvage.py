@@ -6,14 +6,16 @@ directory is loaded as a broker loads it after a crash: so its indexes, transact
 epochs and producer snapshots are of what was kept.
 
 A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
-are missing between its neighbours: the base offset is not under the checksum. Any other such batch
-goes to a file of its own, for people to look at.
+are missing between its neighbours: the base offset is not under the checksum. Batches that a disk
+wrote to a wrong place are moved back. Any other such batch goes to a file of its own, for people to
+look at.
 
 Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.
-Laws: SEG-20, LOAD-7 to LOAD-9.
+Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
 """
 
 import os
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ from typing import NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
-from segproof.integers import INT64_MAX
+from segproof.integers import INT32_MAX
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
@@ -36,6 +38,7 @@ from segproof.reading.log_pieces import (
     entries_of,
 )
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
+from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import METADATA
@@ -78,6 +81,10 @@ class SalvagedPartition:
     last_offset: int = -1
     restored_batches: int = 0
     """Batches that got their offsets back."""
+    moved_batches: int = 0
+    """Batches that lay at a wrong place and are at their own again."""
+    restored_epochs: int = 0
+    """Batches that got their leader epoch back."""
     set_aside_batches: int = 0
     """Batches in a file of their own: those misplaced and those unloadable."""
     lost_offsets: int = 0
@@ -112,6 +119,33 @@ def salvage_partition(
     return _Salvage(partition, target, aside_path, files, on_bytes).run()
 
 
+def _to_move_back(pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
+    """Return the misplaced batches whose offsets say where they belong.
+
+    No sound batch has their offsets. There are several, one behind the other without a gap; or it
+    is one, and exactly its offsets are missing.
+    """
+    sound = [(reached, reached), (limit, limit)]
+    sound += [(one.first_offset, one.last_offset) for one in pieces if one.kind is PieceKind.SOUND]
+    sound.sort()
+    found = set[Piece]()
+    for piece in pieces:
+        first, last = piece.first_offset, piece.last_offset
+        if piece.kind is not PieceKind.MISPLACED or not reached < first <= last < limit:
+            continue
+        place = bisect_left(sound, (first, first))
+        before, behind = sound[place - 1][1], sound[place][0]
+        is_row = piece.batches > 1 and piece.records == last - first + 1
+        if (
+            before < first
+            and last < behind
+            and (is_row or (before + 1, behind - 1) == (first, last))
+        ):
+            found.add(piece)
+            insort(sound, (first, last))
+    return found
+
+
 class _Salvage:
     def __init__(
         self,
@@ -130,11 +164,15 @@ class _Salvage:
         self._reached = -1
         self._pending: list[Gap] = []
         """Gaps behind the last sound batch."""
+        self._moved: list[Piece] = []
+        """Batches of this segment that lie at a wrong place, and were not moved back so far."""
         self._held: Piece | None = None
-        """A misplaced batch that lies between two sound ones, as far as is known."""
+        """Misplaced batches that lie between two sound ones, as far as is known."""
         self._log: File | None = None
         """The new log that is written."""
         self._log_bytes = 0
+        self._logs: list[str] = []
+        """The new logs so far."""
         self._aside: File | None = None
         self._aside_bytes = 0
 
@@ -143,9 +181,10 @@ class _Salvage:
             segments = [one for one in self._partition.segments if ".log" in one.suffixes]
             for number, segment in enumerate(segments):
                 following = segments[number + 1] if number + 1 < len(segments) else None
-                limit = INT64_MAX
+                limit = segment.base_offset + INT32_MAX + 1  # an index has room up to there
                 if following is not None:
-                    limit = self._first_offset(following.path(".log"), following.base_offset)
+                    first = self._first_offset(following.path(".log"), following.base_offset)
+                    limit = min(limit, first)
                 self._save_segment(segment.path(".log"), segment.base_offset, limit)
         finally:
             for file in (self._log, self._aside):
@@ -155,6 +194,7 @@ class _Salvage:
         self._count([one for one in self._pending if one.kind != PieceKind.ZEROS])
         if self._told.target is not None:
             self._bring_metadata()
+            self._told.restored_epochs = restore_leader_epochs(self._logs, self._files)
             self._load()
         return self._told
 
@@ -182,13 +222,17 @@ class _Salvage:
                 file, 0, size, reached=self._reached, limit=limit,
                 entries=self._entries(path.removesuffix(".log") + ".index", base_offset),
             )  # fmt: skip
-            for piece in pieces:
+            found = list(pieces)
+            moved = _to_move_back(found, self._reached, limit)
+            self._moved = sorted(moved, key=lambda piece: piece.first_offset)
+            for piece in found:
                 self._on_bytes(piece.size_bytes)
                 if piece.kind is PieceKind.SOUND:
                     self._keep(file, piece, base_offset)
-                else:
+                elif piece not in moved:
                     self._pass_over(file, piece)
             self._give_up_held(file)
+            self._move_back(file, base_offset, limit)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
         if self._log is not None:
@@ -223,14 +267,25 @@ class _Salvage:
             self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
             told.restored_batches += 1
         self._give_up_held(file)
+        self._move_back(file, base_offset, piece.first_offset)
         self._close_gaps(piece.first_offset)
         self._copy(file, piece, base_offset)
+
+    def _move_back(self, file: ReadOnlyFile, base_offset: int, below: int) -> None:
+        """Copy the batches that lie at a wrong place and belong before the offset `below`."""
+        while self._moved and self._moved[0].last_offset < below:
+            moved = self._moved.pop(0)
+            self._close_gaps(moved.first_offset)
+            self._copy(file, moved, base_offset)
+            self._told.moved_batches += moved.batches
 
     def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
         """Return whether exactly the offsets of a misplaced batch are missing."""
         is_covered = file.pread(1, held.start + 16) == b"\2"  # of an older one no size is known
         missing = following - self._reached - 1
-        return is_covered and held.last_offset - held.first_offset + 1 == missing
+        return (
+            is_covered and held.batches == 1 and held.last_offset - held.first_offset + 1 == missing
+        )
 
     def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:
         """Copy sound batches behind those that were kept; return where they begin."""
@@ -243,6 +298,7 @@ class _Salvage:
             is_right = self._reached < base_offset <= piece.first_offset
             name = segment_file_name(base_offset if is_right else piece.first_offset, ".log")
             path = os.path.join(self._target, name)
+            self._logs.append(path)
             self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
         position = self._log_bytes
         copy_bytes(file, piece.start, piece.end, self._log, position)
@@ -281,7 +337,7 @@ class _Salvage:
             self._aside = self._files.open(self._aside_path, writable=True, create=True)
         copy_bytes(file, self._held.start, self._held.end, self._aside, self._aside_bytes)
         self._aside_bytes += self._held.size_bytes
-        self._told.set_aside_batches += 1
+        self._told.set_aside_batches += self._held.batches
         self._held = None
 
     def _close_gaps(self, first_offset: int) -> None:

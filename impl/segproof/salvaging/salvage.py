@@ -16,7 +16,7 @@ from segproof.files import REAL_FILES, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
-from segproof.rebuilding.safe_places import check_apart, names_in_new, not_empty
+from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.reporting import Reporter, Wanted
@@ -46,6 +46,7 @@ def salvage(
     stands for each partition: its logs with these batches, byte for byte, and indexes, epochs and
     producer snapshots of them; the topic's id; and, where there are any, the batches that fit
     nowhere or that no broker loads, in `salvage-set-aside.TOPIC-N.log`, which no broker reads.
+    Until all is whole and durable, the file `segproof-salvage.incomplete` stands there.
 
     `jobs` is the number of processes; each saves one partition at a time.
     Memory: as a verification. Cost: a log is read twice and written, the new one is read once.
@@ -57,12 +58,11 @@ def salvage(
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
     source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
-    if names_in_new(target, files):
-        raise not_empty(target)
+    check_empty(target, files)
     reporter = Reporter(Wanted())
     partitions, refused = _partitions(source, files, reporter)
     unread = [one for one in reporter.finish() if ".log" in os.path.basename(one.path)]
-    files.make_directory(target)
+    begin_salvage(target, files)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
     for name, told in _salvaged(partitions, target, files, meter, jobs):
@@ -82,7 +82,7 @@ def salvage(
     if starts:
         path = os.path.join(target, START)
         OffsetCheckpointFile(path, create=True, files=files).write(starts)
-    files.sync_directory(target)
+    end_salvage(target, files)
 
 
 def _salvaged(

@@ -22,7 +22,7 @@ from segproof.processes import Meter, Progress
 from segproof.reading.queue_units import messages_in
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
-from segproof.rebuilding.safe_places import check_apart, names_in_new, not_empty
+from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -142,8 +142,7 @@ def salvage_store(
     """
     store, target = os.fspath(store_path), os.fspath(out)
     check_apart(store, target, "old one")
-    if names_in_new(target, files):
-        raise not_empty(target)
+    check_empty(target, files)
     reporter = Reporter(Wanted())
     log, _ = list_log(store, files, reporter)
     if not log.log_files:
@@ -156,12 +155,13 @@ def salvage_store(
         log = CommitLog.open(store, mapped_file_size, files=files)
     run = _Salvage(log, target, files, on_progress)
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
+    begin_salvage(target, files)
     run.copy()
     if run.told.target is not None:
         run.index(_geometry(store, hash_slot_num, index_num, files))
         run.bring_config()
         run.checkpoint()
-        files.sync_directory(target)
+    end_salvage(target, files)
     return run.told
 
 

@@ -329,7 +329,10 @@ class BatchCheck(LogCheck):
         log, entries = self._log, NO_ENTRIES
         if log.offsets is not None:
             entries = entries_of(log.offsets, self._segment.base_offset)
-        pieces = LogPieces(log.file, start, log.size, reached=reached, entries=entries)
+        pieces = LogPieces(
+            log.file, start, log.size, reached=reached, entries=entries,
+            limit=self._segment.base_offset + INT32_MAX + 1,
+        )  # fmt: skip
         return summed_up(pieces, start, reached)
 
     def hand_on(self, carry: LogCarry) -> None:

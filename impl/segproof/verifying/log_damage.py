@@ -68,7 +68,7 @@ class LogDamage(NamedTuple):
             )
         elif told:
             told.append(
-                f"lost are {self.broken_bytes} bytes in {_number(self.broken_places, 'place')},"
+                f"{self.broken_bytes} bytes in {_number(self.broken_places, 'place')} are lost,"
                 f" with {_number(self.lost_offsets, 'offset')}"
             )
         return "".join(f"; {one}" for one in told)
@@ -85,7 +85,7 @@ def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
             damage = damage._replace(sound=sound, lost_offsets=damage.lost_offsets + lost)
             reached, is_broken = piece.last_offset, False
         elif piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
-            damage = damage._replace(odd_batches=damage.odd_batches + 1)
+            damage = damage._replace(odd_batches=damage.odd_batches + piece.batches)
             is_broken = True
         elif piece.kind is PieceKind.UNSEARCHED:
             damage = damage._replace(unsearched_from=piece.start)

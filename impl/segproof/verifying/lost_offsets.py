@@ -14,6 +14,7 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.findings import Severity
+from segproof.kafka.batch_table import CONTROL
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -24,8 +25,6 @@ declare("partition-log", Severity.WARNING,
     "a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files in lost+found, in the other log directories"
     " and under other names, or copy the partition from another replica", "DISK-25")  # fmt: skip
-
-CONTROL = 32
 
 
 class LostOffsetsCheck(LogCheck):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.reading.file_names import read_partition_name
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -45,7 +46,6 @@ PRODUCERS_MAX = 1 << 17
 """Producers that are followed along a segment, and along a log; each takes about 150 bytes."""
 EXPIRATION_MS = 86_400_000
 """The usual producer.id.expiration.ms: after such a silence a broker has forgotten a producer."""
-TRANSACTIONAL, CONTROL = 16, 32
 SEQUENCE_MAX = (1 << 31) - 1
 OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.kafka.record import control_record_type, end_transaction_marker
 from segproof.kafka.record_batch import RecordBatch
 from segproof.reading.index_entries import TRANSACTION_ENTRY
@@ -48,7 +49,6 @@ PRODUCERS_MAX = 1 << 16
 CONTROL_BATCH_MAX_BYTES = 1 << 20
 NAMED_MAX = 5
 """Aborted transactions that are named where one finding is about many."""
-TRANSACTIONAL, CONTROL = 16, 32
 HANGS_MS = 20 * 60_000
 """The usual transaction.max.timeout.ms and the five minutes that Kafka's own tool adds."""
 HANGING_HINT = (

@@ -34,7 +34,7 @@ def damaged(log: bytes, random: Random) -> bytes:
         at = random.randrange(len(data))
         size = random.randint(1, 9000)
         end = min(len(data), at + size)
-        kind = random.randrange(6)
+        kind = random.randrange(8)
         if kind == 0:
             data[at] ^= 1 << random.randrange(8)
         elif kind == 1:
@@ -45,6 +45,14 @@ def damaged(log: bytes, random: Random) -> bytes:
             data[at:at] = random.randbytes(size)
         elif kind == 4:
             data[at:end] = random.randbytes(end - at)
+        elif kind < 7:  # a block that a disk wrote to a wrong place; with 6 the two change places
+            block = random.choice((512, 4096))
+            one, other = (random.randrange(0, len(data), block) for _ in range(2))
+            size = min(block, len(data) - max(one, other))
+            moved, over = data[one : one + size], data[other : other + size]
+            data[other : other + size] = moved
+            if kind == 6:
+                data[one : one + size] = over
         else:  # what a checksum does not cover
             place = random.choice(starts) + random.choice((0, 3, 7, 8, 9, 10, 11, 16))
             if place < len(data):

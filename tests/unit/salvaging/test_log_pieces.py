@@ -63,15 +63,18 @@ def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: P
 
 @pytest.mark.checks("DUMP-6")
 def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
-    """Its offset does not fit between the batches around the broken one."""
+    """Its offset does not fit between the batches around the broken one: it is misplaced."""
     outer = bytearray(batch(5, batch(900) * 2))
     outer[8] = 0x7F
     before, after = b"".join(map(batch, range(5))), batch(6) + batch(7)
     log = before + outer + after
-    end = len(before) + len(outer)
+    end, inner = len(before) + len(outer), log.index(batch(900))
     assert [
         ("sound", 0, len(before)),
-        ("broken", len(before), end),
+        ("broken", len(before), inner),
+        ("misplaced", inner, inner + len(batch(900))),
+        ("misplaced", inner + len(batch(900)), inner + 2 * len(batch(900))),
+        ("broken", inner + 2 * len(batch(900)), end),
         ("sound", end, len(log)),
     ] == pieces_of(tmp_path / "log", log)
 
@@ -83,7 +86,7 @@ def test_an_entry_of_the_index_leads_on_where_too_much_looks_like_batches(
     """The search may give up before it: the entry is looked at first."""
     monkeypatch.setattr(log_pieces, "CRC_BYTES", 1 << 12)
     monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
-    fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + bytes(4) + b"\2"
+    fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + batch(2)[12:61]
     bad = b"\xff" * 20 + fake * 200
     log = batch(0) + bad + batch(3) + batch(4)
     start, end = len(batch(0)), len(batch(0) + bad)

@@ -11,14 +11,19 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, File
+from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
+from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.corruptions import CORRUPTIONS, Corruption
+from segproof_tests.failing_files import EndingFiles
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of, damaged, is_intact
 from segproof_tests.reported_findings import state_of
 
 LOG_CORRUPTIONS = [one for one in CORRUPTIONS if one.file.endswith(".log")]
+COMPACTED = next(one for one in scenarios() if one.name == "compacted")
 INDEXED = ("OFFIDX", "TIMEIDX", "TXNIDX", "SEG", "PROD", "SCAN", "DUMP", "BATCH-2", "BATCH-3")
 """Laws, by their beginnings, that nothing saved may break."""
 
@@ -97,6 +102,113 @@ def test_a_wrong_base_offset_is_restored(tmp_path: Path) -> None:
     assert (tmp_path / "out" / original.name / "partition.metadata").exists()
 
 
+@pytest.mark.checks("BATCH-3", "SEG-20")
+def test_blocks_that_a_disk_swapped_are_moved_back(tmp_path: Path) -> None:
+    """What is cut at the borders of the blocks is lost, and nothing else."""
+    original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
+    path = bad / name_of(1014, ".log")
+    log = bytearray(path.read_bytes())
+    one, other = slice(40960, 45056), slice(122880, 126976)
+    log[one], log[other] = log[other], log[one]
+    path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    check_saved(original, bad, told, tmp_path / "out")
+    kept = all_batches(tmp_path / "out" / bad.name)
+    whole = [batch for batch in all_batches(original) if batch in bytes(log)]
+    assert told.moved_batches > 10
+    assert told.set_aside_batches == len({*whole} - {*kept}) < 3
+
+
+@pytest.mark.checks("BATCH-3", "SEG-20")
+def test_a_block_written_over_another_one_costs_what_lay_there(tmp_path: Path) -> None:
+    """Its batches have later offsets than those that follow, and are there a second time."""
+    original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
+    path = bad / name_of(1014, ".log")
+    log = bytearray(path.read_bytes())
+    log[20480:24576] = log[159744:163840]
+    path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    kept = {*all_batches(tmp_path / "out" / bad.name)}
+    logs = b"".join(one.read_bytes() for one in bad.glob("*.log"))
+    assert {one for one in all_batches(original) if one in logs} == kept
+    assert told.set_aside_batches > 10
+
+
+@pytest.mark.checks("BATCH-3")
+def test_batches_that_stand_there_twice_are_kept_once(tmp_path: Path) -> None:
+    """Wherever the second copies lie."""
+    original = copied_partition("plain", tmp_path / "original")
+    name = name_of(60, ".log")
+    batches = batches_of((original / name).read_bytes())
+    for number, place in enumerate((0, 3, 20, len(batches))):
+        bad = copied_partition("plain", tmp_path / f"bad-{number}")
+        log = [*batches[:place], *batches[10:16], *batches[place:]]
+        (bad / name).write_bytes(b"".join(log))
+        told = saved(bad, tmp_path / f"out-{number}")
+        assert all_batches(original) == all_batches(tmp_path / f"out-{number}" / bad.name)
+        assert 6 == told.set_aside_batches
+
+
+@pytest.mark.checks("BATCH-3")
+def test_a_last_batch_whose_base_offset_is_one_bit_too_high_is_set_aside(tmp_path: Path) -> None:
+    """Nothing behind it speaks for it; a broker would go on there, and consumers would jump."""
+    original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
+    path = sorted(bad.glob("*.log"))[-1]
+    log = bytearray(path.read_bytes())
+    last = len(log) - len(batches_of(bytes(log))[-1])
+    for bit in (8, 20, 40):
+        wrong = log.copy()
+        wrong[last + 7 - bit // 8] ^= 1 << bit % 8
+        path.write_bytes(wrong)
+        told = saved(bad, tmp_path / f"out-{bit}")
+        assert 1 == told.set_aside_batches
+        assert all_batches(original)[:-1] == all_batches(tmp_path / f"out-{bit}" / bad.name)
+
+
+@pytest.mark.checks("EPOCH-1")
+def test_a_leader_epoch_between_two_equal_ones_is_restored(tmp_path: Path) -> None:
+    """No checksum covers it. The last batch of the segment before speaks for the first one."""
+    original, bad = (copied_partition("plain", tmp_path / one) for one in ("original", "bad"))
+    for base_offset, number in ((60, 7), (162, 0)):
+        path = bad / name_of(base_offset, ".log")
+        log = bytearray(path.read_bytes())
+        log[sum(len(batch) for batch in batches_of(bytes(log))[:number]) + 13] ^= 4
+        path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    assert (2, True) == (told.restored_epochs, told.is_whole)
+    assert all_batches(original) == all_batches(tmp_path / "out" / bad.name)
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["broken", "full"])
+def test_a_salvage_that_ends_before_it_is_whole_leaves_a_mark(is_full: bool) -> None:
+    """A new run refuses the directory by that mark."""
+    images = [(f"/d/t-0/{one.name}", one.read_bytes()) for one in partition_of(COMPACTED).iterdir()]
+    whole: dict[str, bytes] = {}
+    for changes in [-1, *range(12), *range(12, 2000, 9)]:
+        files = EndingFiles()
+        for path, data in images:
+            write_file(files, path, data)
+        files.make_directory("/e")
+        files.left, files.is_for_ever, files.is_full = changes, True, is_full
+        try:
+            list(salvage("/d/t-0", "/e/out", files=files))
+        except OSError:
+            files.left = -1
+        else:
+            whole = whole or files.images("/e/out/t-0")
+            if changes >= 0:
+                break
+            continue
+        left = [] if files.status("/e/out") is None else files.list_directory("/e/out")
+        if SALVAGE_MARKER in left:
+            with pytest.raises(FileExistsError, match="ended here before it was whole"):
+                list(salvage("/d/t-0", "/e/out", files=files))
+        else:
+            assert not left or whole == files.images("/e/out/t-0")
+    assert changes > 100
+    assert whole == files.images("/e/out/t-0")
+
+
 class _BadDisk(type(REAL_FILES)):  # type: ignore[misc]
     """A file system in which some bytes of one file can't be read."""
 
@@ -105,7 +217,7 @@ class _BadDisk(type(REAL_FILES)):  # type: ignore[misc]
 
     def open(self, path: str, **options: Any) -> File:
         file: Any = super().open(path, **options)
-        if not path.endswith(self.bad_name) or options.get("writable"):
+        if not path.endswith(self.bad_name) or "/out/" in path:
             return file  # type: ignore[no-any-return]
         pread, pread_into = file.pread, file.pread_into
 

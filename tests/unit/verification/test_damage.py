@@ -50,7 +50,7 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     is_last = behind == 0
     assert (told in finding.message) is not is_last
     assert (
-        f"lost are {len(own)} bytes in 1 place, with 1 offset" in finding.message
+        f"{len(own)} bytes in 1 place are lost, with 1 offset" in finding.message
     ) is not is_last
     if finding.law == "DUMP-6":
         assert (finding.severity is Severity.WARNING) is is_last
@@ -93,7 +93,7 @@ def test_what_only_looks_like_batches_takes_little_time(
         return asked[-1] + position
 
     monkeypatch.setattr(LogPieces, "_end_at", count)
-    fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + bytes(4) + b"\2"
+    fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + batch(1)[12:61]
     path = tmp_path / f"{ZERO}.log"
     path.write_bytes(b"\xff" * 17 + fake * 1000 + bytes(4 << 20))
     file = REAL_FILES.open(str(path))

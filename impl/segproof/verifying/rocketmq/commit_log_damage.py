@@ -228,7 +228,7 @@ class Recovery:
         if not told:
             return ""
         gaps = damage.gaps
-        lost = f"lost are {gaps.size_bytes} bytes in {_number(gaps.places, 'place')}"
+        lost = f"{gaps.size_bytes} bytes in {_number(gaps.places, 'place')} are lost"
         count = self._lost_messages(damage)
         told.append(
             lost + ("" if count is None else f", with {_number(count, 'message')} by queues")

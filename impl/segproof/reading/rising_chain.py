@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The heaviest chain of rising intervals: which batches of a damaged log keep their place.
+
+Laws: BATCH-3.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+
+def heaviest_chain(
+    firsts: Sequence[int], lasts: Sequence[int], weights: Sequence[int]
+) -> list[int]:
+    """Return which intervals [first, last] to keep, so that each lies behind the one before it.
+
+    Of all such choices it has the greatest sum of weights; of equal ones, the later intervals.
+    Cost: n log n for n intervals. Raises: never.
+    """
+    ends: list[int] = []
+    """Where chains end: rising, and so are `sums`; other chains are of no use."""
+    sums: list[int] = []
+    tails: list[int] = []
+    before: list[int] = []
+    for number, (first, last, weight) in enumerate(zip(firsts, lasts, weights, strict=True)):
+        place = bisect_left(ends, first)
+        weight += sums[place - 1] if place else 0
+        before.append(tails[place - 1] if place else -1)
+        start = bisect_left(ends, last)
+        is_longer = start < len(ends) and ends[start] == last and sums[start] > weight
+        if is_longer or (start and sums[start - 1] > weight):
+            continue
+        stop = start
+        while stop < len(ends) and sums[stop] <= weight:
+            stop += 1
+        if start and sums[start - 1] == weight:
+            start -= 1
+        ends[start:stop], sums[start:stop], tails[start:stop] = [last], [weight], [number]
+    chain = list[int]()
+    at = tails[-1] if tails else -1
+    while at >= 0:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]
