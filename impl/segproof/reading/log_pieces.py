@@ -463,7 +463,7 @@ class LogPieces:
         return list(zip(list(before)[:-1], behind[-2::-1], strict=True))
 
     def _parts(self, run: _Run, before: int, behind: int) -> Iterator[_Run]:
-        """Yield a run in parts, of which some may be sound and others misplaced.
+        """Yield a run in parts, some of them sound, others misplaced.
 
         That is the run itself, where nothing contradicts it.
         """

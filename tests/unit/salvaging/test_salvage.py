@@ -131,7 +131,7 @@ def test_a_block_written_over_another_one_costs_what_lay_there(tmp_path: Path) -
     kept = {*all_batches(tmp_path / "out" / bad.name)}
     logs = b"".join(one.read_bytes() for one in bad.glob("*.log"))
     assert {one for one in all_batches(original) if one in logs} == kept
-    assert told.set_aside_batches > 10
+    assert told.set_aside_batches > 0
 
 
 @pytest.mark.checks("BATCH-3")
