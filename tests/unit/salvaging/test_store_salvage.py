@@ -18,6 +18,7 @@ from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
 from segproof.reading.store_pieces import Gap, StorePieces
+from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import Message, dispatch_request_of
@@ -352,3 +353,32 @@ def test_blocks_at_a_wrong_place_make_no_number_up(tmp_path: Path) -> None:
             assert f"k{number:03}" == dispatch_request_of(message).keys
         first, last = (4, 5) if is_copy else (6, 7)
         assert [("T", queue, first, last) for queue in range(3)] == [*told.lost_numbers]
+
+
+def test_a_full_disk_leaves_a_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever write fails, the new store says that it is not whole, and no salvage goes on in it;
+    a whole one has no mark."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    left = 0
+
+    def open_file(path: str, **options: Any) -> Any:
+        file = REAL_FILES.open(path, **options)
+
+        def pwrite(data: bytes | memoryview, position: int) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            file.pwrite(data, position)
+
+        return altered(file, pwrite=pwrite) if options.get("writable") else file
+
+    for number in (0, 1, 4):
+        left, out = number, tmp_path / f"out{number}"
+        with pytest.raises(OSError, match="No space left"):
+            salvage_store(store, out, files=altered(REAL_FILES, open=open_file))
+        assert (out / SALVAGE_MARKER).exists()
+        assert 2 == run(["salvage", str(store), "--out", str(out)])
+        assert "a salvage ended here before it was whole" in capsys.readouterr().err
+    assert salvage_store(store, tmp_path / "whole").is_whole
+    assert not (tmp_path / "whole" / SALVAGE_MARKER).exists()
