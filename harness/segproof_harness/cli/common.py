@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,6 @@ from segproof_harness.reports.text import plural as plural
 from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
-    from segproof.findings import Finding
     from segproof_model.language.behaviours import Release
 
 EXIT_CLEAN = 0
@@ -223,18 +222,17 @@ def parse_time(text: str) -> int:
     return time_ms
 
 
-def write_finding(finding: "Finding", output_format: Format) -> None:
-    """Write a finding on standard output."""
-    from segproof_harness.reports import write_jsonl, write_text
+def write_findings(findings: "Iterable[Mapping[str, Any]]", output_format: Format) -> None:
+    """Write findings, given by field name, on standard output."""
+    from segproof_harness.reports.jsonl import write_jsonl
+    from segproof_harness.reports.verdicts import write_finding_lines
 
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    write(finding.to_json(), sys.stdout)
-
-
-def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:
-    """Write findings on standard output."""
+    lines = Lines()
     for finding in findings:
-        write_finding(finding, output_format)
+        if output_format is Format.JSONL:
+            write_jsonl(finding, sys.stdout)
+        else:
+            write_finding_lines(lines, finding)
     sys.stdout.flush()
 
 

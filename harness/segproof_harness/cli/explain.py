@@ -175,4 +175,4 @@ def _show(facts: dict[str, Any], finding: "Finding | None") -> None:
         lines.gap()
         lines.write(f"example: {facts['example']}", indent=9)
         lines.gap()
-        write_finding_lines(lines, finding)
+        write_finding_lines(lines, finding.to_json())

@@ -78,7 +78,7 @@ class RebuildReport:
         for file in rebuilt.files:
             if file.changed or is_alone or self._format is Format.JSONL:
                 self._write_file(file, fields)
-        write_findings(rebuilt.findings, self._format)
+        write_findings((one.to_json() for one in rebuilt.findings), self._format)
         for line in left_out:
             complain(line)
         self._files += len(rebuilt.files)

@@ -90,7 +90,7 @@ def command(
     try:
         if trace is not None:
             result = _replay_trace(trace, names, _shower(output_format) if show else None)
-            write_findings(result.findings, output_format)
+            write_findings((one.to_json() for one in result.findings), output_format)
         else:
             wanted = structures_of(structure, profile, names)
             drawn = weights_of(weights, wanted)
@@ -169,7 +169,7 @@ def _replay_seeds(
                     weights=weights_for(structure_named(name), weights) if weights else None,
                     traces=traces,
                     progress=advance,
-                    told=lambda finding: write_findings([finding], output_format),
+                    told=lambda finding: write_findings([finding.to_json()], output_format),
                 )
             )
     return total

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+WORD = re.compile(r"(\s*)([^\s`]*`segproof [^`]*`\S*|\S+)")
+"""A word with the space before it; a command of ours in backticks is one word."""
 STYLES = {
     "error": "bold red",
     "warning": "yellow",
@@ -69,8 +71,8 @@ class Lines:
     ) -> None:
         """Write a paragraph: `head` in the colour of a severity or verdict, then the text.
 
-        A terminal gets it wrapped between words; a word that is too long stays whole. Further lines
-        are indented by so many columns.
+        A terminal gets it wrapped between words; a word that is too long, or a command,
+        stays whole. Further lines are indented by so many columns.
         """
         head, text = printable(head), printable(text)
         if self._console is None:
@@ -98,7 +100,7 @@ class Lines:
 
         indent = min(indent, console.width // 4)
         breaks, column, begins = [], 0, True
-        for word in re.finditer(r"(\s*)(\S+)", line.plain):
+        for word in WORD.finditer(line.plain):
             gap, width = len(word[1]), cell_len(word[2])
             if not begins and column + gap + width > console.width:
                 breaks.append(word.start(2))

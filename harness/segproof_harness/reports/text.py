@@ -1,27 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings as text: where, what, what to do, and the command that shows it again.
-
-Layout: a line `SEVERITY LAW PATH:POSITION: MESSAGE`, then indented lines `expected`, `actual`,
-`hint` and `reproduce`; what is not known is left out. Control characters are escaped, since paths
-and messages may hold what a file name held.
-"""
-
-from collections.abc import Mapping
-from typing import Any, TextIO
-
-DETAILS = ("expected", "actual", "hint", "reproduce")
-
-
-def write_text(finding: Mapping[str, Any], stream: TextIO) -> None:
-    """Write one finding as a few lines."""
-    place = finding["path"] or finding["structure"]
-    if finding["position"] is not None:
-        place = f"{place}: byte {finding['position']}"
-    head = f"{finding['severity']} {finding['law']} {place}: {finding['message']}"
-    stream.write(printable(head) + "\n")
-    for name in DETAILS:
-        if finding[name] not in (None, ""):
-            stream.write(f"  {name + ':':10} {printable(str(finding[name]))}\n")
+"""Words of every output: control characters are escaped, and counts agree with their nouns."""
 
 
 def printable(text: str) -> str:

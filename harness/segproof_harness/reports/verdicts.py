@@ -8,8 +8,9 @@ and law at most.
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Finding, Summary, Verdict
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.text import plural
@@ -45,7 +46,7 @@ class TextReport:
         if self._detail is Detail.CAUSES:
             self._causes.add(finding)
         elif self._detail is Detail.FINDINGS:
-            write_finding_lines(self._lines, finding)
+            write_finding_lines(self._lines, finding.to_json())
 
     def summary(self, summary: Summary) -> None:
         """Write the verdict, and the causes behind it."""
@@ -146,7 +147,7 @@ def write_cause_lines(lines: Lines, cause: Cause) -> None:
         laws = ", ".join(f"{law} ({count})" for law, count in cause.laws.items())
     where = place_words(cause)
     place = f"{first.path}: {where}: " if where else f"{first.path}: "
-    _write_head(lines, first.severity, f" {laws} {place}{first.message}")
+    _write_head(lines, first.severity.value, f" {laws} {place}{first.message}")
     _write_detail(lines, "expected", first.expected)
     _write_detail(lines, "actual", first.actual)
     _write_detail(lines, "consumers", cause.consumers_see)
@@ -156,18 +157,22 @@ def write_cause_lines(lines: Lines, cause: Cause) -> None:
         lines.command(command, indent=4)
 
 
-def write_finding_lines(lines: Lines, finding: Finding) -> None:
-    """Write one finding by itself."""
-    at = "" if finding.position is None else f"byte {finding.position}: "
-    place = finding.path or finding.structure
-    _write_head(lines, finding.severity, f" {finding.law} {place}: {at}{finding.message}")
+def write_finding_lines(lines: Lines, told: Mapping[str, Any]) -> None:
+    """Write one finding by itself, given by its fields: where, what, what to do, and its command.
+
+    A detail that is not known is left out.
+    """
+    at = "" if told["position"] is None else f"byte {told['position']}: "
+    place = told["path"] or told["structure"]
+    _write_head(lines, told["severity"], f" {told['law']} {place}: {at}{told['message']}")
     for name in ("expected", "actual", "hint"):
-        _write_detail(lines, name, getattr(finding, name))
-    lines.command(f"reproduce: {finding.reproduce}", indent=2)
+        _write_detail(lines, name, told[name])
+    if told["reproduce"]:
+        lines.command(f"reproduce: {told['reproduce']}", indent=2)
 
 
-def _write_head(lines: Lines, severity: Severity, text: str) -> None:
-    lines.write(text, head=severity.value, style=severity.value, indent=2)
+def _write_head(lines: Lines, severity: str, text: str) -> None:
+    lines.write(text, head=severity, style=severity, indent=2)
 
 
 def _write_detail(lines: Lines, name: str, value: str | None) -> None:

@@ -6,7 +6,6 @@ Spark is imported inside the functions only.
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,6 @@ import typer
 from segproof_harness.cli.common import (
     EXIT_INTERNAL_ERROR,
     EXIT_USAGE,
-    Format,
     Show,
     complain,
     progress,
@@ -161,12 +159,3 @@ def check_new(out: str | None) -> None:
         return
     if not out or os.path.lexists(out):
         refuse(f"--out {out}: " + ("there is something already" if out else "names no place"))
-
-
-def write_found(findings: Iterable[Mapping[str, Any]], output_format: Format) -> None:
-    """Write findings, given by field name, on standard output."""
-    from segproof_harness.reports import write_jsonl, write_text
-
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in findings:
-        write(finding, sys.stdout)

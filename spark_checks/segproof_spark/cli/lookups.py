@@ -14,9 +14,10 @@ from segproof_harness.cli.common import (
     progress,
     refuse,
     summarise,
+    write_findings,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
-from segproof_spark.cli.common import Master, Remote, check_new, running, write_found
+from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _on_spark(
 
 def _show(summary: "Summary", seconds: float, output_format: Format) -> None:
 
-    write_found(summary.findings, output_format)
+    write_findings(summary.findings, output_format)
     for source, note in summary.notes:
         summarise(f"{source}: {note}")
     for total in summary.totals:

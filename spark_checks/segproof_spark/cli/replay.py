@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, summarise
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    summarise,
+    write_findings,
+)
 from segproof_harness.cli.histories import (
     ALL,
     LENGTH,
@@ -24,7 +30,7 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
-from segproof_spark.cli.common import Master, Remote, check_new, running, write_found
+from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -101,7 +107,7 @@ def command(
             weights=drawn,
             out=out,
         )
-    write_found(result.findings, output_format)
+    write_findings(result.findings, output_format)
     seconds = time.monotonic() - started
     write_table(result, sys.stderr)
     summarise(f"{compared(result.total)} on Spark in {seconds:.1f} s: {counted(result)}")

@@ -6,9 +6,15 @@ from typing import Annotated
 
 import typer
 
-from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, refuse, summarise
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    refuse,
+    summarise,
+    write_findings,
+)
 from segproof_harness.cli.histories import compared
-from segproof_spark.cli.common import write_found
 from segproof_spark.cli.replay import counted
 
 
@@ -40,7 +46,7 @@ def command(
         result, finished = report(place), is_finished(place)
     except NoResultsError as error:
         refuse(str(error))
-    write_found(result.findings, output_format)
+    write_findings(result.findings, output_format)
     if output_format is Format.JSONL:
         write_rows(result.rows(), sys.stdout)
     else:

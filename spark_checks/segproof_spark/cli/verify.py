@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     plural,
     reason_of,
     refuse,
+    write_findings,
 )
 from segproof_harness.cli.verify import (
     AllOption,
@@ -33,7 +34,7 @@ from segproof_harness.cli.verify import (
     known_laws,
 )
 from segproof_harness.reports.terminal import Color
-from segproof_spark.cli.common import Master, Remote, running, write_found
+from segproof_spark.cli.common import Master, Remote, running
 from segproof_spark.session import LOCAL, RETRIES
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _check_checkpoint(place: str | None) -> None:
 def _writer(output_format: Format, list_all: bool, color: Color) -> "Write":
     """Return what is given each finding, in the order of the files, and None behind the last."""
     if output_format is Format.JSONL:
-        return lambda finding: None if finding is None else write_found([finding], output_format)
+        return lambda finding: None if finding is None else write_findings([finding], output_format)
     from segproof.findings import Finding, Severity
     from segproof_harness.reports.terminal import Lines
     from segproof_harness.reports.verdicts import Detail, TextReport

@@ -166,14 +166,14 @@ class Terminal(io.StringIO):
 def on_terminal(
     monkeypatch: pytest.MonkeyPatch, columns: int, *arguments: str, **environment: str
 ) -> str:
-    """Return what `verify` sends to a terminal."""
+    """Return what a verb sends to a terminal."""
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"TERM": "xterm", "COLUMNS": str(columns), **environment}.items():
         monkeypatch.setenv(name, value)
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
-    cli.run(["verify", *arguments])
+    cli.run(arguments)
     monkeypatch.undo()
     return terminal.getvalue()
 
@@ -185,13 +185,35 @@ def test_a_terminal_gets_whole_words_and_whole_commands(
     """Lines are wrapped between words at any width; a command, or a long path, stays whole."""
     path = str(foreign.absolute())
     plain = run(capsys, path, "--jobs", "1")
-    shown = ESCAPE.sub("", on_terminal(monkeypatch, columns, path, "--jobs", "1"))
+    shown = ESCAPE.sub("", on_terminal(monkeypatch, columns, "verify", path, "--jobs", "1"))
     assert plain.split() == shown.split()
     commands = [line for line in plain.splitlines() if line.startswith("    segproof ")]
     assert commands == [line for line in shown.splitlines() if line.startswith("    segproof ")]
     for line in shown.splitlines():
         words = line.split()
         assert len(line) <= columns or line in commands or len(words) <= 2 or path in words[-1]
+
+
+@pytest.mark.parametrize("verb", [("verify", "--all"), ("rebuild", "--all", "--out", "nowhere")])
+def test_a_terminal_gets_each_finding_with_whole_words_and_commands(
+    verb: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also the command inside a hint: it stays on one line, and can be copied."""
+    folder = copied_partition("plain", tmp_path)
+    EXAMPLES["BATCH-3"].do(folder)
+    monkeypatch.chdir(tmp_path)
+    words = (verb[0], folder.name, *verb[1:])
+    assert 1 == cli.run(words)
+    plain = capsys.readouterr().out
+    shown = ESCAPE.sub("", on_terminal(monkeypatch, 60, *words))
+    assert plain.split() == shown.split()
+    assert f"`segproof salvage {folder.name} --out saved`" in shown
+    prose = [line for line in shown.splitlines() if "segproof" not in line and "/" not in line]
+    assert len(prose) > 4
+    assert max(map(len, prose)) <= 60
 
 
 @pytest.mark.parametrize(
@@ -213,7 +235,7 @@ def test_colour_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Severities and verdicts are coloured, unless NO_COLOR, the terminal or --color forbids it."""
-    shown = on_terminal(monkeypatch, 80, str(foreign), "--color", option, **environment)
+    shown = on_terminal(monkeypatch, 80, "verify", str(foreign), "--color", option, **environment)
     assert is_colored == bool(ESCAPE.search(shown))
     assert "index damage only" in shown
 
