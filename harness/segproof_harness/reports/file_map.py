@@ -16,15 +16,7 @@ import numpy as np
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.segment_names import named_base_offset
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
-from segproof.reading.log_pieces import (
-    NO_ENTRIES,
-    Entries,
-    LogPieces,
-    Piece,
-    PieceKind,
-    entries_of,
-)
+from segproof.reading.log_pieces import LogPieces, Piece, PieceKind, entries_in
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
@@ -131,20 +123,8 @@ def _draw(told: FileMap, pieces: Iterable[Piece], cut: int | None, base_offset: 
 def _of_segment(
     file: ReadOnlyFile, size_bytes: int, base_offset: int, files: Files
 ) -> Iterator[Piece]:
-    entries = _entries(file.path.removesuffix(".log") + ".index", base_offset, files)
+    entries = entries_in(file.path.removesuffix(".log") + ".index", base_offset, files)
     yield from LogPieces(file, 0, size_bytes, reached=base_offset - 1, entries=entries)
-
-
-def _entries(path: str, base_offset: int, files: Files) -> Entries:
-    try:
-        with closing(files.open(path)) as file:
-            dtype = ENTRY_TYPES[".index"]
-            index = EntryFile(file, dtype, file.size() // dtype.itemsize)
-            for _ in index.find_end():
-                pass
-            return entries_of(index, base_offset)
-    except OSError:
-        return NO_ENTRIES  # they only save work
 
 
 def _of_log_file(path: str, start: int, size_bytes: int, files: Files) -> Iterator[Piece]:

@@ -15,6 +15,7 @@ Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
@@ -24,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
-from segproof.files import ReadOnlyFile, holds_zeros
+from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches, read_batch_headers
 from segproof.kafka.record import end_transaction_marker
 from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
-from segproof.reading.index_entries import EntryFile
+from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.rising_chain import heaviest_chain
 
 Int64Array = NDArray[np.int64]
@@ -167,6 +168,19 @@ class _Run:
             last_offset=self.before_last,
         )
         yield last._replace(kind=PieceKind.MISPLACED)
+
+
+def entries_in(path: str, base_offset: int, files: Files) -> Entries:
+    """Return the entries of the offset index at a path, or none where it can't be read."""
+    try:
+        with closing(files.open(path)) as file:
+            dtype = ENTRY_TYPES[".index"]
+            index = EntryFile(file, dtype, file.size() // dtype.itemsize)
+            for _ in index.find_end():
+                pass
+            return entries_of(index, base_offset)
+    except OSError:
+        return NO_ENTRIES  # they only save work
 
 
 class LogPieces:

@@ -28,15 +28,7 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
-from segproof.reading.log_pieces import (
-    NO_ENTRIES,
-    Entries,
-    LogPieces,
-    Piece,
-    PieceKind,
-    entries_of,
-)
+from segproof.reading.log_pieces import LogPieces, Piece, PieceKind, entries_in
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -220,7 +212,7 @@ class _Salvage:
             size = file.size()
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit,
-                entries=self._entries(path.removesuffix(".log") + ".index", base_offset),
+                entries=entries_in(path.removesuffix(".log") + ".index", base_offset, self._files),
             )  # fmt: skip
             found = list(pieces)
             moved = _to_move_back(found, self._reached, limit)
@@ -239,17 +231,6 @@ class _Salvage:
             self._log.sync()
             self._log.close()
             self._log = None
-
-    def _entries(self, path: str, base_offset: int) -> Entries:
-        try:
-            with closing(self._files.open(path)) as file:
-                dtype = ENTRY_TYPES[".index"]
-                index = EntryFile(file, dtype, file.size() // dtype.itemsize)
-                for _ in index.find_end():
-                    pass
-                return entries_of(index, base_offset)
-        except OSError:
-            return NO_ENTRIES  # they only save work
 
     # --- what is kept
 
