@@ -23,6 +23,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.dump_options import (
     Asked,
+    DecoderOption,
     DumpFormatOption,
     FromOption,
     KeysOption,
@@ -32,6 +33,7 @@ from segproof_harness.cli.dump_options import (
     RecordsOption,
     ToOption,
     ValuesOption,
+    chosen_decoder,
     encoders_of,
     range_of,
     text_columns,
@@ -58,6 +60,7 @@ def command(
     records: RecordsOption = False,
     keys: KeysOption = None,
     values: ValuesOption = None,
+    decoder: DecoderOption = None,
     begin: FromOption = None,
     end: ToOption = None,
     max_num: MaxOption = None,
@@ -86,6 +89,7 @@ def command(
       segproof dump my-topic-0/00000000000000000000.log --records --values json
       segproof dump my-topic-0/00000000000000000000.log --records --from 4711 --max 10
       segproof dump my-topic-0 --from 2026-11-21T01:00Z --to 2026-11-21T01:05Z
+      segproof dump __consumer_offsets-7/00000000000000000000.log --records
       segproof dump my-topic-0/00000000000000004711.snapshot
       segproof dump data/replication-offset-checkpoint --format jsonl
       segproof dump my-topic-0 --profile kafka-4.4.0
@@ -93,13 +97,17 @@ def command(
     """
     release = known_profile(profile)
     name = os.fspath(path)
-    encoders = encoders_of(keys or values, values, output_format)
+    bytes_asked = keys is not None or values is not None
+    topic = chosen_decoder(path, decoder, bytes_asked=bytes_asked)
+    encoders = encoders_of(keys or values, values, output_format, topic)
     wanted = range_of(begin, end, max_num)
-    records = records or keys is not None or values is not None
-    texts = text_columns(keys or values, values)
+    records = records or bytes_asked or decoder is not None
+    texts = text_columns(keys or values, values, topic)
     asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
+        if decoder is not None:
+            refuse("--decoder is for the internal topics of Kafka")
         sane = _dump_places(place, asked)
     else:
         if hash_slots is not None:

@@ -10,6 +10,7 @@ import typer
 
 from segproof_harness.cli.common import NUMBER, parse_time
 from segproof_harness.cli.dump_output import DumpFormat, Output, output_to_stdout
+from segproof_harness.reading.internal_topics import Decoder, RecordDecoder, decoder_of
 from segproof_harness.reports.bytes_as_text import (
     BytesAs,
     Encode,
@@ -47,6 +48,15 @@ ValuesOption = Annotated[
         help="How --records shows values, header values and bodies. auto: text if it is UTF-8 "
         "and printable, else 0x and hexadecimal digits; text: UTF-8, other bytes as \\xNN; "
         "json: what is JSON as that, the rest as auto. Default: auto, with jsonl base64.",
+    ),
+]
+DecoderOption = Annotated[
+    Decoder | None,
+    typer.Option(
+        "--decoder",
+        help="Decode keys and values of Kafka's internal topics, and show their fields; implies "
+        "--records. none: never. Default: as the name of the directory says, unless --keys or "
+        "--values is given.",
     ),
 ]
 LimitOption = Annotated[
@@ -142,8 +152,15 @@ class Asked:
         )
 
 
+def chosen_decoder(path: Path, decoder: Decoder | None, *, bytes_asked: bool) -> Decoder:
+    """Return the decoder that is asked for, else that of the path unless bytes are asked for."""
+    if decoder is not None:
+        return decoder
+    return Decoder.NONE if bytes_asked else decoder_of(str(path))
+
+
 def encoders_of(
-    keys: BytesAs | None, values: BytesAs | None, output_format: DumpFormat
+    keys: BytesAs | None, values: BytesAs | None, output_format: DumpFormat, decoder: Decoder
 ) -> Encoders:
     """Return how bytes are shown; Parquet has keys and values as they are, unless asked for."""
     is_text = output_format is DumpFormat.TEXT
@@ -154,11 +171,15 @@ def encoders_of(
             return bytes_as_they_are
         return encoder(how or usual, quoted=is_text)
 
-    return Encoders(chosen(keys), chosen(values), encoder(values or usual))
+    within = encoder(values or usual)
+    decode = None if decoder is Decoder.NONE else RecordDecoder(decoder, within)
+    return Encoders(chosen(keys), chosen(values), within, decode)
 
 
-def text_columns(keys: BytesAs | None, values: BytesAs | None) -> frozenset[str]:
-    """Return the columns of bytes that are text because a way to show them was asked for."""
+def text_columns(keys: BytesAs | None, values: BytesAs | None, decoder: Decoder) -> frozenset[str]:
+    """Return the columns of bytes that are text: a way to show them was asked for, or decoded."""
+    if decoder is not Decoder.NONE:
+        return frozenset(("key", "value", "body"))
     of_keys = () if keys is None else ("key",)
     return frozenset(of_keys if values is None else (*of_keys, "value", "body"))
 

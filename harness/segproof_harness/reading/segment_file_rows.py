@@ -220,16 +220,18 @@ def _record_rows(
     batch: Any, limit: int | None, path: str, encoders: Encoders
 ) -> Iterator[Row | TooLargeError]:
     """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
+    is_control = bool(field_of(batch, "is_control"))
     for block in batch.record_blocks():
         room = limit or LARGE_RECORD_BYTES
         headers = limit or MANY_HEADERS
         if len(block.data) <= room and int(block.header_counts.max()) <= headers:
-            yield from (record_row(each, encoders) for each in block)
+            yield from (record_row(each, encoders, is_control) for each in block)
             continue
         for row, offset in enumerate(block.offsets.tolist()):
             size = block.size_bytes(row, headers)
             if size is not None and size <= room:
-                yield from (record_row(each, encoders) for each in block.rows(row, row + 1))
+                one = block.rows(row, row + 1)
+                yield from (record_row(each, encoders, is_control) for each in one)
                 continue
             count = int(block.header_counts[row])
             words = f"of {size} bytes" if size is not None else f"with {count} headers"
@@ -246,7 +248,7 @@ def _model_record_rows(
         records = list(batch.records())
     for record in records:
         if (count := len(record.headers)) <= headers:
-            yield record_row(record, encoders)
+            yield record_row(record, encoders, bool(field_of(batch, "is_control")))
         else:
             most = f"at most {headers} headers"
             yield _not_shown(record.offset, f"with {count} headers", most, batch)
@@ -420,13 +422,17 @@ def _count(batch: Any) -> int | None:
         return None
 
 
-def record_row(record: Any, encoders: Encoders = BASE64) -> Row:
+def record_row(record: Any, encoders: Encoders = BASE64, is_control: bool = False) -> Row:
     """Return the row of a record, of either package; null as None."""
+    if encoders.decode is not None:
+        key, value = encoders.decode(record.key, record.value, is_control)
+    else:
+        key, value = encoders.key(record.key), encoders.value(record.value)
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": encoders.key(record.key),
-        "value": encoders.value(record.value),
+        "key": key,
+        "value": value,
         "headers": [
             {"key": each.key, "value": encoders.header(each.value)} for each in record.headers
         ],

@@ -11,6 +11,10 @@ from typing import Any, NoReturn
 Encode = Callable[[bytes | None], Any]
 """Returns what stands for bytes in a row; None for null."""
 
+Decode = Callable[[bytes | None, bytes | None, bool], tuple[Any, Any]]
+"""Returns what stands for a key and its value in a row; the flag says that it is a control record.
+"""
+
 
 class BytesAs(StrEnum):
     """How bytes are shown."""
@@ -91,6 +95,8 @@ class Encoders:
     value: Encode = as_base64
     """Bodies of RocketMQ too."""
     header: Encode = as_base64
+    decode: Decode | None = None
+    """How key and value of a record of Kafka's are shown instead, where they are decoded."""
 
 
 BASE64 = Encoders()
