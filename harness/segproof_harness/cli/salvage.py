@@ -144,7 +144,7 @@ def _save_partitions(
         with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
                 written = write_records(told, out) if with_records else {}
-                lines = chain(_lines(told), record_lines(written) if written else ())
+                lines = chain(_lines(told), record_lines(written) if written and told.gaps else ())
                 write_saved(told, PARTITION_FIELDS, _kept(told), lines, output_format, written)
                 partitions += 1
                 lost += not told.is_whole
