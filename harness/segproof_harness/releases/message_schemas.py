@@ -106,8 +106,10 @@ def _field(field: Any, shared: dict[str, Any]) -> dict[str, Any]:
         "type": field["type"],
         "versions": field.get("versions", field.get("taggedVersions")),
     }
-    names = {"nullableVersions": "nullable", "taggedVersions": "tagged", "tag": "tag"}
+    names = {"nullableVersions": "nullable", "taggedVersions": "tagged"}
     found |= {ours: field[theirs] for theirs, ours in names.items() if theirs in field}
+    if "tag" in field:
+        found["tag"] = int(field["tag"])  # some are written as text
     if inner is not None:
         found["type"] = "[]struct" if field["type"].startswith("[]") else "struct"
         found["fields"] = [_field(each, shared) for each in inner]
