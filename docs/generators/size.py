@@ -24,17 +24,19 @@ those whose names end in `_releases` and the like, and in `_deviations`.
 
 ## All packages
 
-Measured once, in code lines: *before* at commit 35fa827c; *now* after the harness was put in
+Measured once, in code lines: *before* at commit 35fa827c; *light* after the harness was put in
 rooms, each argument of an operation was described once, checks, canaries, contracts and laws
-declared themselves where they are written, and what was said twice was said once.
+declared themselves where they are written, and what was said twice was said once; *now* with
+what operators got since: the map of a damage, `salvage`, `rebuild` of whole directories, `dump` of
+every file, `ls`, `report`, SARIF and JUnit.
 
-| package | before | now | goal |
-| --- | --- | --- | --- |
-| model | 14 479 | 14 319 | 12 000 |
-| impl | 21 799 | 20 747 | 17 000 |
-| harness | 21 055 | 17 745, and 2 008 of claims, new | 13 000 |
-| spark_checks | 6 321 | 5 542 | 4 500 |
-| tests | 34 420 | 34 982, 2 739 of them in `tests/support`; and 2 102 of proofs, new | 22 000 |
+| package | before | light | now | goal |
+| --- | --- | --- | --- | --- |
+| model | 14 479 | 14 319 | 14 333 | 12 000 |
+| impl | 21 799 | 20 747 | 24 645 | 17 000 |
+| harness | 21 055 | 17 745, and 2 008 of claims, new | 21 539, and 2 003 of claims | 13 000 |
+| spark_checks | 6 321 | 5 542 | 5 581 | 4 500 |
+| tests | 34 420 | 37 084, 2 102 of them of proofs, new | 41 065, 2 116 of proofs | 22 000 |
 
 The goals are not reached. They were set by eye, as two thirds of what there was. What was said
 twice is gone: of runs of six or more equal lines 50 pairs are left, where there were 85. Half of

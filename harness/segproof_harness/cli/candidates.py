@@ -54,8 +54,8 @@ def structures(_begun: str) -> list[str]:
 def _laws(begun: str, ids: Iterable[str]) -> list[tuple[str, str]]:
     from rich.markup import escape  # typer reads the help as markup
 
-    from segproof_harness.cli.explain import order_of_law
     from segproof_harness.laws.every_law import LAWS, RETIRED
+    from segproof_harness.laws.law_order import order_of_law
     from segproof_model.laws.register import Law, Retired
 
     laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}

@@ -10,6 +10,7 @@ import typer
 
 from segproof_harness.cli import candidates
 from segproof_harness.cli.common import Format, FormatOption, did_you_mean, refuse, write_row
+from segproof_harness.laws.law_order import order_of_law
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
@@ -121,12 +122,6 @@ def claimed(kernel: str) -> list[str]:
     required = [f"requires: {line}" for line in expressions_of(claim.requires)]
     proved = expressions_of(f"{claim.ensures}\n{claim.proves}")
     return [*required, *(f"ensures:  {line}" for line in proved)]
-
-
-def order_of_law(law_id: str) -> tuple[str, int]:
-    """Return the key that sorts ids as people count: BATCH-2 before BATCH-10."""
-    area, _, number = law_id.rpartition("-")
-    return area, int(number)
 
 
 def _example(law_id: str) -> "tuple[Finding | None, str | None]":

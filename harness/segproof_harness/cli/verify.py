@@ -303,8 +303,8 @@ def is_failure(severity: "Severity", fail_on: FailOn) -> bool:
 def rules() -> dict[str, tuple[str, str]]:
     """Return the sentence of each law that verify checks, and what to do, in the order of ids."""
     from segproof.verification import RULES
-    from segproof_harness.cli.explain import order_of_law
     from segproof_harness.laws.every_law import LAWS
+    from segproof_harness.laws.law_order import order_of_law
 
     ids = sorted(RULES, key=order_of_law)
     return {law_id: (LAWS[law_id].sentence, RULES[law_id].hint) for law_id in ids}
@@ -345,7 +345,7 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
     if not given:
         return None
     from segproof.verification import VERIFIED_LAWS
-    from segproof_harness.cli.explain import order_of_law
+    from segproof_harness.laws.law_order import order_of_law
 
     wanted = frozenset(law_id.upper() for law_id in given)
     if unknown := sorted(wanted - VERIFIED_LAWS):
