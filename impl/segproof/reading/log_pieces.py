@@ -269,7 +269,7 @@ class LogPieces:
                     self._search_broken(broken_from, int(part["position"][0]))
                     broken_from = None
                 self._take(part, is_led_to)
-            if self._left < 0:
+            if self._left < 0 and broken_from is not None:
                 break
         return scan.end_position if broken_from is None else broken_from
 

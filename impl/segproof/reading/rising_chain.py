@@ -13,7 +13,8 @@ def heaviest_chain(
 ) -> list[int]:
     """Return which intervals [first, last] to keep, so that each lies behind the one before it.
 
-    Of all such choices it has the greatest sum of weights; of equal ones, the later intervals.
+    Of all such choices it has the greatest sum of weights; of two intervals that end alike and
+    weigh the same, the later one.
     Cost: n log n for n intervals. Raises: never.
     """
     ends: list[int] = []
@@ -26,14 +27,12 @@ def heaviest_chain(
         weight += sums[place - 1] if place else 0
         before.append(tails[place - 1] if place else -1)
         start = bisect_left(ends, last)
-        is_longer = start < len(ends) and ends[start] == last and sums[start] > weight
-        if is_longer or (start and sums[start - 1] > weight):
+        is_heavier = start < len(ends) and ends[start] == last and sums[start] > weight
+        if is_heavier or (start and sums[start - 1] >= weight):
             continue
         stop = start
         while stop < len(ends) and sums[stop] <= weight:
             stop += 1
-        if start and sums[start - 1] == weight:
-            start -= 1
         ends[start:stop], sums[start:stop], tails[start:stop] = [last], [weight], [number]
     chain = list[int]()
     at = tails[-1] if tails else -1

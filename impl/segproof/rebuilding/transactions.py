@@ -23,8 +23,6 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.old_indexes import old_aborted_txns
 from segproof.rebuilding.partition_files import Segment
 
-"""Bits of a batch's attributes."""
-
 
 def state_of_snapshot(segment: Segment, files: Files) -> ProducerStateManager | None:
     """Return the producer state at the base of a segment by its snapshot; None without a sound one.

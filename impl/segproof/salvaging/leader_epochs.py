@@ -9,6 +9,8 @@ Laws: EPOCH-1.
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -23,13 +25,13 @@ def restore_leader_epochs(paths: Sequence[str], files: Files) -> int:
 
     `paths` are the logs of a partition in their order. Raises: OSError.
     """
-    count = 0
-    for path, position, epoch in [*_wrong_epochs(paths, files)]:
+    wrong = [*_wrong_epochs(paths, files)]
+    for path, places in groupby(wrong, key=itemgetter(0)):
         with closing(files.open(path, writable=True)) as log:
-            log.pwrite(epoch.to_bytes(4, "big", signed=True), position + EPOCH_POSITION)
+            for _, position, epoch in places:
+                log.pwrite(epoch.to_bytes(4, "big", signed=True), position + EPOCH_POSITION)
             log.sync()
-        count += 1
-    return count
+    return len(wrong)
 
 
 def _wrong_epochs(paths: Sequence[str], files: Files) -> Iterator[tuple[str, int, int]]:

@@ -100,6 +100,22 @@ def test_an_entry_of_the_index_leads_on_where_too_much_looks_like_batches(
     ] == pieces_of(tmp_path / "log", log, entries=entries)
 
 
+@pytest.mark.checks("SEG-7")
+def test_a_search_that_gave_up_costs_no_sound_batch_behind_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the entry on, sizes lead through any number of blocks of the log."""
+    monkeypatch.setattr(log_pieces, "CRC_BYTES", 1 << 12)
+    monkeypatch.setattr(log_pieces, "CRC_BYTES_OF_A_BYTE", 0)
+    fake = (2).to_bytes(8, "big") + (3000).to_bytes(4, "big") + batch(2)[12:61]
+    rest = [batch(offset, bytes(70_000)) for offset in range(4, 600)]
+    head = batch(0) + b"\xff" * 20 + fake * 200
+    log = b"".join([head, batch(3), *rest])
+    entries = Entries(np.array([3]), np.array([len(head)]))
+    told = pieces_of(tmp_path / "log", log, entries=entries)
+    assert ("sound", len(head), len(log)) == told[-1]
+
+
 @pytest.mark.checks("BATCH-19")
 def test_a_control_batch_that_is_no_marker_is_a_piece_of_its_own(tmp_path: Path) -> None:
     """No broker loads a log with it."""
