@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -132,10 +132,19 @@ def summarise(text: str) -> None:
 
 def tell(text: str) -> None:
     """Write a line to stderr; a terminal gets a long one wrapped between words."""
-    if len(text) < SHORT_LINE or not sys.stderr.isatty():
-        write_line(text, sys.stderr)
+    write_prose(text, to_stderr=True)
+
+
+def write_prose(text: str, *, indent: int = 2, to_stderr: bool = False) -> None:
+    """Write a line that holds no command; a terminal gets a long one wrapped between words.
+
+    Its further lines are indented by so many columns.
+    """
+    stream = sys.stderr if to_stderr else sys.stdout
+    if len(text) < SHORT_LINE or not stream.isatty():
+        write_line(text, stream)
     else:
-        Lines(Color.NEVER, to_stderr=True).write(text, indent=2)
+        Lines(Color.NEVER, to_stderr=to_stderr).write(text, indent=indent)
 
 
 def refuse(text: str) -> NoReturn:
@@ -150,6 +159,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
+def no_such(what: str, name: str, known: Collection[str]) -> str:
+    """Return the complaint about an unknown name: the nearest known ones, and all of them."""
+    near = did_you_mean(name, known)
+    return f"no {what} {name!r}{f'{near} Known' if near else '; known'}: {', '.join(known)}"
+
+
 def reason_of(error: OSError) -> str:
     """Return an error of the operating system in one line, with its path."""
     if not error.strerror:
@@ -161,7 +176,7 @@ def reason_of(error: OSError) -> str:
 def write_line(text: str, stream: TextIO | None = None) -> None:
     """Write a line to a stream, stdout by default, without what a terminal would act on.
 
-    Every line of text goes through here or through `write_text`: a name may hold anything.
+    Every line of text goes through here or through `Lines`: a name may hold anything.
     """
     (stream or sys.stdout).write(printable(text) + "\n")
 
@@ -178,7 +193,7 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
     if output_format is Format.JSONL:
         sys.stdout.write(json.dumps(row) + "\n")
         return
-    write_line(prefix + text_of(row))
+    write_prose(prefix + text_of(row))
 
 
 def text_of(row: dict[str, Any]) -> str:
@@ -257,12 +272,12 @@ def check_readable(path: Path) -> None:
 
 def known_profile(name: str | None) -> "Release | None":
     """Return the release of a profile; None for segproof. Refuses an unknown name."""
-    if name in (None, "segproof"):
+    if name is None or name == "segproof":
         return None
     from segproof_model.releases import RELEASES
 
     if name not in RELEASES:
-        refuse(f"no profile {name!r}; known: {', '.join(RELEASES)}")
+        refuse(no_such("profile", name, RELEASES))
     return RELEASES[name]
 
 

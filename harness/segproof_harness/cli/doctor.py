@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module, metadata, util
 from pathlib import Path
 
-from segproof_harness.cli.common import Format, FormatOption, release, write_line, write_row
+from segproof_harness.cli.common import Format, FormatOption, release, write_prose, write_row
 from segproof_harness.releases.java_version import REMEDY, java_problem, java_version
 
 WORKS, NOT_RUN = "works", "not run"
@@ -61,9 +61,9 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
         if output_format is Format.JSONL:
             write_row(asdict(check), output_format)
             continue
-        write_line(f"{check.name:12} {check.state:8} {check.detail}")
+        write_prose(f"{check.name:13} {check.state:8} {check.detail}", indent=23)
         if check.remedy:
-            write_line(f"{'':12} {'':8} remedy: {check.remedy}")
+            write_prose(f"{'':13} {'':8} remedy: {check.remedy}", indent=23)
 
 
 def checks() -> Iterator[Check]:

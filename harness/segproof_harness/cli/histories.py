@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import refuse
+from segproof_harness.cli.common import no_such, refuse
 
 if TYPE_CHECKING:
     from segproof_harness.histories.workloads import Weights
@@ -84,7 +84,7 @@ def known_structure(structure: str) -> str:
     from segproof_harness.structures.structure import STRUCTURE_IDS
 
     if structure not in STRUCTURE_IDS:
-        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+        refuse(no_such("structure", structure, [*STRUCTURE_IDS, ALL]))
     return structure
 
 
@@ -99,7 +99,7 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
 
     wanted: tuple[str, ...] = () if structure == ALL else (known_structure(structure),)
     if profile not in RELEASES:
-        refuse(f"no profile {profile!r}; known: {', '.join(RELEASES)}")
+        refuse(no_such("profile", profile, RELEASES))
     if structure == ALL:
         wanted = tuple(
             name for name in STRUCTURE_IDS if profile in structure_named(name).profile_names

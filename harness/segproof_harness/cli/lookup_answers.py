@@ -5,7 +5,14 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from segproof_harness.cli.common import Format, reason_of, with_times, write_line, write_row
+from segproof_harness.cli.common import (
+    Format,
+    reason_of,
+    with_times,
+    write_line,
+    write_prose,
+    write_row,
+)
 from segproof_harness.cli.lookup_messages import lines_of_message
 
 Fields = dict[str, Any]
@@ -50,7 +57,7 @@ class AnswerWriter:
             row["target"] = with_times({"timestamp": target})["timestamp"]
         write_row(with_times(row), self.output_format)
         for step in steps:
-            write_line(f"  {step}")
+            write_prose(f"  {step}", indent=4)
         for message in messages:
             for line in lines_of_message(message):
                 write_line(line)

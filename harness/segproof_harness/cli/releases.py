@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import refuse
+from segproof_harness.cli.common import no_such, refuse
 
 if TYPE_CHECKING:
     from segproof_harness.releases.pinned import Release
@@ -26,7 +26,7 @@ def chosen(names: Sequence[str] | None, known: "Mapping[str, Release]") -> "list
     """Return the known releases of these names, each once, or all; refuse an unknown name."""
     for name in names or ():
         if name not in known:
-            refuse(f"no release {name!r}; known: {', '.join(known)}")
+            refuse(no_such("release", name, known))
     return [known[name] for name in dict.fromkeys(names or known)]
 
 

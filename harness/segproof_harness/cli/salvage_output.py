@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from segproof_harness.cli.common import Format, complain, write_line, write_row
+from segproof_harness.cli.common import Format, complain, write_prose, write_row
 
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
@@ -43,9 +43,9 @@ def write_saved(
         for gap in told.gaps:
             write_row(gap._asdict(), output_format)
         return
-    write_line(f"{told.directory}: {kept}")
+    write_prose(f"{told.directory}: {kept}")
     for line in lines:
-        write_line(f"  {line}")
+        write_prose(f"  {line}", indent=4)
 
 
 def gap_lines(told: Any, words: Callable[[Any], str]) -> Iterator[str]:

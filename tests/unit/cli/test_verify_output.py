@@ -216,6 +216,25 @@ def test_a_terminal_gets_each_finding_with_whole_words_and_commands(
     assert max(map(len, prose)) <= 60
 
 
+def test_a_terminal_gets_the_steps_of_a_lookup_with_whole_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of names and values is wrapped as a sentence is."""
+    words = ("lookup", str(copied_partition("plain", tmp_path)), "--offset", "5", "--explain")
+    assert 0 == cli.run(words)
+    plain = capsys.readouterr().out
+    shown = on_terminal(monkeypatch, 60, *words)
+    assert plain.split() == shown.split()
+    assert max(map(len, shown.splitlines())) <= 60 < max(map(len, plain.splitlines()))
+
+
+def test_a_misspelt_name_gets_the_nearest_known_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list of all known names follows."""
+    assert 2 == cli.run(["replay", "--structure", "offset-inde"])
+    words = "no structure 'offset-inde'; did you mean offset-index? Known: offset-index, "
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("option", "environment", "is_colored"),
     [
