@@ -187,7 +187,8 @@ class LogPieces:
     """The pieces of the bytes [start, end) of a log; iterate once. They touch, and leave no gap.
 
     `reached` is the last offset before `start`, `limit` the first offset that lies behind the log,
-    such as the first one of the next segment. `entries` are of the log's offset index.
+    such as the first one of the next segment. `entries` are of the log's offset index. `epoch` is
+    the leader epoch of the last batch before `start`.
     Memory: as `BatchScan`, and some hundred bytes for each place where batches begin behind damage,
     or where offsets do not rise. Cost: sound batches are read once, damaged bytes a few times.
     Raises: OSError.
@@ -202,6 +203,7 @@ class LogPieces:
         reached: int = -1,
         limit: int = INT64_MAX,
         entries: Entries = NO_ENTRIES,
+        epoch: int = -1,
     ) -> None:
         self._file = file
         self._start = start
@@ -218,6 +220,10 @@ class LogPieces:
         """Of so many bytes more checksums are made in the search."""
         self._left_of_entries = self._left
         """The same, for batches that entries of the index lead to."""
+        self.epochs_rise = True
+        """Of a log without damage, after the iteration: whether no leader epoch falls."""
+        self.last_epoch = epoch
+        """Of the same: the leader epoch of the last batch; `epoch` without any."""
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces in order."""
@@ -283,6 +289,7 @@ class LogPieces:
 
     def _take(self, table: BatchTable, is_led_to: bool) -> None:
         """Take batches with right checksums that follow each other, in runs."""
+        self._note_epochs(table)
         firsts, lasts = _first_offsets(table), table["last_offset"]
         odd = _are_controls(table)
         for row in np.flatnonzero(odd).tolist():
@@ -297,6 +304,13 @@ class LogPieces:
                 is_back = lasts[start] < firsts[start]
                 kind = PieceKind.MISPLACED if is_back else PieceKind.UNLOADABLE
             self._take_run(_Run.of(kind, table[start:end], is_led_to=is_led_to))
+
+    def _note_epochs(self, table: BatchTable) -> None:
+        epochs = table["partition_leader_epoch"][table["magic"] == 2]
+        if len(epochs):
+            is_above = self.last_epoch <= int(epochs[0])
+            self.epochs_rise &= is_above and bool((epochs[:-1] <= epochs[1:]).all())
+            self.last_epoch = int(epochs[-1])
 
     def _take_run(self, run: _Run) -> None:
         last = self._runs[-1] if self._runs else None

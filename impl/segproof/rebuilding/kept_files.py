@@ -13,7 +13,7 @@ from contextlib import closing
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, ReadOnlyFile, SharedFiles
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
-from segproof.rebuilding.safe_places import is_same
+from segproof.rebuilding.safe_places import is_same, make_directory
 
 COPY_BYTES = 1 << 20
 CANNOT_LINK = frozenset(
@@ -109,7 +109,7 @@ def keep_old_files(olds: Iterable[tuple[str, str]], backup: str, files: SharedFi
     folders: set[str] = set()
     for old, kept in olds:
         folder = os.path.dirname(kept)
-        folders |= _make_directory(folder, backup, files)
+        folders |= make_directory(folder, backup, files)
         if files.status(kept) is not None:
             if not is_same(old, kept, files):
                 words = "the backup has another file of this name; give a new directory"
@@ -120,14 +120,3 @@ def keep_old_files(olds: Iterable[tuple[str, str]], backup: str, files: SharedFi
         files.rename(kept + PART, kept)
     for folder in sorted(folders, reverse=True):
         files.sync_directory(folder)
-
-
-def _make_directory(folder: str, backup: str, files: SharedFiles) -> set[str]:
-    """Make a directory of the backup; return those whose names are to be made durable."""
-    above, top = os.path.abspath(folder), os.path.dirname(os.path.abspath(backup))
-    to_sync = {above}
-    while len(above) > len(top) or files.status(above) is None:
-        above = os.path.dirname(above)
-        to_sync.add(above)
-    files.make_directory(folder)
-    return to_sync

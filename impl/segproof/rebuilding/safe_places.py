@@ -86,11 +86,27 @@ def check_empty(directory: str, files: Files) -> None:
         raise not_empty(directory)
 
 
+def make_directory(folder: str, top: str, files: Files) -> set[str]:
+    """Make a directory in `top`, or `top` itself; return those whose names are to be made durable.
+
+    These are the directories from `folder` to the one above `top`, and to the first that was there.
+    """
+    above, end = os.path.abspath(folder), os.path.dirname(os.path.abspath(top))
+    to_sync = {above}
+    while len(above) > len(end) or files.status(above) is None:
+        above = os.path.dirname(above)
+        to_sync.add(above)
+    files.make_directory(folder)
+    return to_sync
+
+
 def begin_salvage(directory: str, files: Files) -> None:
     """Make the directory, and mark it as incomplete. Raises: OSError."""
-    files.make_directory(directory)
+    is_new = files.status(directory) is None
+    made = make_directory(directory, directory, files) if is_new else {directory}
     files.open(os.path.join(directory, SALVAGE_MARKER), writable=True, create=True).close()
-    files.sync_directory(directory)
+    for folder in sorted(made, reverse=True):
+        files.sync_directory(folder)
 
 
 def end_salvage(directory: str, files: Files) -> None:

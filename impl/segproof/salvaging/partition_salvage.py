@@ -35,6 +35,8 @@ from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import METADATA
 
+STEPS = 3
+"""The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
 
@@ -154,6 +156,15 @@ class _Salvage:
         self._on_bytes = on_bytes
         self._told = SalvagedPartition(partition.directory, None)
         self._reached = -1
+        self._epoch = -1
+        """The leader epoch of the last batch of the segments so far."""
+        self._do_epochs_rise = True
+        """Whether all batches were kept, and no leader epoch was below the one before it."""
+        self._read_bytes = 0
+        """Bytes of logs that were read, to be checked or to be copied."""
+        self._bytes_to_read = 0
+        """So many are read of the segments so far, of one without damage."""
+        self._told_bytes = 0
         self._pending: list[Gap] = []
         """Gaps behind the last sound batch."""
         self._moved: list[Piece] = []
@@ -178,17 +189,28 @@ class _Salvage:
                     first = self._first_offset(following.path(".log"), following.base_offset)
                     limit = min(limit, first)
                 self._save_segment(segment.path(".log"), segment.base_offset, limit)
+            if self._aside is not None:
+                self._aside.sync()
         finally:
             for file in (self._log, self._aside):
                 if file is not None:
-                    file.sync()
                     file.close()
         self._count([one for one in self._pending if one.kind != PieceKind.ZEROS])
         if self._told.target is not None:
             self._bring_metadata()
-            self._told.restored_epochs = restore_leader_epochs(self._logs, self._files)
+            if not self._do_epochs_rise:
+                self._told.restored_epochs = restore_leader_epochs(self._logs, self._files)
             self._load()
+        self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
         return self._told
+
+    def _count_read(self, count: int) -> None:
+        self._read_bytes = min(self._read_bytes + count, self._bytes_to_read)
+        self._tell_progress(self._read_bytes // STEPS)
+
+    def _tell_progress(self, done: int) -> None:
+        self._on_bytes(done - self._told_bytes)
+        self._told_bytes = done
 
     def _first_offset(self, path: str, base_offset: int) -> int:
         """Return where a segment begins, by its name and its first batch: the later one."""
@@ -204,21 +226,25 @@ class _Salvage:
     def _save_segment(self, path: str, base_offset: int, limit: int) -> None:
         told = self._told
         try:
-            file = ReadableParts(self._files.open(path))
+            file = ReadableParts(self._files.open(path), self._count_read)
         except OSError as error:
             told.left_out.append(f"{path}: {error.strerror}")
             return
         with closing(file):
             size = file.size()
+            self._bytes_to_read += (STEPS - 1) * size
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit,
                 entries=entries_in(path.removesuffix(".log") + ".index", base_offset, self._files),
+                epoch=self._epoch,
             )  # fmt: skip
             found = list(pieces)
+            self._epoch = pieces.last_epoch
+            is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
+            self._do_epochs_rise &= is_sound and pieces.epochs_rise
             moved = _to_move_back(found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
-                self._on_bytes(piece.size_bytes)
                 if piece.kind is PieceKind.SOUND:
                     self._keep(file, piece, base_offset)
                 elif piece not in moved:
@@ -227,9 +253,9 @@ class _Salvage:
             self._move_back(file, base_offset, limit)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
+        self._count_read(self._bytes_to_read)
         if self._log is not None:
-            self._log.sync()
-            self._log.close()
+            self._log.close()  # what is loaded is made durable, all at once
             self._log = None
 
     # --- what is kept
@@ -357,7 +383,11 @@ class _Salvage:
             file.sync()
 
     def _load(self) -> None:
-        """Load the new logs as a broker does after a crash, and close them."""
+        """Load the new logs as a broker does after a crash, make them durable, and close them.
+
+        That reads what was written and makes each checksum again: the old file may have changed
+        since its batches were checked.
+        """
         told = self._told
         log = PartitionLog.open(
             self._target, LogConfig(), last_shutdown_clean=False, writable=True, files=self._files

@@ -5,11 +5,11 @@ import errno
 import shutil
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from segproof.errors import InvalidArgumentError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
 from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
@@ -17,10 +17,12 @@ from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.corruptions import CORRUPTIONS, Corruption
+from segproof_tests.crashing_files import CrashingFiles
 from segproof_tests.failing_files import EndingFiles
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of, damaged, is_intact
 from segproof_tests.reported_findings import state_of
+from segproof_tests.watched_files import WatchedFiles
 
 LOG_CORRUPTIONS = [one for one in CORRUPTIONS if one.file.endswith(".log")]
 COMPACTED = next(one for one in scenarios() if one.name == "compacted")
@@ -166,29 +168,39 @@ def test_a_last_batch_whose_base_offset_is_one_bit_too_high_is_set_aside(tmp_pat
 
 
 @pytest.mark.checks("EPOCH-1")
-def test_a_leader_epoch_between_two_equal_ones_is_restored(tmp_path: Path) -> None:
-    """No checksum covers it. The last batch of the segment before speaks for the first one."""
+@pytest.mark.parametrize("places", [((60, 7), (162, 0)), ((162, -1),)], ids=["first", "last"])
+def test_a_leader_epoch_between_two_equal_ones_is_restored(
+    places: tuple[tuple[int, int], ...], tmp_path: Path
+) -> None:
+    """No checksum covers it. The segment before speaks for a first batch, the next for a last."""
     original, bad = (copied_partition("plain", tmp_path / one) for one in ("original", "bad"))
-    for base_offset, number in ((60, 7), (162, 0)):
+    for base_offset, number in places:
         path = bad / name_of(base_offset, ".log")
         log = bytearray(path.read_bytes())
         log[sum(len(batch) for batch in batches_of(bytes(log))[:number]) + 13] ^= 4
         path.write_bytes(log)
     told = saved(bad, tmp_path / "out")
-    assert (2, True) == (told.restored_epochs, told.is_whole)
+    assert (len(places), True) == (told.restored_epochs, told.is_whole)
     assert all_batches(original) == all_batches(tmp_path / "out" / bad.name)
+
+
+Watched = TypeVar("Watched", bound=WatchedFiles)
+
+
+def _in_memory(files: Watched) -> Watched:
+    """Put a partition into files in memory, as `/d/t-0`."""
+    for path in partition_of(COMPACTED).iterdir():
+        write_file(files, f"/d/t-0/{path.name}", path.read_bytes())
+    files.make_directory("/e")
+    return files
 
 
 @pytest.mark.parametrize("is_full", [False, True], ids=["broken", "full"])
 def test_a_salvage_that_ends_before_it_is_whole_leaves_a_mark(is_full: bool) -> None:
     """A new run refuses the directory by that mark."""
-    images = [(f"/d/t-0/{one.name}", one.read_bytes()) for one in partition_of(COMPACTED).iterdir()]
     whole: dict[str, bytes] = {}
     for changes in [-1, *range(12), *range(12, 2000, 9)]:
-        files = EndingFiles()
-        for path, data in images:
-            write_file(files, path, data)
-        files.make_directory("/e")
+        files = _in_memory(EndingFiles())
         files.left, files.is_for_ever, files.is_full = changes, True, is_full
         try:
             list(salvage("/d/t-0", "/e/out", files=files))
@@ -207,6 +219,53 @@ def test_a_salvage_that_ends_before_it_is_whole_leaves_a_mark(is_full: bool) -> 
             assert not left or whole == files.images("/e/out/t-0")
     assert changes > 100
     assert whole == files.images("/e/out/t-0")
+
+
+def test_a_salvage_that_ended_outlives_a_loss_of_power() -> None:
+    """Each new file is durable, and its name, before the mark is taken away."""
+    files = _in_memory(CrashingFiles())
+    files.make_durable()
+    (told,) = salvage("/d/t-0", "/e/out", files=files)
+    assert told.target == "/e/out/t-0"
+    new = {f"/e/out/t-0/{name}": data for name, data in files.images("/e/out/t-0").items()}
+    assert len(new) > 10
+    for image in files.after_power_loss():
+        assert new == {path: data for path, data in image.items() if path in new}
+
+
+class _ChangingFiles(WatchedFiles):
+    """Files in memory; a byte of an old log changes when a new log is opened."""
+
+    def before(self, call: str, path: str, *arguments: Any, handle: Any = None) -> None:
+        """Change the 300th byte of the first log."""
+        if call == "open" and arguments[0] and path.startswith("/e/") and path.endswith(".log"):
+            old = f"/d/t-0/{name_of(0, '.log')}"
+            data = self.images("/d/t-0")[name_of(0, ".log")]
+            write_file(self, old, data[:300] + b"\xff" + data[301:])
+
+
+@pytest.mark.checks("SEG-20")
+def test_a_log_that_changes_after_it_was_checked_gives_no_wrong_batch() -> None:
+    """What was written is checked once more: a wrong batch there ends the salvage."""
+    files = _in_memory(_ChangingFiles())
+    with pytest.raises(SegproofError, match="the new log ends before offset"):
+        list(salvage("/d/t-0", "/e/out", files=files))
+    assert SALVAGE_MARKER in files.list_directory("/e/out")
+
+
+def test_the_progress_of_a_salvage_moves_while_a_segment_is_read_and_copied(
+    tmp_path: Path,
+) -> None:
+    """It never falls, and ends with all bytes, whatever is damaged."""
+    bad = copied_partition("plain", tmp_path / "bad")
+    log = bad / name_of(60, ".log")
+    log.write_bytes(damaged(log.read_bytes(), Random(1)))
+    seen: list[tuple[int, int]] = []
+    list(salvage(bad, tmp_path / "out", on_progress=lambda *one: seen.append(one)))
+    done = [one for one, _ in seen]
+    assert sorted(done) == done
+    assert {seen[-1][0]} == {total for _, total in seen}
+    assert len(set(done)) >= 2 * len(list(bad.glob("*.log")))
 
 
 class _BadDisk(type(REAL_FILES)):  # type: ignore[misc]
