@@ -257,13 +257,15 @@ def _start(master: str, wanted: dict[str, str]) -> "SparkSession":
         _check_reach(master.removeprefix("spark://").split(","), f"Spark master {master}")
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("segproof")
+    from segproof_spark.java_output import started_quietly
+
+    options = {"spark.app.name": "segproof"}
     if not (_below_spark_submit() and master == LOCAL):
-        builder = builder.master(_with_failures(master, wanted.get(MAX_FAILURES)))
-    for name, value in wanted.items():
-        builder = builder.config(name, value)
-    with _errors_of_start():
-        session = builder.getOrCreate()
+        options["spark.master"] = _with_failures(master, wanted.get(MAX_FAILURES))
+    options |= wanted
+    start = contextlib.nullcontext() if _below_spark_submit() else started_quietly(options)
+    with _errors_of_start(), start:
+        session = SparkSession.builder.config(map={**options}).getOrCreate()
     if not _below_spark_submit() and not _is_local(master):
         _ship(session)
     if master.startswith("spark://"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places where Spark cannot run, or not all of it: one clear line, in bounded time, and exit 2."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from tests.spark.clusters import HOST, WAIT_SECONDS, free_port, new_place
 from typer.testing import CliRunner
 
-from segproof_spark import session
+from segproof_spark import java_output, session
 from segproof_spark.cli import app
 from segproof_spark.failures import failure_of
 from segproof_spark.session import SparkNotRunError, check_spark, start_session
@@ -147,3 +148,40 @@ def test_workers_without_a_package_that_segproof_needs(tmp_path: Path) -> None:
     assert "; a Python worker lacks it: install segproof's dependencies there" in line
     # A stack of Spark's own processes, whose worker was ended, may stand before it; none of ours.
     assert "segproof_harness/cli" not in done.stderr
+    assert "incubator" not in done.stderr
+    assert "" == done.stdout
+
+
+def test_a_jvm_that_does_not_start_says_why() -> None:
+    """The lines of a good start are left out; those of a failed one are the only explanation."""
+    command = [sys.executable, "-m", "segproof_harness.cli", "spark", "verify", "."]
+    settings = "--conf spark.driver.memory=1x pyspark-shell"
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": settings},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert 2 == done.returncode, done.stderr
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("Invalid maximum heap size: -Xmx1x")
+    assert last.startswith("segproof: Spark: not run: ")
+    assert "" == done.stdout
+
+
+def test_a_good_start_is_silent_and_errors_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Java's greetings are dropped, a logged error is not, and later lines come as they are."""
+    output = java_output._Output()
+    with output.write_end() as stream:
+        os.write(stream, b"WARNING: Using incubator modules\n12:00:01 ERROR Master: gone\n\tat x\n")
+        later = os.dup(stream)
+    while len(output._kept or ()) < 3:
+        time.sleep(0.01)
+    output.pass_on(is_started=True)
+    os.write(later, b"12:00:02 ERROR Executor: lost\n\tat y\n")
+    os.close(later)
+    output.wait_for_end()
+    expected = "12:00:01 ERROR Master: gone\n12:00:02 ERROR Executor: lost\n    at y\n"
+    assert expected == capsys.readouterr().err
