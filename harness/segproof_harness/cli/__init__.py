@@ -12,7 +12,6 @@ Hypothesis.
 """
 
 import errno
-import io
 import os
 import sys
 import tempfile
@@ -47,9 +46,9 @@ from segproof_harness.cli.common import (
     REPORT_TO,
     complain,
     reason_of,
-    tell,
     version,
 )
+from segproof_harness.cli.usage import tell_usage
 
 ENTRY_POINTS = "segproof.commands"
 EXIT_INTERRUPTED = 130
@@ -281,11 +280,7 @@ def _invoke(arguments: list[str]) -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except _UsageError as error:
-        usage: Any = error
-        shown = io.StringIO()
-        usage.show(file=shown)
-        for line in shown.getvalue().removesuffix("\n").expandtabs(2).split("\n"):
-            tell(line)
+        tell_usage(error, arguments)
         return EXIT_USAGE
     return EXIT_CLEAN
 

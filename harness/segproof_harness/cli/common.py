@@ -213,9 +213,10 @@ def with_times(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def parse_time(text: str) -> int:
+def parse_time(text: str, *, what: str = "time", forms: str = TIME_FORMS) -> int:
     """Return a time in milliseconds: a number, or ISO 8601 with its zone.
 
+    A complaint says that the text is no `what`, and to write one of the `forms`.
     Raises: typer.BadParameter, which says what is wrong.
     """
     word = text.strip()
@@ -225,7 +226,7 @@ def parse_time(text: str) -> int:
         try:
             time = datetime.fromisoformat(word)
         except ValueError:
-            raise typer.BadParameter(f"{word[:40]!r} is no time; write {TIME_FORMS}") from None
+            raise typer.BadParameter(f"{word[:40]!r} is no {what}; write {forms}") from None
         if time.tzinfo is None:
             whole = word if "T" in word or " " in word else f"{word}T00:00"
             raise typer.BadParameter(

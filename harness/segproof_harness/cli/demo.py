@@ -18,6 +18,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_line,
+    write_prose,
     write_row,
 )
 
@@ -56,7 +57,8 @@ def command(
         if output_format is Format.JSONL:
             write_row(row.to_json(), output_format)
         else:
-            write_line(f"{row.what:30} {row.verdict:8} {row.seconds:6.1f} s  {row.figures}")
+            line = f"{row.what:30} {row.verdict:8} {row.seconds:6.1f} s  {row.figures}"
+            write_prose(line, indent=len(line) - len(row.figures))
         sys.stdout.flush()
     missing = [row for row in rows if row.verdict == NOT_RUN]
     failed = sum(row.verdict == FAILED for row in rows)

@@ -84,7 +84,7 @@ def parse_bound(text: str) -> Bound:
 
     Raises: typer.BadParameter, which says what is wrong.
     """
-    number = parse_time(text)
+    number = parse_time(text, what="offset and no time", forms="4711 or 2026-11-21T01:00Z")
     return Bound(offset=number) if NUMBER.fullmatch(text.strip()) else Bound(time_ms=number)
 
 

@@ -220,7 +220,10 @@ def _check_target(
 ) -> None:
     """Refuse options that do not go together, and paths that can't be read."""
     if (out is None) != in_place:
-        refuse("give either --out DIR2 or --in-place")
+        refuse(
+            "give either --out DIR2, a new directory, or --in-place, which replaces the "
+            "index files in DIR; with --dry-run it writes neither"
+        )
     if in_place and changes_logs:
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
     if out is not None and backup is not None:

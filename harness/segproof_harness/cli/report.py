@@ -48,7 +48,11 @@ def command(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FILE", help="The page; an older page of segproof goes."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The page to write; it replaces an older page of segproof.",
+        ),
     ],
     deep: DeepOption = False,
     jobs: JobsOption = None,

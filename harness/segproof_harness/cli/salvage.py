@@ -65,7 +65,7 @@ def command(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="A new or empty directory, which is filled."),
+        typer.Option("--out", metavar="DIR", help="A new or empty directory for what is saved."),
     ],
     records: Annotated[
         bool,

@@ -151,8 +151,8 @@ def test_profiles(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "either --out DIR2 or --in-place"),
-        (["--in-place", "--out", "x"], "either --out DIR2 or --in-place"),
+        ([], "either --out DIR2, a new directory, or --in-place, "),
+        (["--in-place", "--out", "x"], "either --out DIR2, a new directory, or --in-place, "),
         (["--in-place", "--cut-tail"], "need --out"),
         (["--in-place", "--copy"], "need --out"),
         (["{full}", "--out", "x"], "--out goes with one path"),
