@@ -12,11 +12,11 @@ from typing import Any
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
-from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import read_partition_name
 from segproof.reading.segment_reader import SegmentReader
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_files import Segment
 from segproof_harness.reading.segment_file_rows import SUFFIXES, field_of
 from segproof_harness.reports.text import plural
 
@@ -62,13 +62,12 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
     last = partition.segments[-1].base_offset
     for segment in partition.segments:
         offset = segment.base_offset
-        path = os.path.join(partition.directory, segment_file_name(offset, ".log"))
-        names = [segment_file_name(offset, one) for one in SUFFIXES]
+        path = segment.path(min(segment.suffixes) if segment.is_cached else ".log")
         row: Row = {
             "kind": "segment",
             "path": path,
             "base_offset": offset,
-            "size_bytes": _size(partition, names, files),
+            "size_bytes": sum(_size(segment.path(one), files) for one in SUFFIXES),
             "first_offset": None,
             "end_offset": None,
             "first_timestamp": None,
@@ -76,7 +75,8 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
             "reason": None,
         }
         try:
-            row |= _measured(partition.directory, offset, offset == last, files)
+            if not segment.is_cached:
+                row |= _measured(segment, offset == last, files)
         except FileNotFoundError:
             row["reason"] = f"{path}: there is no log"
         except (SegproofError, OSError) as error:
@@ -84,17 +84,19 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
         yield row
 
 
-def _size(partition: Partition, names: list[str], files: Files) -> int:
-    states = (status_of(files, os.path.join(partition.directory, name)) for name in names)
-    return sum(state.size_bytes for state in states if state is not None and state.is_regular)
+def _size(path: str, files: Files) -> int:
+    state = status_of(files, path)
+    return state.size_bytes if state is not None and state.is_regular else 0
 
 
-def _measured(directory: str, base_offset: int, is_last: bool, files: Files) -> Row:
+def _measured(segment: Segment, is_last: bool, files: Files) -> Row:
     """Return the offsets and times of a log, and what keeps it from being read to its end.
 
     Raises: OSError; SegproofError if its files can't be opened.
     """
-    with SegmentReader(directory, base_offset, files=files, is_last=is_last) as reader:
+    with SegmentReader(
+        segment.directory, segment.base_offset, files=files, is_last=is_last, stem=segment.stem
+    ) as reader:
         position, largest, reason = 0, -1, None
         try:
             largest = reader.largest_timestamp()
@@ -112,7 +114,7 @@ def _measured(directory: str, base_offset: int, is_last: bool, files: Files) -> 
             reason = str(error)
         return {
             "first_offset": None if first is None else field_of(first, "base_offset"),
-            "end_offset": base_offset if last is None else field_of(last, "next_offset"),
+            "end_offset": segment.base_offset if last is None else field_of(last, "next_offset"),
             "first_timestamp": None if first is None else _time_of(first),
             "max_timestamp": None if largest < 0 else largest,
             "reason": reason,
@@ -133,14 +135,14 @@ def _whole(partition: Partition, segments: list[Row], files: Files) -> Row:
     ends = [row["end_offset"] for row in segments if row["end_offset"] is not None]
     more = "" if len(reasons) < 2 else f" ({plural(len(reasons) - 1, 'more segment')})"
     return {
-        "kind": "partition",
+        "kind": "remote-folder" if partition.segments[0].stem else "partition",
         "path": partition.directory,
         "topic": None if known is None else known.topic,
         "partition": None if known is None else known.partition,
         "state": (known.state or None) if known is not None else None,
         "segments": len(segments),
         "size_bytes": sum(row["size_bytes"] for row in segments)
-        + _size(partition, list(partition.others), files),
+        + sum(_size(partition.path(name), files) for name in partition.others),
         "first_offset": min(firsts, default=None),
         "end_offset": max(ends, default=None),
         "first_timestamp": _least(segments, "first_timestamp"),

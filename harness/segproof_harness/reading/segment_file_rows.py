@@ -22,6 +22,7 @@ from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.reading.file_names import read_remote_name
 from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
@@ -85,6 +86,9 @@ class SegmentFile:
 
 def segment_file(path: str) -> SegmentFile | None:
     """Return what the name says, or None if it is no name of a log or an index."""
+    remote = read_remote_name(os.path.basename(path))
+    if remote is not None and remote.suffix in SUFFIXES:
+        return SegmentFile(path, remote.base_offset, remote.suffix)
     match = _NAME.fullmatch(os.path.basename(path))
     if match is None or abs(int(match[1])) >= 1 << 63:
         return None

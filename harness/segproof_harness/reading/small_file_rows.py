@@ -26,9 +26,11 @@ from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
+    REMOTE_EPOCH_SUFFIXES,
     SNAPSHOT_SUFFIX,
     NameKind,
     read_file_name,
+    read_remote_name,
 )
 from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS, SMALL_FILE_BYTES
 
@@ -51,6 +53,11 @@ def small_file(path: str) -> SmallFile | None:
     known = read_file_name(name)
     if known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
         read = _producers
+    if (remote := read_remote_name(name)) is not None and not remote.passing:
+        if remote.suffix == SNAPSHOT_SUFFIX:
+            read = _producers
+        elif remote.suffix in REMOTE_EPOCH_SUFFIXES:
+            read = READERS[EPOCHS]
     return None if read is None else SmallFile(path, read)
 
 

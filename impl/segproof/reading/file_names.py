@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the names in a data directory and in a partition directory mean.
 
-Upstream: Kafka 4.3.1: LogFileUtils, UnifiedLog, LogManager, Snapshots.
+Upstream: Kafka 4.3.1: LogFileUtils, UnifiedLog, LogManager, Snapshots, RemoteIndexCache; of its
+    tests LocalTieredStorage.
 Laws: FILE-1, FILE-2, LOAD-1, DISK-3.
 """
 
+import posixpath
 import re
+from collections.abc import Collection
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,6 +19,11 @@ SNAPSHOT_SUFFIX = ".snapshot"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by rules of its own."""
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+"""The directory where a broker keeps indexes of segments that are in tiered storage."""
+PACKED_SUFFIXES = (".rsm-manifest", ".indexes")
+"""Of files of a remote segment that a storage plugin has packed."""
+REMOTE_EPOCH_SUFFIXES = (".leader_epoch_checkpoint", ".leader-epoch-checkpoint")
 INT64_MAX = (1 << 63) - 1
 
 _PENDING = re.compile(r"\.(deleted|cleaned|swap)$")
@@ -40,6 +48,12 @@ _KNOWN_IN_DATA_DIRECTORY = frozenset(
         "lost+found",
     }
 )
+_REMOTE = re.compile(
+    r"(?P<stem>(?P<offset>[0-9]{1,20})(?:_|(?P<dash>-))[A-Za-z0-9_-]{21}[AQgw])"
+    r"(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot|\.leader[_-]epoch[_-]checkpoint"
+    r"|\.indexes|\.rsm-manifest)(?P<passing>\.deleted|\.tmp)?",
+    re.ASCII,
+)
 _PARTITION = re.compile(
     r"(?P<topic>.+)-(?P<partition>[0-9]+)(\.[0-9a-f]{32}-(?P<state>delete|future|stray))?",
     re.ASCII | re.DOTALL,
@@ -63,6 +77,17 @@ class FileName(NamedTuple):
     kind: NameKind
     base_offset: int = 0
     suffix: str = ""
+
+
+class RemoteName(NamedTuple):
+    """What the name of a file of a segment in tiered storage says."""
+
+    base_offset: int
+    stem: str
+    """What stands before the suffix: the base offset, `_` or `-`, and the id of the segment."""
+    suffix: str
+    passing: str
+    """`.deleted` or `.tmp` behind the suffix, or nothing."""
 
 
 class PartitionName(NamedTuple):
@@ -94,6 +119,45 @@ def read_file_name(name: str) -> FileName:
     if bare != segment_file_name(offset, suffix):
         return FileName(NameKind.MISNAMED, offset, suffix + name[len(bare) :])
     return FileName(NameKind.SEGMENT if bare == name else NameKind.PENDING, offset, suffix)
+
+
+def read_remote_name(name: str) -> RemoteName | None:
+    """Return what the name of a file of a remote segment says, or None for another name.
+
+    A broker's cache of indexes puts `_` between offset and id. `-` stands in copies of whole
+    segments: of Kafka's LocalTieredStorage, and of storage plugins that name objects like it.
+    """
+    match = _REMOTE.fullmatch(name)
+    if match is None or int(match["offset"]) > INT64_MAX:
+        return None
+    if not match["dash"] and match["suffix"] not in SEGMENT_SUFFIXES[1:]:
+        return None
+    return RemoteName(int(match["offset"]), match["stem"], match["suffix"], match["passing"] or "")
+
+
+def name_in_segment(base_offset: int, suffix: str, stem: str = "") -> str:
+    """Return the name of a segment's file; `stem` is what it begins with in tiered storage."""
+    return stem + suffix if stem else segment_file_name(base_offset, suffix)
+
+
+def is_of_cache(stem: str) -> bool:
+    """Return whether the stem of a remote segment's file is one of a broker's cache of indexes."""
+    return stem.lstrip("0123456789").startswith("_")
+
+
+def holds_remote_segments(directory: str, names: Collection[str]) -> bool:
+    """Return whether a directory with these names is one of segments in tiered storage.
+
+    A partition of a broker's is not: there, such a name is a stray.
+    """
+    folder = posixpath.basename(posixpath.normpath(directory))
+    if folder == REMOTE_INDEX_CACHE:
+        return True
+    if read_partition_name(folder) is not None:
+        return False
+    return any(map(read_remote_name, names)) and not any(
+        read_file_name(name).kind is NameKind.SEGMENT for name in names
+    )
 
 
 def _offset_of(digits: str) -> int | None:

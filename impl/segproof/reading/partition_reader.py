@@ -13,13 +13,14 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import TypeVar
 
 from segproof.closing import Closing
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT64_MAX
-from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import PACKED_SUFFIXES, holds_remote_segments, read_remote_name
 from segproof.reading.live_writer import (
     PAUSES_SECONDS,
     changed_recently,
@@ -35,12 +36,46 @@ _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
 
 
+def remote_logs(path: str, files: Files) -> dict[int, str]:
+    """Return by base offset what the names of the logs of segments in tiered storage begin with.
+
+    Raises: OSError if the directory can't be listed; SegproofError if two begin at one offset, or
+    if a storage plugin has packed one.
+    """
+    names = files.list_directory(path)
+    found: dict[int, str] = {}
+    known = map(read_remote_name, names if holds_remote_segments(path, names) else ())
+    for one in sorted(each for each in known if each is not None and not each.passing):
+        if one.suffix in PACKED_SUFFIXES:
+            raise SegproofError(
+                "a storage plugin has packed this segment",
+                path=os.path.join(path, one.stem + one.suffix),
+                hint="let the plugin fetch the segment's files, and look into these",
+            )
+        if one.suffix == ".log":
+            other = found.setdefault(one.base_offset, one.stem)
+            if other != one.stem:
+                raise overlap(*(os.path.join(path, stem + ".log") for stem in (other, one.stem)))
+    return found
+
+
+def overlap(one: str, other: str) -> SegproofError:
+    """Return the error of two segments of tiered storage with the same offsets."""
+    return SegproofError(
+        f"this segment has offsets that {os.path.basename(other)} has too; the metadata of the"
+        " cluster, which are not here, say which of them counts",
+        path=one,
+        hint="copy the files of each segment into a directory of its own, and look into that",
+    )
+
+
 class PartitionReader(PartitionSearch, Closing):
     """The segments of one partition directory. A context manager.
 
-    `path` is the directory. The segments are those of the moment of opening, or of a later one:
-    beside a writer a question that finds no answer in files that were changed a moment ago lists
-    the directory again. An answer is never older than the reader.
+    `path` is the directory of a partition, or of segments in tiered storage that do not overlap and
+    have their files side by side. The segments are those of the moment of opening, or of a later
+    one: beside a writer a question that finds no answer in files that were changed a moment ago
+    lists the directory again. An answer is never older than the reader.
 
     Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
     """
@@ -56,7 +91,8 @@ class PartitionReader(PartitionSearch, Closing):
     def _list(self) -> None:
         """List the directory, and forget what was seen of it before."""
         found = segment_base_offsets(self.path, files=self._files)
-        if not found:
+        stems = {} if found else remote_logs(self.path, self._files)
+        if not (found or stems):
             raise SegproofError(
                 "no log whose name is an offset",
                 law="FILE-1",
@@ -65,12 +101,22 @@ class PartitionReader(PartitionSearch, Closing):
             )
         self.close()
         self._largest_timestamps.clear()
-        self.base_offsets = found
+        self.base_offsets, self.stems = found or sorted(stems), stems
+        self._is_checked = not stems
+
+    def _check_remote(self) -> None:
+        """Refuse segments of tiered storage that overlap: only a broker knows which one counts."""
+        if self._is_checked:
+            return
+        for before, base_offset in pairwise(self.base_offsets):
+            if self.segment(before).translate_offset(base_offset) is not None:
+                raise overlap(self.path_of(before, ".log"), self.path_of(base_offset, ".log"))
+        self._is_checked = True
 
     def _is_changing(self) -> bool:
         """Return whether the directory, or its last log, changed a moment ago."""
-        last = os.path.join(self.path, segment_file_name(self.base_offsets[-1], ".log"))
-        return changed_recently((last, self.path), self._files)
+        last = self.path_of(self.base_offsets[-1], ".log")
+        return not self.stems and changed_recently((last, self.path), self._files)
 
     def _ask(self, ask: Callable[[], Answer], is_sure: Callable[[Answer], bool]) -> Answer:
         """Return an answer from files that fit each other.
@@ -80,7 +126,8 @@ class PartitionReader(PartitionSearch, Closing):
         """
 
         def once() -> Answer:
-            answer = ask()
+            self._check_remote()
+            answer = ask()  # files of tiered storage are not listed again: nothing writes there
             while not is_sure(answer) and self._is_changing():
                 is_last = not self._waits
                 pause(0 if is_last else self._waits.pop())
@@ -121,7 +168,10 @@ class PartitionReader(PartitionSearch, Closing):
         reader = self._readers.pop(base_offset, None)
         if reader is None:
             is_last = base_offset == self.base_offsets[-1]
-            reader = SegmentReader(self.path, base_offset, files=self._files, is_last=is_last)
+            stem = self.stems.get(base_offset, "")
+            reader = SegmentReader(
+                self.path, base_offset, files=self._files, is_last=is_last and not stem, stem=stem
+            )
         self._readers[base_offset] = reader
         reader.steps = self._steps
         if len(self._readers) > _OPEN_SEGMENTS_MAX:

@@ -13,7 +13,8 @@ from bisect import bisect_right
 from typing import Any
 
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.segment_names import offset_of_name, segment_file_name
+from segproof.kafka.segment_names import offset_of_name
+from segproof.reading.file_names import name_in_segment
 from segproof.reading.lookup_answers import OffsetAnswer, Steps, TimestampAnswer
 
 
@@ -30,8 +31,9 @@ def segment_base_offsets(path: str | os.PathLike[str], *, files: Files = REAL_FI
 class SegmentSearch(ABC):
     """One segment that is searched. A subclass says how its indexes and its log are read."""
 
-    def __init__(self, directory: str, base_offset: int, files: Files) -> None:
+    def __init__(self, directory: str, base_offset: int, files: Files, stem: str = "") -> None:
         self.base_offset = base_offset
+        self._stem = stem
         self.steps = Steps()
         """Where each search notes what it did."""
         self._directory = directory
@@ -39,7 +41,7 @@ class SegmentSearch(ABC):
 
     def path(self, suffix: str) -> str:
         """Return the path of one of the segment's files."""
-        return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
+        return os.path.join(self._directory, name_in_segment(self.base_offset, suffix, self._stem))
 
     @abstractmethod
     def lookup_offset_index(self, target_offset: int) -> Any:
@@ -107,6 +109,8 @@ class PartitionSearch(ABC):
         self.path = path
         self.base_offsets: list[int] = []
         """Base offsets of the segments, ascending."""
+        self.stems: dict[int, str] = {}
+        """By base offset what the names of its files begin with, of segments in tiered storage."""
         self._steps = Steps()
         self._largest_timestamps: dict[int, int] = {}
 
@@ -118,6 +122,11 @@ class PartitionSearch(ABC):
     @abstractmethod
     def segment(self, base_offset: int) -> Any:
         """Return a segment to be searched, which notes its steps here."""
+
+    def path_of(self, base_offset: int, suffix: str) -> str:
+        """Return the path of a file of a segment."""
+        name = name_in_segment(base_offset, suffix, self.stems.get(base_offset, ""))
+        return os.path.join(self.path, name)
 
     def floor_segment(self, offset: int) -> int | None:
         """Return the greatest base offset that is not above `offset`, or None (LOG-1)."""
@@ -188,8 +197,8 @@ class PartitionSearch(ABC):
             if largest is None:
                 largest = self.segment(base_offset).largest_timestamp()
                 self._largest_timestamps[base_offset] = largest
-            name = segment_file_name(base_offset, self.largest_timestamp_suffix)
-            self._steps.note("largest-timestamp", os.path.join(self.path, name), timestamp=largest)
+            path = self.path_of(base_offset, self.largest_timestamp_suffix)
+            self._steps.note("largest-timestamp", path, timestamp=largest)
             if largest >= target:
                 return base_offset
         return None

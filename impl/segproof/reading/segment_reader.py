@@ -86,8 +86,9 @@ class SegmentReader(SegmentSearch, Closing):
         *,
         files: Files = REAL_FILES,
         is_last: bool = False,
+        stem: str = "",
     ) -> None:
-        super().__init__(os.fspath(directory), base_offset, files)
+        super().__init__(os.fspath(directory), base_offset, files, stem)
         self.is_last = is_last
         """Whether a broker may be writing it, so that its indexes may have leftover entries."""
         self._sound: dict[tuple[int, int], bool] = {}

@@ -7,6 +7,7 @@ or a broker's own files a data directory; others are searched, a bounded number 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
 Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1, LOAD-19.
+Names of remote segments: see `remote_segments`.
 """
 
 import posixpath
@@ -20,17 +21,27 @@ from segproof.findings import Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
+    INT64_MAX,
     METADATA_TOPIC,
+    REMOTE_INDEX_CACHE,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     FileName,
     NameKind,
+    RemoteName,
+    holds_remote_segments,
     is_known_in_data_directory,
     read_file_name,
     read_partition_name,
+    read_remote_name,
 )
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.pending_files import report_pending, words_of_directory
+from segproof.verifying.remote_segments import (
+    remote_segments,
+    report_remote_names,
+    small_remote_names,
+)
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import (
@@ -48,6 +59,7 @@ from segproof.verifying.small_files import (
     check_marker,
     check_metadata,
     check_small_file,
+    check_small_remote_file,
     read_offsets,
 )
 
@@ -74,6 +86,7 @@ declare("partition-log", Severity.NOTE,
     "nothing, if the partition was moved or removed; else look for its directory in the other"
     " log directories", "DISK-39")  # fmt: skip
 
+NOT_LOOKED_INTO = "verify does not look into files of this name"
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
@@ -183,7 +196,14 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
     """Yield the segment of one file; its siblings are read where the file is compared with them."""
     directory, name = posixpath.split(path)
     directory = directory or "."
-    known = read_file_name(name)
+    try:
+        names = files.list_directory(directory)
+    except OSError:
+        names = [name]
+    known, remote = read_file_name(name), read_remote_name(name)
+    if remote is not None and not remote.passing and holds_remote_segments(directory, names):
+        yield from _single_remote_file(path, remote, names, files, reporter)
+        return
     if known.kind is not NameKind.SEGMENT:
         offset = known.base_offset if known.suffix == SNAPSHOT_SUFFIX else None
         is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
@@ -192,15 +212,29 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         if known.kind is NameKind.PENDING:
             report_pending(directory, {name: known}, files, reporter)
         elif not _report_name(path, known, reporter):
-            reporter.at(path).add("DISK-20", "verify does not look into files of this name")
+            reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
         return
-    try:
-        names = files.list_directory(directory)
-    except OSError:
-        names = [name]
     for segment in _segments_of(directory, _kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
             yield Partition(directory, (segment,))
+
+
+def _single_remote_file(
+    path: str, name: RemoteName, names: list[str], files: Files, reporter: Reporter
+) -> Iterator[Partition]:
+    """Yield the segment of one file of a segment in tiered storage; judge a small file."""
+    directory = posixpath.dirname(path) or "."
+    if check_small_remote_file(reporter.at(path, PARTITION), name.suffix, INT64_MAX, files):
+        return
+    segments = [
+        one
+        for one in remote_segments(directory, names, frozenset((name.suffix,)))
+        if one.stem == name.stem and name.suffix in one.suffixes
+    ]
+    if segments:
+        yield Partition(directory, tuple(segments))
+    else:
+        reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
 
 
 def _kinds_of(names: Iterable[str]) -> dict[str, FileName]:
@@ -219,6 +253,10 @@ def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator
     has_traces = any(known.kind is not NameKind.FOREIGN for known in kinds.values())
     if has_segments or (has_traces and own is not None):
         yield _partition(path, kinds, walk)
+        return
+    if holds_remote_segments(path, names):
+        report_remote_names(path, names, walk.reporter)
+        yield _remote(path, names, walk.files)
         return
     yield from _data_directory(path, names, walk, level)
 
@@ -258,15 +296,26 @@ def _whole(
     )
 
 
+def _remote(path: str, names: list[str], files: Files) -> Partition:
+    """Return the remote segments of a directory, with what is to be checked beside them."""
+    others = small_remote_names(names)
+    seen = tuple(state_of(files, _join(path, name)) for name in others)
+    segments = tuple(remote_segments(path, names, ALL_FILES))
+    return Partition(path, segments, others, (), seen)
+
+
 def partition_again(partition: Partition, files: Files) -> Partition:
     """Return a partition as its directories show it now.
 
     Raises: OSError.
     """
     path = partition.directory
-    kinds = _kinds_of(files.list_directory(path))
-    walk = _Walk(files, Reporter(Wanted()), path, {})
-    again = _whole(path, kinds, files, _offsets_for(path, walk))
+    names = files.list_directory(path)
+    if holds_remote_segments(path, names):
+        again = _remote(path, names, files)
+    else:
+        walk = _Walk(files, Reporter(Wanted()), path, {})
+        again = _whole(path, _kinds_of(names), files, _offsets_for(path, walk))
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
 
 
@@ -408,8 +457,12 @@ def list_again(segment: Segment, files: Files) -> Segment | None:
         names = files.list_directory(segment.directory)
     except OSError:
         return segment
-    for other in _segments_of(segment.directory, _kinds_of(names), files, segment.judged):
-        if other.base_offset == segment.base_offset:
+    directory, judged = segment.directory, segment.judged
+    others: Iterable[Segment] = remote_segments(directory, names, judged)
+    if not segment.stem:
+        others = _segments_of(directory, _kinds_of(names), files, judged)
+    for other in others:
+        if (other.base_offset, other.stem) == (segment.base_offset, segment.stem):
             return sized(other, files)
     return None
 
@@ -439,7 +492,7 @@ def _is_stopped(directory: str, files: Files) -> bool:
 
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield what lies in the directories of a directory that is no partition."""
-    is_kafkas = any(is_known_in_data_directory(name) for name in names)
+    is_kafkas = any(map(is_known_in_data_directory, names)) or REMOTE_INDEX_CACHE in names
     _check_data_directory(path, names, walk)
     others: list[str] = []
     for name in names:

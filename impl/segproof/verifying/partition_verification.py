@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
@@ -72,7 +73,7 @@ class PartitionCheck:
         self._partition = partition
         self._wanted = wanted
         self._files = files
-        self._log = _JoinedLog(partition, wanted, files)
+        self._log = _joined(partition, wanted, files)
         self._segments: list[Segment] = []
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
@@ -118,7 +119,7 @@ class PartitionCheck:
             partition = partition_again(self._partition, self._files)
         except OSError:
             return
-        log = _JoinedLog(partition, self._wanted, self._files)
+        log = _joined(partition, self._wanted, self._files)
         for segment in partition.segments:
             steady = SteadyCheck(segment, self._wanted, self._files)
             for _ in steady.run():
@@ -127,15 +128,48 @@ class PartitionCheck:
         yield from log.finish()
 
 
+def _joined(partition: Partition, wanted: Wanted, files: Files) -> "_JoinedLog | _RemoteLogs":
+    is_remote = any(segment.stem for segment in partition.segments)
+    return (_RemoteLogs if is_remote else _JoinedLog)(partition, wanted, files)
+
+
+class _RemoteLogs:
+    """What each segment of a directory of tiered storage says, by itself."""
+
+    def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
+        self._partition = partition
+        self._wanted = wanted
+        self._files = files
+        self._found: list[Finding] = []
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Judge a segment, with its producer snapshot and its checkpoint of leader epochs."""
+        own = replace(self._partition, segments=(segment,), others=())
+        log = _JoinedLog(own, self._wanted, self._files)
+        log.add(segment, carry)
+        end = carry.end_offset if carry.is_read else None
+        for name in self._partition.others:
+            if name.startswith(f"{segment.stem}."):
+                log.take_small_file(name, INT64_MAX if end is None else end)
+        self._found += log.finish()
+
+    def finish(self) -> list[Finding]:
+        """Return the findings."""
+        return self._found
+
+
 class _JoinedLog:
     """What the segments of a partition say together."""
 
     def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
         self._partition = partition
         self._files = files
-        self._reporter = Reporter(wanted)
+        self._reporter = Reporter(wanted, hint=next((o.hint for o in partition.segments), None))
         self._directory = partition.directory
-        self._transactions = CarriedTransactions(self._directory, self._reporter)
+        self._is_remote = any(segment.stem for segment in partition.segments)
+        self._transactions = CarriedTransactions(
+            self._directory, self._reporter, is_whole=not self._is_remote
+        )
         self._has_numbers = has_numbers(self._directory)
         self._producers = empty_table()
         self._left_out = 0
@@ -147,10 +181,12 @@ class _JoinedLog:
         self._end_offset: int | None = None
         self._is_read = True
         self._is_whole = all(segment.judged == ALL_FILES for segment in partition.segments)
-        names = (read_file_name(name) for name in partition.others)
-        self._snapshots = sorted(
-            known.base_offset for known in names if known.suffix == SNAPSHOT_SUFFIX
-        )
+        names = ((name, read_file_name(name)) for name in partition.others)
+        self._snapshot_names = {
+            known.base_offset: name for name, known in names if known.suffix == SNAPSHOT_SUFFIX
+        }
+        self._snapshots = sorted(self._snapshot_names)
+        self._epochs = EPOCHS if EPOCHS in partition.others else None
 
     # --- one segment after the other
 
@@ -223,13 +259,23 @@ class _JoinedLog:
 
     def _snapshot(self, offset: int) -> tuple[PathReporter, Sequence[ProducerStateEntry] | None]:
         """Return the entries of a snapshot, judged by itself, and what takes its findings."""
-        path = self._partition.path(_snapshot_name(self._partition, offset))
-        entries = read_producers(self._reporter.at(path, PARTITION), offset, self._files)
-        return self._at(path), entries
+        path = self._partition.path(self._snapshot_names[offset])
+        # Only the log of a remote segment tells which offset its snapshot is of.
+        shown_by = self._directory if self._is_remote else path
+        report = self._reporter.at(path, PARTITION, shown_by=shown_by)
+        return self._at(path), read_producers(report, offset, self._files)
 
     def _at(self, path: str) -> PathReporter:
         """Return what takes findings that the whole partition shows."""
         return self._reporter.at(path, shown_by=self._directory)
+
+    def take_small_file(self, name: str, end_offset: int) -> None:
+        """Take the snapshot of the producers before an offset, or the checkpoint of epochs."""
+        if name.endswith(SNAPSHOT_SUFFIX):
+            self._snapshot_names[end_offset] = name
+            self._snapshots.append(end_offset)
+        else:
+            self._epochs = name
 
     # --- the end
 
@@ -246,8 +292,8 @@ class _JoinedLog:
                 self._check_offsets(end)
         for offset in self._snapshots:
             self._snapshot(offset)
-        if EPOCHS in self._partition.others:
-            path = self._partition.path(EPOCHS)
+        if self._epochs is not None:
+            path = self._partition.path(self._epochs)
             entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
             if entries is not None:
                 check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)
@@ -266,7 +312,7 @@ class _JoinedLog:
         for offset in self._snapshots:
             if offset <= end:
                 continue
-            self._at(self._partition.path(_snapshot_name(self._partition, offset))).add(
+            self._at(self._partition.path(self._snapshot_names[offset])).add(
                 "DISK-36",
                 f"the log ends before offset {end}, and this snapshot is of offset {offset}: the"
                 " log has lost its end, or the file is a stray; loading removes it",
@@ -297,12 +343,6 @@ class _JoinedLog:
                     severity=Severity.NOTE if name == CLEANER else Severity.WARNING,
                     hint=HINT_OF_CLEANER if name == CLEANER else None,
                 )
-
-
-def _snapshot_name(partition: Partition, offset: int) -> str:
-    """Return the name of the snapshot of an offset, as it is listed."""
-    names = (name for name in partition.others if name.endswith(SNAPSHOT_SUFFIX))
-    return next(name for name in names if read_file_name(name).base_offset == offset)
 
 
 WORDS = {

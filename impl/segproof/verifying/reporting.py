@@ -87,6 +87,7 @@ class Reporter:
         *,
         structure: str | None = None,
         shown_by: str | None = None,
+        hint: str | None = None,
     ) -> None:
         self.wanted = wanted
         self._paths = paths
@@ -94,6 +95,8 @@ class Reporter:
         self._structure = structure
         self._shown_by = shown_by
         """What `at` takes for these where it is not told; None: see there."""
+        self.hint = hint
+        """Stands in each error and warning in the place of the hint of the law's rule, if given."""
         self._found: list[Finding] = []
         self._counts: dict[tuple[str, str], int] = {}
         self._worst: dict[tuple[str, str], Severity] = {}
@@ -191,19 +194,21 @@ class PathReporter:
     def finding(self, law: str, message: str, **facts: Unpack[Facts]) -> Finding:
         """Return a finding; severity, structure and hint come from the law's rule if not given."""
         rule, position = DECLARED[law], facts.get("position")
+        severity = facts.get("severity") or rule.severity
+        usual = rule.hint if severity is Severity.NOTE else self.reporter.hint or rule.hint
         structure = rule.structure
         if rule.is_of_any_file and self.structure is not None:
             structure = self.structure
         return Finding(
             law,
-            facts.get("severity") or rule.severity,
+            severity,
             structure,
             self.path,
             position,
             text_of(facts.get("expected")),
             text_of(facts.get("actual")),
             message,
-            with_paths(facts.get("hint") or rule.hint, self.path, self.shown_by),
+            with_paths(facts.get("hint") or usual, self.path, self.shown_by),
             _command(self.shown_by, law, position, self.reporter.wanted),
         )
 

@@ -152,6 +152,8 @@ class SegmentCheck:
     def _check_presence(self) -> None:
         segment, reporter = self._segment, self._reporter
         present = segment.suffixes
+        if segment.is_cached:
+            return
         if ".log" not in present:
             for suffix in sorted(present):
                 segment.report(suffix, reporter).add(
@@ -159,7 +161,7 @@ class SegmentCheck:
                     f"the segment of base offset {segment.base_offset} has no .log file",
                     expected=segment.path(".log"),
                 )
-        elif segment.next_base_offset is not None:
+        elif segment.next_base_offset is not None or segment.stem:
             for suffix in (".index", ".timeindex"):
                 if suffix not in present:
                     reporter.at(segment.path(".log")).add(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from segproof.files import File, Files, status_of
 from segproof.findings import Severity
-from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import is_of_cache, name_in_segment
 from segproof.reading.live_writer import changed_recently
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
@@ -27,6 +27,15 @@ STRUCTURES = {
     ".txnindex": "transaction-index",
 }
 """The structure that findings name, by the suffix of the file."""
+FETCH_AGAIN = (
+    "stop the broker and remove the three files of this segment here: the broker fetches them again"
+    " from the remote storage when it needs them. Its start fails where an .index or .timeindex"
+    " here has a wrong length, or ends below its base offset"
+)
+COPY_AGAIN = (
+    "copy the file from the remote storage again. If it is damaged there too, a broker may still"
+    " have the segment; else what is damaged is lost"
+)
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
 PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
 """The pauses, one after the other, for a broker that may be in the middle of a step."""
@@ -59,11 +68,14 @@ class Segment:
     """What its files were when the directory was listed."""
     snapshots: tuple[int, ...] = ()
     """Offsets of the first few producer snapshots that lie inside the segment."""
+    stem: str = ""
+    """Of a segment in tiered storage: what stands before the suffixes of its files."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""
         separator = "" if self.directory.endswith("/") else "/"
-        return f"{self.directory}{separator}{segment_file_name(self.base_offset, suffix)}"
+        name = name_in_segment(self.base_offset, suffix, self.stem)
+        return f"{self.directory}{separator}{name}"
 
     def report(self, suffix: str, reporter: Reporter) -> PathReporter:
         """Return what takes the findings of one of its files."""
@@ -81,11 +93,25 @@ class Segment:
     @property
     def is_closed(self) -> bool:
         """Whether the broker has finished with its files, so that their tails are trimmed."""
-        return self.next_base_offset is not None or self.is_stopped
+        return self.next_base_offset is not None or self.is_stopped or bool(self.stem)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether it is in a broker's cache of indexes, which has no logs."""
+        return is_of_cache(self.stem)
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about a defect, where the hints for a broker's own segments do not fit."""
+        if not self.stem:
+            return None
+        return FETCH_AGAIN if self.is_cached else COPY_AGAIN
 
     @property
     def why_closed(self) -> str:
         """Why it should be finished, in words."""
+        if self.stem:
+            return "only closed segments get into tiered storage"
         if self.next_base_offset is not None:
             return "a later segment follows"
         return "the broker has stopped cleanly"

@@ -186,5 +186,6 @@ def _misses(carry: LogCarry) -> bool:
 def _reporter(segment: Segment, wanted: Wanted) -> Reporter:
     """Return a reporter that takes findings of the judged files only."""
     if segment.judged == ALL_FILES:
-        return Reporter(wanted)
-    return Reporter(wanted, frozenset(segment.path(suffix) for suffix in segment.judged))
+        return Reporter(wanted, hint=segment.hint)
+    paths = frozenset(segment.path(suffix) for suffix in segment.judged)
+    return Reporter(wanted, paths, hint=segment.hint)

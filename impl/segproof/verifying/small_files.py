@@ -28,7 +28,11 @@ from segproof.kafka.checkpoint_file import (
 )
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
-from segproof.reading.file_names import CLEAN_SHUTDOWN_MARKER
+from segproof.reading.file_names import (
+    CLEAN_SHUTDOWN_MARKER,
+    REMOTE_EPOCH_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+)
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 
@@ -192,6 +196,20 @@ def check_marker(report: PathReporter, files: Files) -> None:
             expected='{"version": 0, "brokerEpoch": NUMBER}',
             actual=data[:80].decode("ascii", "replace"),
         )
+
+
+def check_small_remote_file(report: PathReporter, suffix: str, offset: int, files: Files) -> bool:
+    """Judge one small file of a remote segment by itself; return whether its suffix is of one.
+
+    `offset` is the end of the segment, exclusive, to which its producer snapshot belongs.
+    """
+    if suffix == SNAPSHOT_SUFFIX:
+        read_producers(report, offset, files)
+    elif suffix in REMOTE_EPOCH_SUFFIXES:
+        read_epochs(report, files)
+    else:
+        return False
+    return True
 
 
 def check_small_file(report: PathReporter, offset: int | None, files: Files) -> bool:

@@ -217,7 +217,8 @@ class Tallies:
             return Tally(work.directory, "partition", None)
         if len(segments) == 1 and segments[0].judged != ALL_FILES:
             return Tally(self._path, "file", self._on, found)
-        return Tally(work.directory, "partition", self._on, found)
+        kind = "remote folder" if segments and segments[0].stem else "partition"
+        return Tally(work.directory, kind, self._on, found)
 
 
 def _holds_something(work: Work) -> bool:

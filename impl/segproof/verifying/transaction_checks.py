@@ -343,7 +343,7 @@ def report_coordinator(
 class CarriedTransactions:
     """Follows transactions across the segments of one partition, in order."""
 
-    def __init__(self, directory: str, reporter: Reporter) -> None:
+    def __init__(self, directory: str, reporter: Reporter, *, is_whole: bool = True) -> None:
         self._directory = directory
         self._reporter = reporter
         self.open: dict[int, int] = {}
@@ -352,7 +352,7 @@ class CarriedTransactions:
         self._since: dict[int, int] = {}
         self._last_marker: int | None = None
         self._coordinators: dict[int, int] = {}
-        self._is_sure = True
+        self._is_sure = self._is_whole = is_whole
         """Whether all batches so far were read, so that what has not begun is known."""
 
     def add(self, segment: Segment, carry: TransactionCarry) -> None:
@@ -426,8 +426,8 @@ class CarriedTransactions:
         )
 
     def finish(self) -> None:
-        """Report what is still open at the end of the log."""
-        if not self.open:
+        """Report what is still open at the end of a whole log."""
+        if not (self.open and self._is_whole):
             return
         stable = min(self.open.values())
         for producer_id, first in sorted(self.open.items(), key=lambda one: one[1]):

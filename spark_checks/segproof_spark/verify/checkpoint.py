@@ -194,6 +194,7 @@ def _described(unit: Work | Segment) -> list[Any]:
         return [
             "segment", unit.directory, unit.base_offset, sorted(unit.suffixes),
             unit.next_base_offset, unit.is_stopped, sorted(unit.judged), list(unit.snapshots),
+            unit.stem,
         ]  # fmt: skip
     if isinstance(unit, Partition):
         segments = [_described(segment) for segment in unit.segments]
