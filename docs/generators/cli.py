@@ -35,6 +35,9 @@ programs; the names of its fields do not change.
 
 Ctrl-C and a reader that closes the pipe end the process with 130 and 141, as a shell reports the
 two signals. `segproof --version` names the release, the formats and the profiles.
+
+Every verb takes `--config FILE`. [The file](../howto/keep-settings-in-a-file.md), by default
+`segproof.toml`, holds findings to ignore, and defaults of the options below.
 """
 FIELDS = """\
 ## Fields

@@ -109,6 +109,8 @@ class Summary:
     warnings: int
     notes: int
     """How many findings there are of each severity."""
+    ignored: int = 0
+    """How many of them the caller ignores; `verify` itself ignores none."""
 
     @property
     def is_sound(self) -> bool:

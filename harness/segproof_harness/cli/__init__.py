@@ -26,6 +26,7 @@ import typer
 from segproof_harness.cli import (
     bench,
     completion,
+    configuration,
     demo,
     doctor,
     dump,
@@ -125,7 +126,9 @@ def _entry_points() -> tuple[metadata.EntryPoint, ...]:
 @lru_cache(maxsize=1)
 def _command(_: tuple[metadata.EntryPoint, ...]) -> Any:
     """Return what runs a command line; a process that runs many builds it once."""
-    return typer.main.get_command(build_app())
+    command = typer.main.get_command(build_app())
+    configuration.offer(command)
+    return command
 
 
 def _show_version(wanted: bool) -> None:
@@ -144,6 +147,7 @@ def _options(
             help="Show release, formats and profiles, and exit.",
         ),
     ] = False,
+    config: configuration.ConfigOption = None,
 ) -> None:
     """Take what stands before the verb."""
 

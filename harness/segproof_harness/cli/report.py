@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from segproof_harness.cli import configuration
 from segproof_harness.cli.common import (
     HashSlotsOption,
     IndexBytesOption,
@@ -30,6 +31,7 @@ from segproof_harness.cli.verify import (
     FailOn,
     FailOnOption,
     LawsOption,
+    NoIgnoreOption,
     NoNotesOption,
     PositionOption,
     Told,
@@ -40,6 +42,7 @@ from segproof_harness.cli.verify import (
 
 
 def command(
+    context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -63,6 +66,7 @@ def command(
     segment_index_bytes: IndexBytesOption = None,
     fail_on: FailOnOption = FailOn.WARNING,
     no_notes: NoNotesOption = False,
+    no_ignore: NoIgnoreOption = False,
 ) -> None:
     """Verify files, and write what was found as one HTML page to read, print and pass on.
 
@@ -82,6 +86,7 @@ def command(
       segproof report /home/rocketmq/store --no-notes --out store.html
     """
     laws = known_laws(law)
+    ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     # A page is read elsewhere: its commands name whole paths.
     paths = [Path(os.path.abspath(path)) for path in paths]
     for path in paths:
@@ -93,16 +98,18 @@ def command(
 
     made = Made(
         release(),
-        _command_of(asked, out, fail_on, no_notes=no_notes),
+        _command_of(asked, out, fail_on, no_notes=no_notes, no_ignore=no_ignore),
         datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC"),
         asked.restriction,
         deep,
     )
     with _new_page(out) as write:
-        judge(asked, Told(PageReport(write, rules(), made), None, no_notes), fail_on)
+        judge(asked, Told(PageReport(write, rules(), made), None, no_notes), ignored, fail_on)
 
 
-def _command_of(asked: Asked, out: Path, fail_on: FailOn, *, no_notes: bool) -> str:
+def _command_of(
+    asked: Asked, out: Path, fail_on: FailOn, *, no_notes: bool, no_ignore: bool
+) -> str:
     """Return the command line that makes the page."""
     words = ["segproof", "report", *map(str, asked.paths)]
     words += ["--deep"] if asked.deep else []
@@ -117,6 +124,7 @@ def _command_of(asked: Asked, out: Path, fail_on: FailOn, *, no_notes: bool) -> 
         words += [] if value is None else [name, str(value)]
     words += [] if fail_on is FailOn.WARNING else ["--fail-on", fail_on.value]
     words += ["--no-notes"] if no_notes else []
+    words += ["--no-ignore"] if no_ignore else []
     return shlex.join([*words, "--out", os.path.abspath(out)])
 
 

@@ -3,7 +3,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli import candidates
+from segproof_harness.cli import candidates, configuration
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     HashSlotsOption,
@@ -33,6 +33,7 @@ from segproof_harness.reports.terminal import Color
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Severity, Summary, Verdict
+    from segproof_harness.reports.ignored_findings import IgnoredFindings
     from segproof_harness.reports.report import Report
 
     Compare = Callable[[Path], Iterator[Finding]]
@@ -101,6 +102,10 @@ FailOnOption = Annotated[
 NoNotesOption = Annotated[
     bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
 ]
+NoIgnoreOption = Annotated[
+    bool,
+    typer.Option("--no-ignore", help="Ignore no finding, whatever the configuration file says."),
+]
 AgainstOption = Annotated[
     Against | None,
     typer.Option(
@@ -125,6 +130,7 @@ VerifyFormatOption = Annotated[
 
 
 def command(
+    context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -142,6 +148,7 @@ def command(
     fail_on: FailOnOption = FailOn.WARNING,
     max_findings: MaxFindingsOption = None,
     no_notes: NoNotesOption = False,
+    no_ignore: NoIgnoreOption = False,
     list_all: AllOption = False,
     only_summary: SummaryOption = False,
     color: ColorOption = Color.AUTO,
@@ -170,26 +177,54 @@ def command(
         refuse("give --all or --summary, not both")
     if only_summary and output_format in (VerifyFormat.SARIF, VerifyFormat.JUNIT):
         refuse(f"--summary is for text and jsonl: {output_format} is for findings")
+    ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     for path in paths:
         check_readable(path)
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
                   segment_index_bytes)  # fmt: skip
     shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
     told = Told(shown.report(asked), max_findings, no_notes)
-    judge(asked, told, fail_on, against)
+    judge(asked, told, ignored, fail_on, against)
 
 
-def judge(asked: Asked, told: "Told", fail_on: FailOn, against: Against | None = None) -> None:
+def judge(
+    asked: Asked,
+    told: "Told",
+    ignored: "IgnoredFindings",
+    fail_on: FailOn,
+    against: Against | None = None,
+) -> None:
     """Verify what is asked for, have the report written, and end with the exit code."""
     started = time.monotonic()
+
+    def summary(one: "Summary") -> None:
+        told.summary(ignored.counted(one))
+
     with progress("verify") as show:
-        told.take(_found(asked, show, told.summary))
+        told.take(ignored.without(_found(asked, show, summary)))
     if against is not None:
         for path in asked.paths:
             told.take(_compared(path))
     told.report.end()
     told.summarise()
-    end(told.counts, time.monotonic() - started, told.more, fail_on)
+    is_whole = asked.position is None and not told.more
+    more = told.more + tell_ignored(ignored, asked.laws, is_whole=is_whole)
+    end(told.counts, time.monotonic() - started, more, fail_on)
+
+
+def tell_ignored(ignored: "IgnoredFindings", laws: frozenset[str] | None, *, is_whole: bool) -> str:
+    """Say what was ignored and why, and which entries are in vain; return words for the end.
+
+    `laws` are those that were judged, None for all, and `is_whole` says: in whole files.
+    """
+    from segproof.verification import VERIFIED_LAWS
+
+    judged = VERIFIED_LAWS if laws is None else laws
+    for line in ignored.lines(judges=judged if is_whole else ()):
+        summarise(line)
+    if not ignored.count:
+        return ""
+    return f"; {plural(ignored.count, 'finding')} ignored, --no-ignore shows them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +379,22 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
     """Return the laws that are asked for, None for all; refuse one that verify does not check."""
     if not given:
         return None
+    wanted = frozenset(law_id.upper() for law_id in given)
+    if complaint := complaint_about(wanted):
+        refuse(complaint)
+    return wanted
+
+
+def complaint_about(laws: Collection[str]) -> str | None:
+    """Return the complaint about laws that verify does not check; None: it checks all of them."""
     from segproof.verification import VERIFIED_LAWS
     from segproof_harness.laws.law_order import order_of_law
 
-    wanted = frozenset(law_id.upper() for law_id in given)
-    if unknown := sorted(wanted - VERIFIED_LAWS):
-        known = sorted(VERIFIED_LAWS, key=order_of_law)
-        near = did_you_mean(unknown[0], known)
-        refuse(f"verify does not check {', '.join(unknown)}{near} (`segproof explain` lists all)")
-    return wanted
+    unknown = sorted(set(laws) - VERIFIED_LAWS)
+    if not unknown:
+        return None
+    near = did_you_mean(unknown[0], sorted(VERIFIED_LAWS, key=order_of_law))
+    return f"verify does not check {', '.join(unknown)}{near} (`segproof explain` lists all)"
 
 
 def _compared(path: Path) -> "Iterator[Finding]":

@@ -106,7 +106,9 @@ def facts_of(summary: Summary) -> str:
             parts.append(f"{what} {first} to {end - 1}{of}")
     counted = [(summary.errors, "error"), (summary.warnings, "warning")]
     defects = [plural(count, word) for count, word in counted if count]
-    text = "; ".join(filter(None, (", ".join(parts), ", ".join(defects))))
+    ignored = f"{plural(summary.ignored, 'finding')} ignored by the configuration file"
+    told = (", ".join(parts), ", ".join(defects), ignored if summary.ignored else "")
+    text = "; ".join(filter(None, told))
     if summary.verdict in (Verdict.READABLE_WITH_GAPS, Verdict.UNREADABLE):
         lost = summary.lost_offsets
         if lost is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segproof_harness.cli import configuration
 from segproof_harness.cli.common import (
     Format,
     FormatOption,
@@ -28,10 +29,12 @@ from segproof_harness.cli.verify import (
     FailOn,
     FailOnOption,
     LawsOption,
+    NoIgnoreOption,
     NoNotesOption,
     PositionOption,
     end,
     known_laws,
+    tell_ignored,
 )
 from segproof_harness.reports.terminal import Color
 from segproof_spark.cli.common import Master, Remote, running
@@ -72,6 +75,7 @@ MaxFindings = Annotated[
 
 
 def command(
+    context: typer.Context,
     paths: Paths,
     deep: DeepOption = False,
     master: Master = LOCAL,
@@ -86,6 +90,7 @@ def command(
     fail_on: FailOnOption = FailOn.WARNING,
     max_findings: MaxFindings = None,
     no_notes: NoNotesOption = False,
+    no_ignore: NoIgnoreOption = False,
     list_all: AllOption = False,
     color: ColorOption = Color.AUTO,
     output_format: FormatOption = Format.TEXT,
@@ -106,6 +111,7 @@ def command(
     from segproof_spark.verification import Totals, verify_on_spark
 
     laws = known_laws(law)
+    ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     places = _places(paths)
     _check_checkpoint(checkpoint)
     started, totals = time.monotonic(), Totals()
@@ -124,8 +130,10 @@ def command(
             totals=totals,
         )
         write = _writer(output_format, list_all, color)
+        found = (one for one in found if not ignored.ignores(one["law"], one["path"]))
         counts, hidden = _told(found, write, max_findings, no_notes)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
+    more += tell_ignored(ignored, laws, is_whole=position is None)
     end(counts, time.monotonic() - started, f"{more}; {_used(totals)}", fail_on)
 
 

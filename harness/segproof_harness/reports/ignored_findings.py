@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings that a user knows and ignores, each for a reason: they are counted, and not shown."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from os.path import abspath
+from pathlib import PurePath
+
+from segproof.findings import Finding, Summary
+from segproof_harness.reports.text import plural
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreEntry:
+    """One entry of a configuration file: which findings are ignored, and why."""
+
+    law: str
+    reason: str
+    path: str | None = None
+    """Pattern of a file, or of a folder, which stands for all files in it; None: every file.
+    A relative pattern fits the end of a path, an absolute one fits a whole path; `*` never fits a
+    slash."""
+    until: date | None = None
+    """The last day, in UTC, on which it ignores; None: it has no end."""
+
+    def matches(self, law: str, path: str) -> bool:
+        """Return whether the findings of a law in a file are meant."""
+        if law != self.law:
+            return False
+        if self.path is None:
+            return True
+        whole = PurePath(abspath(path))
+        return any(each.match(self.path) for each in (whole, *whole.parents))
+
+    def __str__(self) -> str:
+        return self.law if self.path is None else f"{self.law} in {self.path}"
+
+
+class IgnoredFindings:
+    """Takes findings that entries ignore out of a run, and counts them."""
+
+    def __init__(self, source: str, entries: Sequence[IgnoreEntry], today: date) -> None:
+        """`source` is the configuration file, and `today` the day in UTC."""
+        self._source = source
+        self._ended = [one for one in entries if one.until is not None and one.until < today]
+        self._counts = {one: 0 for one in entries if one not in self._ended}
+        self.count = 0
+        """How many findings were ignored."""
+        self._told = 0
+
+    def ignores(self, law: str, path: str) -> bool:
+        """Return whether the next finding, of a law in a file, is ignored; count it then."""
+        matching = [entry for entry in self._counts if entry.matches(law, path)]
+        for entry in matching:
+            self._counts[entry] += 1
+        self.count += bool(matching)
+        return bool(matching)
+
+    def without(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield the findings that no entry ignores."""
+        return (one for one in findings if not self.ignores(one.law, one.path))
+
+    def counted(self, summary: Summary) -> Summary:
+        """Return the summary with the number of findings that were ignored since the last one."""
+        ignored, self._told = self.count - self._told, self.count
+        return replace(summary, ignored=ignored)
+
+    def lines(self, *, judges: Iterable[str]) -> Iterator[str]:
+        """Yield a line for each entry: what it ignored, that it ignored nothing, or has ended.
+
+        That it ignored nothing is said for the laws `judges` only, those of a run over whole files.
+        """
+        laws = frozenset(judges)
+        for entry, count in self._counts.items():
+            if count:
+                told = f"{plural(count, 'finding')} of {entry} ignored: {entry.reason}"
+                yield f"{self._source}: {told}"
+            elif entry.law in laws:
+                yield f"{self._source}: {entry}: matched no finding of this run"
+        for entry in self._ended:
+            yield f"{self._source}: {entry}: no longer ignored, since {entry.until} has passed"
