@@ -50,12 +50,13 @@ highlight_language = "text"
 default_role = "code"
 
 nitpicky = True
-# A build needs no network, so names of the standard library and of numpy are not looked up.
+# A build needs no network, so names of the standard library, numpy and pyarrow are not looked up.
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(collections|contextlib|datetime|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?",
+        r"(collections|contextlib|datetime|enum|mmap|os|pathlib|typing|types|uuid)(\..*)?",
     ),
+    (r"py:.*", r"(numpy|np|pa)(\..*)?"),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
     (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|S|State)"),  # type variables
     # What `PartitionLog.open` hands to the constructor, which nobody else calls.

@@ -42,6 +42,11 @@ GROUPS = {
         "Offsets, timestamps and keys, step by step, without writing or mapping a file.",
         ("segproof.lookup", "segproof.store_lookup"),
     ),
+    "tables": Group(
+        "Read as tables",
+        "Batches of Arrow for pandas, polars and DuckDB. The columns: [tables](../tables.md).",
+        ("segproof.tables.scan.scan",),
+    ),
     "salvage": Group(
         "Salvage",
         "What is sound in damaged logs, in a new directory.",

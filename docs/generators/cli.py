@@ -78,7 +78,7 @@ with `action`, `path` and `facts`.
 
 def pages() -> dict[str, str]:
     """Return the page by path."""
-    from segproof_harness.reading.segment_file_rows import BATCH_FIELDS
+    from segproof.reading.batch_rows import BATCH_FIELDS
     from segproof_harness.reports.jsonl import FIELDS as FINDING_FIELDS
 
     fields = FIELDS.format(finding=_wrapped(FINDING_FIELDS), batch=_wrapped(BATCH_FIELDS))

@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the Spark data source, docs/reference/spark-data-source.md, from its tables."""
+"""The pages docs/reference/tables.md and docs/reference/spark-data-source.md, from the tables."""
 
-from segproof_spark.tables.schemas import OPTIONS, TABLES, Option, Table
+from segproof.tables.schemas import OPTIONS, TABLES, Option, Table
 
+TABLES_OPENING = """\
+# Tables
+
+Who should read this: everyone who reads real files as tables: with
+[`segproof.scan`](api/segproof.tables.scan.scan.md) into pandas, polars or DuckDB, or with the
+[Spark data source](spark-data-source.md). Both have these tables. The types are those of SQL; in
+Arrow a `bigint` is an `int64`. Every column may be null. A column that `segproof dump` has too has
+the same name and value there; `dump` shows bytes as text, and here they are bytes.
+
+"""
 OPENING = """\
 # Spark data source
 
@@ -19,9 +29,10 @@ batches = spark.read.format("segproof").option("table", "batches").load("/var/li
 batches.groupBy("compression").count().show()
 ```
 
-`load` takes files, partition directories, whole data directories, stores of RocketMQ, globs of
-them, and URLs of object stores, one or several. Files are opened read-only. A session of your own
-does as well: `register` changes none of its settings. In SQL:
+The [tables](tables.md) are those of `segproof.scan`, which needs no Spark. `load` takes files,
+partition directories, whole data directories, stores of RocketMQ, globs of them, and URLs of object
+stores, one or several. Files are opened read-only. A session of your own does as well: `register`
+changes none of its settings. In SQL:
 
 ```sql
 create temporary view entries using segproof
@@ -92,8 +103,11 @@ def pages() -> dict[str, str]:
     """Return the page by path."""
     options = "\n".join(map(_option, OPTIONS))
     tables = "\n".join(map(_table, TABLES.values()))
-    text = f"{OPENING}{options}\n\nAny other option is refused.\n\n{tables}"
-    return {"reference/spark-data-source.md": text}
+    text = f"{OPENING}{options}\n\nAny other option is refused.\n"
+    return {
+        "reference/spark-data-source.md": text,
+        "reference/tables.md": f"{TABLES_OPENING}{tables}",
+    }
 
 
 def _option(option: Option) -> str:

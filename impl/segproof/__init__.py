@@ -2,9 +2,9 @@
 """segproof: read, write, look up and verify the index and segment files of Kafka.
 
 `segproof.verify` checks files, `segproof.rebuild` makes indexes new, `segproof.salvage`
-saves what is sound in damaged logs, `segproof.kafka` reads and
-writes both. The names here load what is behind them when they are first used, so that `import
-segproof` costs next to nothing.
+saves what is sound in damaged logs, `segproof.scan` reads all of them as tables of Arrow,
+`segproof.kafka` reads and writes both. The names here load what is behind them when they are first
+used, so that `import segproof` costs next to nothing.
 """
 
 from importlib import import_module
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from segproof.findings import Finding, Severity, Summary, Verdict
     from segproof.rebuilding.partition_rebuild import rebuild
     from segproof.salvaging.salvage import salvage
+    from segproof.tables.scan import scan
     from segproof.verification import verify
 
     __version__: str
 
 __all__ = [
-    "Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "salvage", "verify",
+    "Finding", "SegproofError", "Severity", "Summary", "Verdict", "rebuild", "salvage", "scan",
+    "verify",
 ]  # fmt: skip
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "Verdict": "segproof.findings",
     "rebuild": "segproof.rebuilding.partition_rebuild",
     "salvage": "segproof.salvaging.salvage",
+    "scan": "segproof.tables.scan",
     "verify": "segproof.verification",
 }
 

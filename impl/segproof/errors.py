@@ -46,6 +46,10 @@ class TooLargeError(SegproofError):
     """Data beyond a limit for taking it into memory: it was not looked into and may be sound."""
 
 
+class DamagedFileError(SegproofError):
+    """A file cannot be read on, where rows of all of it were asked for."""
+
+
 class InvalidArgumentError(SegproofError, ValueError):
     """A number or range that is refused (IllegalArgumentException)."""
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Spark data source `segproof`: `spark.read.format("segproof").option("table", "batches")`.
 
-The tables, their columns and the options stand in `tables/schemas.py` and on the reference page.
-`session.dataSource.register(SegproofDataSource)` makes the format known to a session, and so does
-`register(session)`.
+The tables, their columns and the options stand in `segproof/tables/schemas.py` and on the
+reference page. `session.dataSource.register(SegproofDataSource)` makes the format
+known to a session, and so does `register(session)`.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from segproof.tables.options import columns_of, flag, number, request_of, table_of
+from segproof.tables.schemas import TABLES, ddl_of
 from segproof.verifying.reporting import Wanted
-from segproof_spark.tables.findings import FindingsReader
-from segproof_spark.tables.options import columns_of, flag, number, request_of, table_of
-from segproof_spark.tables.reader import PushingTableReader, TableReader, places_of
-from segproof_spark.tables.schemas import TABLES, ddl_of
+from segproof_spark.findings_reader import FindingsReader
+from segproof_spark.table_reader import PushingTableReader, TableReader, places_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,22 +8,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from segproof.tables.schemas import TABLES
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-FINDING_COLUMNS = {
-    "law": "string",
-    "severity": "string",
-    "structure": "string",
-    "path": "string",
-    "position": "bigint",
-    "expected": "string",
-    "actual": "string",
-    "message": "string",
-    "hint": "string",
-    "reproduce": "string",
-}
+FINDING_COLUMNS = {column.name: column.kind for column in TABLES["findings"].columns}
 """The columns of the table `findings`, with Spark's names of their types."""
 FINDING_FIELDS = tuple(FINDING_COLUMNS)
 

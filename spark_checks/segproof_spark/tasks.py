@@ -5,9 +5,8 @@ The tasks are a range of numbers, one in each partition, and a list that each wo
 on Spark Connect too, and nothing is shuffled.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,14 +53,3 @@ def tasks_frame(
 
     count = len(tasks)
     return session.range(0, count, 1, max(1, count)).mapInArrow(run_all, ddl)
-
-
-def batches_of(
-    rows: Iterable[Mapping[str, Any]], schema: "pa.Schema", most: int
-) -> "Iterator[pa.RecordBatch]":
-    """Yield rows in batches of `most` at most; no more rows are held."""
-    import pyarrow as pa
-
-    left = iter(rows)
-    while part := list(islice(left, most)):
-        yield pa.RecordBatch.from_pylist(part, schema=schema)

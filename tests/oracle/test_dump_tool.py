@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, read_snapshot, write_batch
+from segproof.reading.file_names import segment_file
 from segproof.verification import verify
-from segproof_harness.reading.segment_file_rows import rows_of, segment_file
+from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.releases.dump_tool import batch_of, dump_tool
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import RELEASES, TOOLS

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import segproof_tests
+from segproof.reading.file_names import segment_file
 from segproof_harness.reading.internal_topics import SCHEMAS, RecordDecoder, decoder_of
-from segproof_harness.reading.segment_file_rows import rows_of, segment_file
+from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.releases.dump_tool import dump_tool
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.message_schemas import (

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import segproof
 from segproof.errors import SegproofError
 from segproof.files import RealFiles
 from segproof.kafka import (
@@ -18,13 +19,15 @@ from segproof.kafka import (
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof.reading.batch_rows import batch_row
+from segproof.reading.file_names import segment_file
 from segproof.reading.store_paths import Place, PlaceKind
+from segproof.tables.options import request_of
+from segproof.tables.schemas import TABLES
 from segproof.verification import verify
-from segproof_harness.reading.segment_file_rows import batch_row, rows_of, segment_file
+from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.reading.store_file_rows import store_rows
-from segproof_spark.tables.options import request_of
-from segproof_spark.tables.reader import FilesTask, TableReader, places_of
-from segproof_spark.tables.schemas import TABLES
+from segproof_spark.table_reader import FilesTask, TableReader, places_of
 from segproof_tests.table_rows import read_table, reader_of, rows_read
 
 KAFKA = {
@@ -85,6 +88,15 @@ def same_as_dump(table: str, folder: Path) -> int:
 def test_rows_are_those_of_dump(real_files: Path, table: str) -> None:
     """Of every real file of Kafka's that the package carries, all formats and codecs of them."""
     assert same_as_dump(table, real_files / "kafka") > 100 - 95 * (table == "aborted_transactions")
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "findings"])
+def test_scan_gives_the_rows_of_sparks_reader(real_files: Path, table: str) -> None:
+    """`segproof.scan` reads the same tables in one process: names, types, rows and their order."""
+    folder = real_files / ("rocketmq" if table == "rocketmq_entries" else "kafka")
+    found = segproof.scan(folder, table=table, on_damage="stop")
+    assert TABLES[table].names == tuple(found.schema.names)
+    assert read_table(table, folder) == found.read_all().to_pylist()
 
 
 def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
@@ -351,9 +363,9 @@ def test_paths_may_be_globs_and_urls(partition: Path) -> None:
 def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of many batches share one batch of Arrow's, and it is bounded by rows."""
     whole = read_table("records", partition)
-    monkeypatch.setattr("segproof_spark.tables.records.ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("segproof_spark.tables.records.SPAN_BYTES", 1000)
-    monkeypatch.setattr("segproof_spark.tables.columns.MERGED_ROWS", 7)
+    monkeypatch.setattr("segproof.tables.records.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("segproof.tables.records.SPAN_BYTES", 1000)
+    monkeypatch.setattr("segproof.tables.columns.MERGED_ROWS", 7)
     reader = reader_of("records", partition)
     batches = [batch for task in reader.partitions() for batch in reader.read(task)]
     assert whole == [row for batch in batches for row in batch.to_pylist()]

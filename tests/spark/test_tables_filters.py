@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import datasource as spark_filters
 
-from segproof_spark.tables import logs
-from segproof_spark.tables.options import Filters, Range, request_of
-from segproof_spark.tables.reader import FilesTask, PushingTableReader, places_of
-from segproof_spark.tables.schemas import OPTIONS, TABLES
+from segproof.tables import logs
+from segproof.tables.options import Filters, Range, request_of
+from segproof.tables.schemas import OPTIONS, TABLES
+from segproof_spark.table_reader import FilesTask, PushingTableReader, places_of, push
 from segproof_tests.table_rows import rows_read
 
 Rows = list[dict[str, Any]]
@@ -147,7 +147,7 @@ def test_the_index_is_used_where_it_is_right(
         starts.append(real(*arguments))
         return starts[-1]
 
-    monkeypatch.setattr("segproof_spark.tables.records.start_position", noted)
+    monkeypatch.setattr("segproof.tables.records.start_position", noted)
     whole = [row for row in rows_read(reader_of("records", partition)) if row["offset"] >= least]
     starts.clear()
     rows = rows_read(reader_of("records", partition, pushed))
@@ -221,13 +221,13 @@ def test_filters_that_say_nothing() -> None:
         filter_of("In", "offset", ()),
         filter_of("In", "offset", (1, "a")),
     ):
-        filters.add(pushed)
+        push(filters, pushed)
     assert Filters() == filters
-    filters.add(filter_of("In", "path", ("a", "b")))
-    filters.add(filter_of("StringStartsWith", "path", "b"))
+    push(filters, filter_of("In", "path", ("a", "b")))
+    push(filters, filter_of("StringStartsWith", "path", "b"))
     assert [False, True] == [filters.passes("path", each) for each in ("a", "b")]
-    filters.add(filter_of("GreaterThan", "offset", 4))
-    filters.add(filter_of("EqualNullSafe", "offset", 9))
+    push(filters, filter_of("GreaterThan", "offset", 4))
+    push(filters, filter_of("EqualNullSafe", "offset", 9))
     assert Range(9, 9) == filters.range("offset")
     assert filters.range("other").meets(5, 5)
     assert not Range(3, 2).meets(0, 9)
@@ -236,13 +236,13 @@ def test_filters_that_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"table": "nothing"}, "option table: there is no table 'nothing'; known: segments,"),
+        ({"table": "nothing"}, "option table: no table 'nothing'; known: segments,"),
         ({"columns": "offset,x"}, "option columns: table records has no column 'x'; it has path,"),
         ({"columns": "offset,offset"}, "option columns: a column is named twice"),
         ({"on_damage": "skip"}, "option on_damage: 'skip' is neither stop nor fail"),
-        ({"limit_bytes": "0"}, "option limit_bytes must be 1 or more"),
+        ({"limit_bytes": "0"}, "option limit_bytes: 0 is below 1"),
         ({"limit_bytes": "1k"}, "option limit_bytes: '1k' is no whole number"),
-        ({"task_bytes": "-1"}, "option task_bytes must be 1 or more"),
+        ({"task_bytes": "-1"}, "option task_bytes: -1 is below 1"),
         ({"trust_time_index": "yes"}, "option trust_time_index: 'yes' is neither true nor false"),
         ({"hash_slots": "5"}, "option hash_slots: it is not for table records, only for rocketmq"),
         ({"where": "offset"}, "option where: 'offset' is no condition; one is COLUMN >= NUMBER"),
@@ -277,7 +277,7 @@ def test_a_file_of_another_kind_is_refused(kafka: Path, tmp_path: Path) -> None:
     """An index has no batches; among others it is passed over, as in a glob."""
     index, log = (min((kafka / "plain" / "plain-0").glob(f"*{end}")) for end in (".index", ".log"))
     for table in ("batches", "rocketmq_entries"):
-        with pytest.raises(ValueError, match=f"option path: .*index is no file of table {table}"):
+        with pytest.raises(ValueError, match=f"option path: .*index: no file of table {table}"):
             reader_of(table, index).partitions()
     assert [str(log)] == files_in(reader_of("batches", log.parent / f"{log.stem}.*"))
     assert [] == files_in(reader_of("batches", tmp_path))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from segproof.rocketmq.geometry import find_geometry
+from segproof.tables.schemas import TABLES
 from segproof_spark.data_source import register
-from segproof_spark.tables.schemas import TABLES
 from segproof_tests.real_copies import copy_of, flip
 from segproof_tests.table_rows import read_table
 
@@ -126,7 +126,7 @@ def test_columns_are_chosen(registered: "SparkSession", real_files: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"table": "nothing"}, "option table: there is no table 'nothing'"),
+        ({"table": "nothing"}, "option table: no table 'nothing'"),
         ({"table": "batches", "columns": "nothing"}, "option columns: table batches has no column"),
         ({"table": "batches", "on_damge": "stop"}, "option on_damge: there is no such option"),
         (

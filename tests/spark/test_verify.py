@@ -23,12 +23,12 @@ from segproof_harness import cli
 from segproof_harness.cli import build_app
 from segproof_harness.cli.verify import command as in_processes
 from segproof_harness.files.shipped_directories import stores
+from segproof_spark import findings_reader
 from segproof_spark.cli import app
 from segproof_spark.cli.verify import command as on_spark
 from segproof_spark.data_source import SegproofDataSource
+from segproof_spark.findings_reader import FindingsReader, Task
 from segproof_spark.result_rows import FINDING_FIELDS, finding_row
-from segproof_spark.tables import findings
-from segproof_spark.tables.findings import FindingsReader, Task
 from segproof_spark.verify.plan import SEGMENT_BYTES, WholeUnit, units_of
 from segproof_tests.real_copies import copy_partitions, flip
 
@@ -233,7 +233,7 @@ def test_a_data_directory_is_cut_into_partitions(
     data_directory: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: int
 ) -> None:
     """Tasks are whole partition directories, none twice and none left out, however small."""
-    monkeypatch.setattr(findings, "TASK_BYTES", task_bytes)
+    monkeypatch.setattr(findings_reader, "TASK_BYTES", task_bytes)
     tasks = FindingsReader([str(data_directory)], Wanted()).partitions()
     units = [one for task in tasks if isinstance(task, Task) for one in units_of(task.units or b"")]
     cut = [one.work.directory for one in units if isinstance(one, WholeUnit)]

@@ -31,7 +31,7 @@ CODE_MAX = {
     "model": 63,
     "impl": 13,
     "harness": 40,
-    "spark_checks": 4,
+    "spark_checks": 3,
     "tests": 80,
     "benchmarks": 0,
 }

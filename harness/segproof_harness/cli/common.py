@@ -2,14 +2,13 @@
 """What all verbs share: exit codes, formats, output, complaints, progress."""
 
 import contextlib
-import difflib
 import json
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import segproof
+from segproof.nearest_names import no_such
 from segproof_harness.cli import candidates
 from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import plural as plural
@@ -151,18 +151,6 @@ def refuse(text: str) -> NoReturn:
     """Complain and end: usage, or a path that can't be read."""
     complain(text)
     raise typer.Exit(EXIT_USAGE)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question for the nearest known words; empty where none is near."""
-    near = difflib.get_close_matches(word, [*known], n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-def no_such(what: str, name: str, known: Collection[str]) -> str:
-    """Return the complaint about an unknown name: the nearest known ones, and all of them."""
-    near = did_you_mean(name, known)
-    return f"no {what} {name!r}{f'{near} Known' if near else '; known'}: {', '.join(known)}"
 
 
 def reason_of(error: OSError) -> str:

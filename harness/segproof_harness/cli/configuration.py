@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segproof_harness.cli.common import no_such, reason_of, refuse
+from segproof.nearest_names import no_such
+from segproof_harness.cli.common import reason_of, refuse
 
 if TYPE_CHECKING:
     from segproof_harness.reports.ignored_findings import IgnoredFindings, IgnoreEntry

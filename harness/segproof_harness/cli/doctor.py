@@ -22,7 +22,7 @@ MODULES = {
     "crosshair": ("--group contracts, in a checkout", "the contracts can't be confirmed"),
     "z3": ("--group proofs, in a checkout", "the proofs can't be run again"),
     "pyspark": ("'segproof[spark]'", "segproof spark can't run"),
-    "pyarrow": ("'segproof[spark]'", "segproof spark can't run"),
+    "pyarrow": ("'segproof[arrow]'", "segproof.scan, spark and Parquet files can't be used"),
     "pandas": ("'segproof[spark]'", "segproof spark can't run"),
     "jpype": ("'segproof[oracle]'", "the real releases can't be asked"),
 }

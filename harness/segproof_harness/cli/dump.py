@@ -42,8 +42,8 @@ from segproof_harness.cli.dump_output import DumpFormat, Output
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
+    from segproof.reading.file_names import SegmentFile
     from segproof.reading.store_paths import Place, PlaceKind
-    from segproof_harness.reading.segment_file_rows import SegmentFile
     from segproof_harness.reading.small_file_rows import SmallFile
 
     Row = dict[str, Any]
@@ -123,10 +123,10 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
 
     Raises: OSError.
     """
+    from segproof.reading.file_names import segment_file
     from segproof_harness.reading.segment_file_rows import (
         raft_snapshot,
         raft_snapshots,
-        segment_file,
         segment_files,
     )
     from segproof_harness.reading.small_file_rows import small_file, small_files

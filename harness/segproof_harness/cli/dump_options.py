@@ -112,7 +112,7 @@ DumpFormatOption = Annotated[
     typer.Option(
         "--format",
         help="text for people, jsonl for programs, csv for tables, parquet for data tools (needs "
-        "the extra spark). csv and parquet have the same columns in each row: with --records the "
+        "the extra arrow). csv and parquet have the same columns in each row: with --records the "
         "records, of a directory the logs, of an index file of RocketMQ the entries.",
     ),
 ]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segproof.nearest_names import did_you_mean
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import Format, FormatOption, did_you_mean, refuse, write_row
+from segproof_harness.cli.common import Format, FormatOption, refuse, write_row
 from segproof_harness.laws.law_order import order_of_law
 
 if TYPE_CHECKING:

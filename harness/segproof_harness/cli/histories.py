@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from segproof.nearest_names import no_such
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import no_such, refuse
+from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
     from segproof_harness.histories.workloads import Weights

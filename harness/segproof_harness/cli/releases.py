@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.nearest_names import no_such
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import no_such, refuse
+from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
     from segproof_harness.releases.pinned import Release

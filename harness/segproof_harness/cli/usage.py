@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from segproof_harness.cli.common import complain, did_you_mean, tell, write_line
+from segproof.nearest_names import did_you_mean
+from segproof_harness.cli.common import complain, tell, write_line
 
 QUOTED = re.compile(r"'([^']*)'")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.nearest_names import did_you_mean
 from segproof_harness.cli import candidates, configuration
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
@@ -21,7 +22,6 @@ from segproof_harness.cli.common import (
     Show,
     check_readable,
     cores,
-    did_you_mean,
     plural,
     progress,
     reason_of,

@@ -12,12 +12,12 @@ from typing import Any
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
-from segproof.reading.file_names import read_partition_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
 from segproof.reading.segment_reader import SegmentReader
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import Segment
-from segproof_harness.reading.segment_file_rows import SUFFIXES, field_of
+from segproof_harness.reading.segment_file_rows import field_of
 from segproof_harness.reports.text import plural
 
 Row = dict[str, Any]
@@ -67,7 +67,7 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
             "kind": "segment",
             "path": path,
             "base_offset": offset,
-            "size_bytes": sum(_size(segment.path(one), files) for one in SUFFIXES),
+            "size_bytes": sum(_size(segment.path(one), files) for one in SEGMENT_SUFFIXES),
             "first_offset": None,
             "end_offset": None,
             "first_timestamp": None,

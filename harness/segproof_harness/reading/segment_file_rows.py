@@ -9,20 +9,21 @@ line's contract.
 import errno
 import os
 import re
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from segproof.checksums import crc32, crc32c
 from segproof.compression import Inflation
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
-from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
-from segproof.kafka.record_batch import RecordBatch
+from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof.reading.file_names import read_remote_name
+from segproof.reading import batch_rows
+from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
+from segproof.reading.file_names import SEGMENT_SUFFIXES, SegmentFile, segment_file
 from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
@@ -36,63 +37,19 @@ from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.language.behaviours import Release
 from segproof_model.language.states import Refused
 
-Row = dict[str, Any]
-
-SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
-"""The kinds of file that can be dumped, in the order of a directory's dump."""
-BATCH_FIELDS = {
-    "base_offset": "base_offset",
-    "last_offset": "last_offset",
-    "position": "position",
-    "size": "size_bytes",
-    "magic": "magic",
-    "compression": "compression",
-    "timestamp_type": "timestamp_type",
-    "max_timestamp": "max_timestamp",
-    "producer_id": "producer_id",
-    "producer_epoch": "producer_epoch",
-    "base_sequence": "base_sequence",
-    "is_transactional": "is_transactional",
-    "is_control": "is_control",
-    "crc_valid": "is_valid",
-    "record_count": "record_count",
-    "partition_leader_epoch": "partition_leader_epoch",
-}
-"""The fields of a batch's row, and what both packages call them."""
 UNREADABLE = (SegproofError, Refused, BeyondLimitError)
 """How either package says that it cannot read something."""
+field_of = partial(batch_rows.field_of, unreadable=UNREADABLE)
+batch_row = partial(batch_rows.batch_row, unreadable=UNREADABLE)
+"""The same for the batches of either package."""
 TRANSACTION_BYTES = 34
-LARGE_BATCH_BYTES = 16 << 20
-"""Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
 LARGE_RECORD_BYTES = 8 << 20
 """A larger record is not shown: as text it takes several times as much memory."""
 MANY_HEADERS = 1 << 16
 """Nor is one with more headers."""
 HOLE_BYTES = 1 << 20
 """What follows a longer hole in an index is not shown; a piece is shorter."""
-HIGHER = "to see it, give a higher limit: --limit-bytes"
-_NAME = re.compile(r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?")
 _RAFT_SNAPSHOT = re.compile(r"bootstrap\.checkpoint|([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
-    """A file of a segment, told by its name."""
-
-    path: str
-    base_offset: int
-    suffix: str
-
-
-def segment_file(path: str) -> SegmentFile | None:
-    """Return what the name says, or None if it is no name of a log or an index."""
-    remote = read_remote_name(os.path.basename(path))
-    if remote is not None and remote.suffix in SUFFIXES:
-        return SegmentFile(path, remote.base_offset, remote.suffix)
-    match = _NAME.fullmatch(os.path.basename(path))
-    if match is None or abs(int(match[1])) >= 1 << 63:
-        return None
-    return SegmentFile(path, int(match[1]), match[2])
 
 
 def raft_snapshot(path: str) -> SegmentFile | None:
@@ -118,7 +75,7 @@ def segment_files(directory: str, files: Files = REAL_FILES) -> Iterator[Segment
     ]
     yield from sorted(
         (each for each in found if each is not None),
-        key=lambda each: (each.base_offset, SUFFIXES.index(each.suffix), each.path),
+        key=lambda each: (each.base_offset, SEGMENT_SUFFIXES.index(each.suffix), each.path),
     )
 
 
@@ -321,47 +278,6 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
                 yield row
 
 
-def batch_to_show(batch: RecordBatch, source: File, limit: int | None = None) -> Any:
-    """Return a batch, or what stands for one that is too large to be read into memory."""
-    large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
-    return _LargeBatch(batch, source) if large else batch
-
-
-class _LargeBatch:
-    """A batch that is not taken into memory: its checksum is computed in pieces."""
-
-    def __init__(self, batch: RecordBatch, source: File) -> None:
-        self._batch = batch
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "base_offset" and self._batch.is_legacy:
-            raise self._too_large()
-        return getattr(self._batch, name)
-
-    def is_valid(self) -> bool:
-        """Return whether the checksum is right."""
-        batch = self._batch
-        checksum, start = (crc32, 16) if batch.is_legacy else (crc32c, 21)
-        computed = 0
-        for at in range(start, batch.size_bytes, LARGE_BATCH_BYTES):
-            size = min(LARGE_BATCH_BYTES, batch.size_bytes - at)
-            computed = checksum(self._source.pread(size, batch.position + at), computed)
-        return computed == batch.crc
-
-    def record_blocks(self) -> Iterator[Any]:
-        """Refuse."""
-        raise self._too_large()
-
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(
-            f"a batch of {self._batch.size_bytes} bytes is not read into memory",
-            path=self._source.path,
-            position=self._batch.position,
-            hint=HIGHER,
-        )
-
-
 def _model_rows(
     file: SegmentFile, release: Release, limit: int | None, files: Files
 ) -> Iterator[Any]:
@@ -395,35 +311,6 @@ class _NamedSegment(SegmentAsFound):
 def _named(entry: Any) -> Row:
     row: Row = entry._asdict()
     return row
-
-
-def batch_row(batch: Any, names: Container[str] = frozenset(BATCH_FIELDS)) -> Row:
-    """Return the wanted fields of a batch, of either package; None for what cannot be read.
-
-    A message of magic 0 or 1 does not store its count: it is counted.
-    """
-    row = {name: field_of(batch, BATCH_FIELDS[name]) for name in BATCH_FIELDS if name in names}
-    if batch.is_legacy and "record_count" in row:
-        row["record_count"] = _count(batch)
-    return row
-
-
-def field_of(batch: Any, attribute: str) -> Any:
-    """Return a field of a batch, or None if it cannot be read."""
-    try:
-        value = getattr(batch, attribute)
-        return value() if callable(value) else value
-    except UNREADABLE:
-        return None
-
-
-def _count(batch: Any) -> int | None:
-    try:
-        if hasattr(batch, "record_blocks"):
-            return sum(map(len, batch.record_blocks()))
-        return sum(1 for _ in batch.records())
-    except UNREADABLE:
-        return None
 
 
 def record_row(record: Any, encoders: Encoders = BASE64, is_control: bool = False) -> Row:

@@ -16,15 +16,16 @@ from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
-from segproof.reading.store_reader import geometry_of, index_file_paths, slots_untold
+from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.row_range import ALL, RowRange
-from segproof_harness.reading.segment_file_rows import HIGHER, LARGE_RECORD_BYTES
+from segproof_harness.reading.segment_file_rows import LARGE_RECORD_BYTES
 from segproof_harness.reading.store_under_profile import contents
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.language.behaviours import Release
@@ -32,8 +33,6 @@ from segproof_model.language.files import Files as ModelFiles
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.message import Message
-
-Row = dict[str, Any]
 
 CRC_MASK = 0x7FFFFFFF
 _UNIT = Struct(">qiq")
@@ -46,8 +45,9 @@ def files_of(place: Place, files: Files = REAL_FILES) -> list[Place]:
     A folder of a store that can't be listed is among them: reading it tells why. Raises: OSError
     for `place` itself.
     """
+    indexes = [Place(PlaceKind.INDEX_FILE, path) for path in index_files_of(place, files)]
     if place.kind is PlaceKind.INDEX_FOLDER:
-        return _index_files(place.path, files)
+        return indexes
     if place.kind is not PlaceKind.STORE:
         return [place]
     found: list[Place] = []
@@ -63,17 +63,7 @@ def files_of(place: Place, files: Files = REAL_FILES) -> list[Place]:
         for _ in ("topics", "queues", "files"):
             paths = _paths(paths, queue, found, files)
         found += _numbered(paths, queue)
-    if "index" in names:
-        folder = posixpath.join(place.path, "index")
-        try:
-            found += _index_files(folder, files)
-        except OSError:
-            found.append(Place(PlaceKind.INDEX_FILE, folder))
-    return found
-
-
-def _index_files(folder: str, files: Files) -> list[Place]:
-    return [Place(PlaceKind.INDEX_FILE, path) for path in index_file_paths(folder, files)]
+    return found + indexes
 
 
 def _paths(folders: list[str], kind: PlaceKind, found: list[Place], files: Files) -> list[str]:

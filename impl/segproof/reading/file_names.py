@@ -9,6 +9,7 @@ Laws: FILE-1, FILE-2, LOAD-1, DISK-3.
 import posixpath
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ PACKED_SUFFIXES = (".rsm-manifest", ".indexes")
 REMOTE_EPOCH_SUFFIXES = (".leader_epoch_checkpoint", ".leader-epoch-checkpoint")
 INT64_MAX = (1 << 63) - 1
 
+_SEGMENT_FILE = re.compile(
+    r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?"
+)
 _PENDING = re.compile(r"\.(deleted|cleaned|swap)$")
 _TEMPORARY = re.compile(r"\.tmp$")
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -187,3 +191,24 @@ def read_partition_name(name: str) -> PartitionName | None:
 def is_known_in_data_directory(name: str) -> bool:
     """Return whether a broker keeps a file of this name beside its partitions."""
     return _TEMPORARY.sub("", name) in _KNOWN_IN_DATA_DIRECTORY
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file of a segment, told by its name."""
+
+    path: str
+    base_offset: int
+    suffix: str
+
+
+def segment_file(path: str) -> SegmentFile | None:
+    """Return what the name says, or None if it is no name of a log or an index."""
+    name = posixpath.basename(path)
+    remote = read_remote_name(name)
+    if remote is not None and remote.suffix in SEGMENT_SUFFIXES:
+        return SegmentFile(path, remote.base_offset, remote.suffix)
+    match = _SEGMENT_FILE.fullmatch(name)
+    if match is None or abs(int(match[1])) >= 1 << 63:
+        return None
+    return SegmentFile(path, int(match[1]), match[2])

@@ -15,6 +15,7 @@ Not covered: the broker's limits of 32 and 64 answers, unless they are asked for
 """
 
 import os
+import posixpath
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from segproof.reading.key_scan import scan_for_keys
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.reading.record_keys import keys_of, tag_key_of
-from segproof.reading.store_paths import PlaceKind, place_of
+from segproof.reading.store_paths import Place, PlaceKind, place_of
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.rocketmq.index_header import StoredHeader
@@ -60,6 +61,25 @@ def index_file_paths(folder: str, files: Files) -> list[str]:
     """
     names = files.list_directory(folder)
     return [os.path.join(folder, name) for name in names if name.isascii() and name.isdigit()]
+
+
+def index_files_of(place: Place, files: Files) -> list[str]:
+    """Return the index files of a store, a folder of them, or one of them; else nothing.
+
+    A folder `index` that can't be listed is itself among them: reading it tells why. Raises:
+    OSError for `place` itself.
+    """
+    if place.kind is PlaceKind.INDEX_FOLDER:
+        return index_file_paths(place.path, files)
+    if place.kind is not PlaceKind.STORE:
+        return [place.path] if place.kind is PlaceKind.INDEX_FILE else []
+    if "index" not in files.list_directory(place.path):
+        return []
+    folder = posixpath.join(place.path, "index")
+    try:
+        return index_file_paths(folder, files)
+    except OSError:
+        return [folder]
 
 
 def geometry_of(path: str, hash_slots: int | None, files: Files) -> Geometry | None:

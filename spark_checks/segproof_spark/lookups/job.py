@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from segproof.tables.row_batches import batches_of
 from segproof_spark.lookups.comparison import Unit
 from segproof_spark.lookups.structures import STRUCTURES, run_unit, tasks_of
 from segproof_spark.result_rows import (
@@ -21,7 +22,7 @@ from segproof_spark.result_rows import (
     kept_on_disk,
     written,
 )
-from segproof_spark.tasks import batches_of, tasks_frame
+from segproof_spark.tasks import tasks_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from segproof.tables.row_batches import batches_of
 from segproof_harness.histories.workloads import check_weights, weights_for
 from segproof_harness.structures.structure import structure_named
-from segproof_spark.tasks import batches_of, dearest_first, tasks_frame
+from segproof_spark.tasks import dearest_first, tasks_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from segproof.tables.row_batches import batches_of
 from segproof_spark.replay.histories import Seeds, histories_frame, seeds_of
 from segproof_spark.replay.summary import FINDINGS_MAX, Summary, summary
 from segproof_spark.result_rows import (
@@ -22,7 +23,6 @@ from segproof_spark.result_rows import (
     peak_bytes,
     written,
 )
-from segproof_spark.tasks import batches_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from segproof.tables.row_batches import batches_of
 from segproof_spark.result_rows import add_up, arrow_fields, ddl, finding_row
-from segproof_spark.tasks import batches_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from segproof_spark.tables.options import request_of
-from segproof_spark.tables.reader import TableReader, places_of
+from segproof.tables.options import request_of
+from segproof_spark.table_reader import TableReader, places_of
 
 
 def reader_of(table: str, path: Path | str, **options: str) -> TableReader:

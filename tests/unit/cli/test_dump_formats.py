@@ -52,7 +52,7 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     """Exit code 2 and the command, not a traceback."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert 2 == cli.run(["dump", str(LOG), "--format", "parquet"])
-    assert "pip install 'segproof[spark]'" in capsys.readouterr().err
+    assert "pip install 'segproof[arrow]'" in capsys.readouterr().err
 
 
 def test_without_rows_csv_is_empty(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from segproof.reading.batch_rows import Row
+from segproof.reading.file_names import SegmentFile
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
@@ -23,9 +25,7 @@ def meanwhile(
     """Let something happen behind so many rows of a file; -1: behind the last one."""
     right = segment_file_rows.rows_of
 
-    def changed(
-        file: segment_file_rows.SegmentFile, **options: Any
-    ) -> Iterator[segment_file_rows.Row]:
+    def changed(file: SegmentFile, **options: Any) -> Iterator[Row]:
         number = 0
         for number, row in enumerate(right(file, **options)):
             if file.path == str(path) and number == behind:

@@ -218,7 +218,7 @@ def test_dump_of_large_batches_takes_no_memory(
     """A batch above the limit is summed in pieces; what needs all of it is null or refused."""
     log = str(next(BY_NAME[name].glob("*.log")))
     whole = jsonl(capsys, "dump", log)
-    monkeypatch.setattr("segproof_harness.reading.segment_file_rows.LARGE_BATCH_BYTES", 20)
+    monkeypatch.setattr("segproof.reading.batch_rows.LARGE_BATCH_BYTES", 20)
     pieces = jsonl(capsys, "dump", log)
     unknown = {"base_offset": None, "record_count": None}
     expected = [row | unknown if row["magic"] < 2 else row for row in whole]

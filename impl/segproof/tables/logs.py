@@ -24,9 +24,9 @@ from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.reading.segment_reader import open_index
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.options import Request
-from segproof_spark.tables.schemas import TABLES
+from segproof.tables.files_below import Unit
+from segproof.tables.options import Request
+from segproof.tables.schemas import TABLES
 
 
 class Headers(NamedTuple):

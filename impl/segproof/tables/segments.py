@@ -13,13 +13,13 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import Files
+from segproof.reading.batch_rows import field_of
 from segproof.reading.index_entries import ENTRY_TYPES
-from segproof_harness.reading.segment_file_rows import field_of
-from segproof_spark.tables.columns import batch_of
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.index_files import ABORTED_BYTES, whole_entries
-from segproof_spark.tables.logs import Headers, LogReader, opened
-from segproof_spark.tables.options import Request
+from segproof.tables.columns import batch_of
+from segproof.tables.files_below import Unit, problem_of
+from segproof.tables.index_files import ABORTED_BYTES, whole_entries
+from segproof.tables.logs import Headers, LogReader, opened
+from segproof.tables.options import Request
 
 LENGTHS = {
     ".log": "log_bytes",
@@ -52,7 +52,7 @@ def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
                 _add_file(row, suffix, unit, request, files)
             except (OSError, SegproofError) as error:
                 errors.append(error)
-    damage = "; ".join(map(_words, errors)) or unit.problem or None
+    damage = "; ".join(map(problem_of, errors)) or unit.problem or None
 
     def column(value: object) -> Any:
         return lambda: [value]
@@ -61,12 +61,6 @@ def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     yield batch_of(request, unit, 1, makers)
     if errors:
         raise errors[0]
-
-
-def _words(error: OSError | SegproofError) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
-    return str(error)
 
 
 def _add_file(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request to a reader of the data source: options as text, columns, pushed filters.
+"""The request to a reader of tables: options as text, columns, filters.
 
-Every refusal is a ValueError that names the option. What the option `where` and pushed filters say
-leaves out the files and batches that cannot have a row that passes; the rows of the others are
-chosen by `where` in the reader, and by Spark, which evaluates every pushed filter again.
+Every refusal is an InvalidArgumentError that names the option. What the option `where` and pushed
+filters say leaves out the files and batches that cannot have a row that passes; the rows of the
+others are chosen by `where` in the reader, and by Spark, which evaluates every pushed filter again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
-from segproof_spark.tables.conditions import Condition, conditions_of
-from segproof_spark.tables.schemas import OPTIONS, TABLES, Column, Table
+from segproof.errors import InvalidArgumentError
+from segproof.nearest_names import no_such
+from segproof.tables.conditions import Condition, conditions_of
+from segproof.tables.schemas import OPTIONS, TABLES, Column, Table
 
 TASK_BYTES: Final = 128 << 20
 ON_DAMAGE: Final = ("stop", "fail")
@@ -54,17 +56,6 @@ class Filters:
             if name == column
         )
 
-    def add(self, pushed: object) -> None:
-        """Take in one filter of Spark's; what is not understood leaves nothing out.
-
-        Told by the name of its class: before 4.1 PySpark has none of these classes.
-        """
-        kind = type(pushed).__name__
-        attribute: Sequence[str] = getattr(pushed, "attribute", ())
-        value: Any = getattr(pushed, "value", None)
-        if kind in _KINDS and len(attribute) == 1:
-            self.note(attribute[0], _KINDS[kind], tuple(value) if kind == "In" else (value,))
-
     def note(self, column: str, how: str, values: tuple[Any, ...]) -> None:
         """Take in that a column stands so to one of these values."""
         if not values:
@@ -80,19 +71,6 @@ class Filters:
 
 
 _ORDERS: Final = ("=", "<", "<=", ">", ">=")
-_KINDS: Final = {
-    "EqualTo": "=",
-    "EqualNullSafe": "=",
-    "In": "=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-    "StringStartsWith": "starts",
-    "StringEndsWith": "ends",
-    "StringContains": "contains",
-}
-"""What Spark's filters say, by the names of their classes."""
 
 
 def _fits(how: str, text: str, wanted: str) -> bool:
@@ -126,31 +104,31 @@ class Request:
 
 
 def table_of(options: Mapping[str, str]) -> Table:
-    """Return the table that the options name. Raises: ValueError."""
+    """Return the table that the options name. Raises: InvalidArgumentError."""
     name = options.get("table", "findings")
     if name not in TABLES:
-        raise _refused("table", f"there is no table {name!r}; known: {', '.join(TABLES)}")
+        raise refused("table", no_such("table", name, TABLES))
     return TABLES[name]
 
 
 def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return the columns that the options ask for. Raises: ValueError."""
+    """Return the columns that the options ask for. Raises: InvalidArgumentError."""
     if "columns" not in options:
         return table.columns
     _check_names(table, options)
     names = [name.strip() for name in options["columns"].split(",")]
     for name in names:
         if name not in table.names:
-            raise _refused("columns", _no_column(table, name))
+            raise refused("columns", _no_column(table, name))
     if len(set(names)) < len(names):
-        raise _refused("columns", "a column is named twice")
+        raise refused("columns", "a column is named twice")
     return tuple(table[name] for name in names)
 
 
 def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = ()) -> Request:
     """Return what the options ask for, with the columns of the schema that Spark hands over.
 
-    `schema` has names and types; empty, the options alone say it. Raises: ValueError.
+    `schema` has names and types; empty, the options alone say it. Raises: InvalidArgumentError.
     """
     table = table_of(options)
     _check_names(table, options)
@@ -159,7 +137,7 @@ def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = (
         columns = _given_columns(table, given)
     damage = options.get("on_damage", "stop").lower()
     if damage not in ON_DAMAGE:
-        raise _refused("on_damage", f"{damage!r} is neither stop nor fail")
+        raise refused("on_damage", f"{damage!r} is neither stop nor fail")
     slots = options.get("hash_slots")
     names = tuple(column.name for column in columns)
     where = _where(table, options)
@@ -182,23 +160,23 @@ def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = (
 
 
 def flag(options: Mapping[str, str], name: str) -> bool:
-    """Return an option that is true or false; false unless given. Raises: ValueError."""
+    """Return an option that is true or false; false unless given. Raises: InvalidArgumentError."""
     text = options.get(name, "false").lower()
     if text not in ("true", "false"):
-        raise _refused(name, f"{options[name]!r} is neither true nor false")
+        raise refused(name, f"{options[name]!r} is neither true nor false")
     return text == "true"
 
 
 def number(options: Mapping[str, str], name: str, default: int) -> int:
-    """Return an option that is a whole number from 1. Raises: ValueError."""
+    """Return an option that is a whole number from 1. Raises: InvalidArgumentError."""
     if name not in options:
         return default
     try:
         value = int(options[name])
     except ValueError:
-        raise _refused(name, f"{options[name]!r} is no whole number") from None
+        raise refused(name, f"{options[name]!r} is no whole number") from None
     if value < 1:
-        raise ValueError(f"segproof: option {name} must be 1 or more")
+        raise refused(name, f"{value} is below 1")
     return value
 
 
@@ -208,16 +186,16 @@ def _where(table: Table, options: Mapping[str, str]) -> tuple[Condition, ...]:
     try:
         return conditions_of(options["where"], table)
     except ValueError as error:
-        raise _refused("where", str(error)) from None
+        raise refused("where", str(error)) from None
 
 
 def _given_columns(table: Table, given: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
     for name, kind in given:
         if name not in table.names:
-            raise ValueError(f"segproof: schema: {_no_column(table, name)}")
+            raise InvalidArgumentError(f"segproof: schema: {_no_column(table, name)}")
         wanted = table[name].kind.replace(" ", "")
         if kind.replace(" ", "") != wanted:
-            raise ValueError(f"segproof: schema: column {name!r} is {wanted}, not {kind}")
+            raise InvalidArgumentError(f"segproof: schema: column {name!r} is {wanted}, not {kind}")
     return tuple(table[name] for name, _ in given)
 
 
@@ -230,12 +208,13 @@ def _check_names(table: Table, options: Mapping[str, str]) -> None:
     for name in options:
         option = known.get(name.lower())
         if option is None and name.lower() not in _SPARKS_OWN:
-            raise _refused(name, f"there is no such option; known: {', '.join(known)}")
+            raise refused(name, f"there is no such option; known: {', '.join(known)}")
         if option is not None and option.tables and table.name not in option.tables:
-            raise _refused(
+            raise refused(
                 name, f"it is not for table {table.name}, only for {', '.join(option.tables)}"
             )
 
 
-def _refused(option: str, words: str) -> ValueError:
-    return ValueError(f"segproof: option {option}: {words}")
+def refused(option: str, words: str) -> InvalidArgumentError:
+    """Return the refusal of an option."""
+    return InvalidArgumentError(f"segproof: option {option}: {words}")

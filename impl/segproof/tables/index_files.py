@@ -23,9 +23,9 @@ from segproof.reading.index_entries import (
     count_entries,
     genuine_entries,
 )
-from segproof_spark.tables.columns import batch_of
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.options import Request
+from segproof.tables.columns import batch_of
+from segproof.tables.files_below import Unit
+from segproof.tables.options import Request
 
 ABORTED_BYTES: Final = 34
 

@@ -7,20 +7,24 @@ so a misnamed, renamed or deleted one can be looked into too.
 """
 
 import errno
-import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from segproof.files import Files
-from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
-from segproof.reading.store_paths import PlaceKind, find_places
-from segproof_harness.reading.segment_file_rows import segment_file
-from segproof_harness.reading.store_file_rows import files_of as store_files
-from segproof_spark.tables.options import Request
-from segproof_spark.tables.schemas import TABLES
+from segproof.errors import SegproofError
+from segproof.files import Files, FileStatus
+from segproof.reading.file_names import (
+    NameKind,
+    read_file_name,
+    read_partition_name,
+    segment_file,
+)
+from segproof.reading.store_paths import find_places
+from segproof.reading.store_reader import index_files_of
+from segproof.tables.options import Request, refused
+from segproof.tables.schemas import TABLES
 
 LEVELS_MAX = 16
 _STORE_FOLDERS = frozenset({"commitlog", "consumequeue"})
@@ -58,9 +62,7 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     whose folders are passed over as `segproof verify` reports them.
     Raises: OSError where `path` itself cannot be read.
     """
-    status = files.status(path)
-    if status is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    status = existing(path, files)
     if request.table == "rocketmq_entries":
         found = _index_files(path, files)
     elif status.is_directory:
@@ -72,13 +74,18 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
             yield unit
 
 
+def existing(path: str, files: Files) -> FileStatus:
+    """Return the status of what is at a path. Raises: FileNotFoundError, OSError."""
+    status = files.status(path)
+    if status is None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+    return status
+
+
 def _index_files(path: str, files: Files) -> Iterator[Unit]:
     for place in find_places(path, files):
-        for file in store_files(place, files):
-            if file.kind is PlaceKind.INDEX_FILE:
-                status = files.status(file.path)
-                size = 0 if status is None else status.size_bytes
-                yield Unit(file.path, posixpath.dirname(file.path), size_bytes=size)
+        for file in index_files_of(place, files):
+            yield Unit(file, posixpath.dirname(file), size_bytes=_size(file, files))
 
 
 def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
@@ -95,14 +102,31 @@ def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
         )
 
 
-def is_foreign(path: str, request: Request, files: Files) -> bool:
-    """Return whether a path is a file in which the table can never have rows."""
-    status = files.status(path)
-    if status is None or status.is_directory:
+def refuse_foreign(places: Sequence[tuple[Files, str]], request: Request) -> None:
+    """Refuse paths at which nothing is of the table: files of other kinds, or the other system's.
+
+    Raises: InvalidArgumentError, unless one of the paths has files of the table, or is a directory
+    without files of Kafka and RocketMQ; OSError.
+    """
+    if all(_is_foreign(path, request, files) for files, path in places):
+        raise refused("path", f"{places[0][1]}: no file of table {request.table}")
+
+
+def _is_foreign(path: str, request: Request, files: Files) -> bool:
+    if any(True for _ in units_below(path, Request(request.table, ()), files)):
         return False
+    if not existing(path, files).is_directory:
+        return True
     if request.table == "rocketmq_entries":
-        return not list(_index_files(path, files))
-    return not list(_single(path, status.size_bytes, request))
+        return any(True for _ in units_below(path, Request("segments", ()), files))
+    return bool(find_places(path, files))
+
+
+def problem_of(error: OSError | SegproofError) -> str:
+    """Return in words why a file cannot be read on."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+    return str(error)
 
 
 class _Seen:

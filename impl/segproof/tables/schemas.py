@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the data source: their columns, the meaning of a row, and the options.
+"""The tables: their columns, the meaning of a row, and the options.
 
-Plain data without Spark or Arrow: the data source, the readers and the reference page read it.
+Plain data without Spark or Arrow: `segproof.scan`, the data source of Spark, the readers and the
+reference page read it.
 A column that `segproof dump` has too has the same name and the same value there, but for bytes,
 which are bytes here.
 """
@@ -10,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
-
-from segproof_spark.result_rows import FINDING_COLUMNS
 
 HEADERS: Final = "array<struct<key: string, value: binary>>"
 
@@ -195,22 +194,21 @@ _ROCKETMQ = Table(
         Column("prev_index", "int", "the entry before it in its slot; 0: none"),
     ),
 )
-_MEANINGS = {
-    "law": "the law that is broken",
-    "severity": "error, warning or note",
-    "structure": "what the law is about",
-    "path": "the file or directory",
-    "position": "the byte that it is about, from 0",
-    "expected": "what there should be",
-    "actual": "what there is",
-    "message": "what is wrong, in words",
-    "hint": "what to do",
-    "reproduce": "the command that shows this finding alone",
-}
 _FINDINGS = Table(
     "findings",
     "What `segproof verify` finds, of Kafka's files and of RocketMQ's.",
-    tuple(Column(name, kind, _MEANINGS[name]) for name, kind in FINDING_COLUMNS.items()),
+    (
+        Column("law", "string", "the law that is broken"),
+        Column("severity", "string", "error, warning or note"),
+        Column("structure", "string", "what the law is about"),
+        Column("path", "string", "the file or directory"),
+        Column("position", "bigint", "the byte that it is about, from 0"),
+        Column("expected", "string", "what there should be"),
+        Column("actual", "string", "what there is"),
+        Column("message", "string", "what is wrong, in words"),
+        Column("hint", "string", "what to do"),
+        Column("reproduce", "string", "the command that shows this finding alone"),
+    ),
 )
 
 TABLES: Final[Mapping[str, Table]] = MappingProxyType(

@@ -21,9 +21,9 @@ from segproof.rocketmq.index_table import (
     entry_blocks,
     read_stored_header,
 )
-from segproof_spark.tables.columns import batch_of
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.options import Request
+from segproof.tables.columns import batch_of
+from segproof.tables.files_below import Unit
+from segproof.tables.options import Request
 
 PIECE_ENTRIES = 1 << 16
 

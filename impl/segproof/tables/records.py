@@ -24,10 +24,10 @@ from segproof.kafka.record import RecordColumns
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels import records as kernels
-from segproof_spark.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
-from segproof_spark.tables.options import Request
+from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
+from segproof.tables.files_below import Unit
+from segproof.tables.logs import Headers, LogReader, is_too_old, opened, start_position
+from segproof.tables.options import Request
 
 ROWS_AT_ONCE = 1 << 15
 BYTES_AT_ONCE = 4 << 20

@@ -5,29 +5,37 @@ A task has whole files, of about as many bytes as was asked for. Damage ends the
 and leaves the others alone, unless the job is to fail.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from segproof.errors import SegproofError
 from segproof.files import Files
-from segproof_harness.cli.common import reason_of
-from segproof_spark.tables.conditions import passing
-from segproof_spark.tables.files_below import Unit, is_foreign, units_below
-from segproof_spark.tables.options import Request
+from segproof.tables.files_below import Unit, refuse_foreign, units_below
+from segproof.tables.options import Filters, Request
+from segproof.tables.scan import read_units
 from segproof_spark.tasks import packed
 
 FILE_BYTES: Final = 256 << 10
 """What opening a file costs, in bytes read meanwhile: many small files are shared out too."""
 
+_KINDS: Final = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "In": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "StringStartsWith": "starts",
+    "StringEndsWith": "ends",
+    "StringContains": "contains",
+}
+"""What Spark's filters say, by the names of their classes."""
+
 Place = tuple[Files, str]
 """Where to read, and the path there."""
-
-
-class DamagedFileError(SegproofError):
-    """A file is damaged, and the job has to fail at damage."""
 
 
 @dataclass
@@ -51,13 +59,13 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole files, packed in order.
 
-        Raises: OSError for a path that cannot be read; ValueError if all are files of other kinds.
+        Raises: OSError for a path that cannot be read; InvalidArgumentError if all are files of
+        other kinds.
         """
         priced = ((one[1].size_bytes + FILE_BYTES, one) for one in self._units())
         tasks = [FilesTask(tuple(units)) for _, units in packed(priced, self.request.task_bytes)]
-        if not tasks and all(is_foreign(path, self.request, files) for files, path in self.places):
-            path, table = self.places[0][1], self.request.table
-            raise ValueError(f"segproof: option path: {path} is no file of table {table}")
+        if not tasks:
+            refuse_foreign(self.places, self.request)
         return tasks or [FilesTask()]
 
     def _units(self) -> Iterator[tuple[int, Unit]]:
@@ -70,35 +78,9 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task as Arrow batches. Raises: DamagedFileError, if asked to."""
-        from segproof_spark.tables.columns import merged
-
         assert isinstance(partition, FilesTask)
-        return merged(map(self._chosen, self._batches(partition)))
-
-    def _chosen(self, batch: Any) -> Any:
-        """Return the rows and columns of a batch that are wanted."""
-        request = self.request
-        if not request.where:
-            return batch
-        chosen = passing(batch, request.where)
-        return chosen.select(list(request.columns[: request.shown]))
-
-    def _batches(self, task: FilesTask) -> Iterator[Any]:
-        read = _reading(self.request.table)
-        for number, unit in task.units:
-            try:
-                if not unit.problem or self.request.table == "segments":
-                    yield from read(unit, self.request, self.places[number][0])
-                problem = unit.problem
-            except SegproofError as error:
-                problem = str(error)
-            except OSError as error:
-                problem = reason_of(error)
-            if problem and self.request.fail_on_damage:
-                where = "" if unit.path in problem else f"{unit.path}: "
-                raise DamagedFileError(
-                    f"{where}{problem}; the option on_damage=stop reads up to there"
-                ) from None
+        units = ((self.places[number][0], unit) for number, unit in partition.units)
+        return read_units(units, self.request)
 
 
 class PushingTableReader(TableReader):
@@ -112,27 +94,20 @@ class PushingTableReader(TableReader):
     def pushFilters(self, filters: Any) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Note what the filters leave out, and leave every one to Spark too."""
         for one in filters:
-            self.request.filters.add(one)
+            push(self.request.filters, one)
         return list(filters)
 
 
-def _reading(table: str) -> Callable[[Unit, Request, Files], Iterator[Any]]:
-    """Return the function that reads a file of the table."""
-    from segproof_spark.tables.batches import batches
-    from segproof_spark.tables.index_files import aborted_transactions, index_entries
-    from segproof_spark.tables.records import records
-    from segproof_spark.tables.rocketmq import rocketmq_entries
-    from segproof_spark.tables.segments import segments
+def push(filters: Filters, pushed: object) -> None:
+    """Take in one filter of Spark's; what is not understood leaves nothing out.
 
-    return {
-        "segments": segments,
-        "batches": batches,
-        "records": records,
-        "index_entries": index_entries,
-        "time_index_entries": index_entries,
-        "aborted_transactions": aborted_transactions,
-        "rocketmq_entries": rocketmq_entries,
-    }[table]
+    Told by the name of its class: before 4.1 PySpark has none of these classes.
+    """
+    kind = type(pushed).__name__
+    attribute: Sequence[str] = getattr(pushed, "attribute", ())
+    value: Any = getattr(pushed, "value", None)
+    if kind in _KINDS and len(attribute) == 1:
+        filters.note(attribute[0], _KINDS[kind], tuple(value) if kind == "In" else (value,))
 
 
 def places_of(paths: Sequence[str]) -> list[Place]:

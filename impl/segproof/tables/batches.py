@@ -11,11 +11,11 @@ from segproof.compression import COMPRESSION_NAMES
 from segproof.files import Files
 from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
-from segproof_harness.reading.segment_file_rows import batch_row, batch_to_show
-from segproof_spark.tables.columns import Make, arrow_schema, batch_of, names_of
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
-from segproof_spark.tables.options import Request
+from segproof.reading.batch_rows import batch_row, batch_to_show
+from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
+from segproof.tables.files_below import Unit
+from segproof.tables.logs import Headers, LogReader, is_too_old, opened, start_position
+from segproof.tables.options import Request
 
 
 def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.options import Request
-from segproof_spark.tables.schemas import TABLES
+from segproof.tables.files_below import Unit
+from segproof.tables.options import Request
+from segproof.tables.schemas import TABLES
 
 MERGED_ROWS = 16_384
 MERGED_BYTES = 4 << 20
@@ -45,7 +45,7 @@ def batch_of(
 ) -> Any:
     """Return a batch of `count` rows; of the makers only those of wanted columns are called.
 
-    A column that no maker makes is that of the same name in `table`, or says of which file it is.
+    A column that no maker makes is that of the same name in `table`, or tells the file.
     """
     schema = arrow_schema(request)
     of_unit = {

@@ -11,7 +11,7 @@ passes none.
 import re
 from typing import Any, Final, NamedTuple
 
-from segproof_spark.tables.schemas import Table
+from segproof.tables.schemas import Table
 
 
 class Condition(NamedTuple):

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables as record batches of Arrow, for `segproof.scan` and for the tasks of Spark.
+
+Files are read one after the other, and their batches come while they are read, so memory stays the
+same for files of any number and size. What a row is, and which columns it has, stands in `schemas`.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from segproof.errors import DamagedFileError, SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.tables.conditions import passing
+from segproof.tables.files_below import Unit, existing, problem_of, refuse_foreign, units_below
+from segproof.tables.options import Request, request_of
+from segproof.tables.row_batches import batches_of
+from segproof.verification import verify
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FINDINGS_AT_ONCE: Final = 1000
+
+
+def scan(
+    path: str | os.PathLike[str],
+    *,
+    table: str = "records",
+    columns: Iterable[str] | None = None,
+    where: str | None = None,
+    on_damage: str | None = None,
+    trust_time_index: bool = False,
+    hash_slots: int | None = None,
+    deep: bool = False,
+    limit_bytes: int | None = None,
+    files: Files = REAL_FILES,
+) -> "pa.RecordBatchReader":
+    """Return a reader of Arrow record batches: the rows of one table, read from files as they come.
+
+    pandas, polars, DuckDB and pyarrow take the reader. It has a `schema`, and can be read once. It
+    opens one file at a time, for reading only, and holds rows of some MiB, or of one batch of a log
+    that is larger. Needs pyarrow: the extra `arrow`.
+
+    `path` is a file, a partition directory or a directory with partitions at any depth, or for
+    RocketMQ an index file, a folder of them, a store or a directory with stores. `table` is one of
+    `segments`, `batches`, `records`, `index_entries`, `time_index_entries`, `aborted_transactions`,
+    `rocketmq_entries` and `findings`. The reference page of the tables has their columns.
+
+    `columns` are the names of the columns to read, in this order, or one text with commas; None:
+    all. Keys, values and headers are decoded only if they are among them. `where` chooses rows,
+    such as `offset >= 1000 and path like '%.log'`; what cannot have such a row is not read.
+
+    `on_damage` says what happens where a file cannot be read on. `fail` raises DamagedFileError
+    there. `stop` ends the rows of that file, without a message, and goes on with the next file. The
+    table `segments` stops by default, since its column `damage` names each such file; the others
+    fail. A broker that is writing leaves an unfinished batch at the end of its last segment.
+    Checksums are not judged: `batches` has `crc_valid`, and `findings` is what `verify` finds.
+
+    `trust_time_index` lets a condition on timestamps leave out whole segments by their time
+    indexes. `hash_slots` is the number of slots of RocketMQ's index files, 1 or more; None: found
+    out. `deep` reads every record for `findings`. `limit_bytes`, 1 or more, is how many bytes a
+    batch may have, and inflate to, for its records to be read; None: 64 MiB. An argument that does
+    not belong to the table is refused.
+
+    Raises: ImportError without pyarrow; InvalidArgumentError for what is unknown, or where `path`
+    has only files of other kinds; OSError where `path` itself cannot be read. While it is read:
+    DamagedFileError.
+    """
+    pa = _pyarrow()
+    from segproof.tables.columns import arrow_schema
+
+    if on_damage is None and table not in ("segments", "findings"):
+        on_damage = "fail"
+    options = _options(
+        table=table,
+        columns=columns,
+        where=where,
+        on_damage=on_damage,
+        trust_time_index=trust_time_index,
+        hash_slots=hash_slots,
+        deep=deep,
+        limit_bytes=limit_bytes,
+    )
+    request, place = request_of(options), os.fspath(path)
+    schema = pa.schema([*arrow_schema(request)][: request.shown])
+    if table == "findings":
+        existing(place, files)
+        found = verify(place, deep=deep, limit=limit_bytes, files=files)
+        batches = batches_of((one.to_json() for one in found), schema, FINDINGS_AT_ONCE)
+    else:
+        batches = read_units(_units(place, request, files), request)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _pyarrow() -> Any:
+    """Return pyarrow. Raises: ImportError that says what to install."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("segproof.scan needs pyarrow: pip install 'segproof[arrow]'") from error
+    return pa
+
+
+def _options(**given: object) -> dict[str, str]:
+    """Return the arguments that were given as texts, as Spark's options are."""
+    texts = {}
+    for name, value in given.items():
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            texts[name] = ",".join(value)
+        elif value is not None and value is not False:
+            texts[name] = "true" if value is True else str(value)
+    return texts
+
+
+def _units(path: str, request: Request, files: Files) -> Iterator[tuple[Files, Unit]]:
+    """Return the files to read. Raises: OSError, InvalidArgumentError, before the first is read."""
+    units = units_below(path, request, files)
+    first = list(islice(units, 1))
+    if not first:
+        refuse_foreign([(files, path)], request)
+    return ((files, unit) for unit in chain(first, units))
+
+
+def read_units(units: Iterable[tuple[Files, Unit]], request: Request) -> "Iterator[pa.RecordBatch]":
+    """Yield the wanted rows of files, each with where to read it, as batches of bounded size.
+
+    Damage ends the rows of one file and leaves the others alone. Raises: DamagedFileError, if the
+    request asks to fail.
+    """
+    from segproof.tables.columns import merged
+
+    return merged(_chosen(batch, request) for batch in _batches(units, request))
+
+
+def _chosen(batch: Any, request: Request) -> Any:
+    """Return the rows and columns of a batch that are wanted."""
+    if not request.where:
+        return batch
+    return passing(batch, request.where).select(list(request.columns[: request.shown]))
+
+
+def _batches(units: Iterable[tuple[Files, Unit]], request: Request) -> Iterator[Any]:
+    read = _reading(request.table)
+    for files, unit in units:
+        try:
+            if not unit.problem or request.table == "segments":
+                yield from read(unit, request, files)
+            problem = unit.problem
+        except (OSError, SegproofError) as error:
+            problem = problem_of(error)
+        if problem and request.fail_on_damage:
+            where = "" if unit.path in problem else f"{unit.path}: "
+            raise DamagedFileError(
+                f"{where}{problem}; the option on_damage=stop reads up to there"
+            ) from None
+
+
+def _reading(table: str) -> Callable[[Unit, Request, Files], Iterator[Any]]:
+    """Return the function that reads a file of the table."""
+    from segproof.tables.batches import batches
+    from segproof.tables.index_files import aborted_transactions, index_entries
+    from segproof.tables.records import records
+    from segproof.tables.rocketmq import rocketmq_entries
+    from segproof.tables.segments import segments
+
+    return {
+        "segments": segments,
+        "batches": batches,
+        "records": records,
+        "index_entries": index_entries,
+        "time_index_entries": index_entries,
+        "aborted_transactions": aborted_transactions,
+        "rocketmq_entries": rocketmq_entries,
+    }[table]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`segproof.scan`: batches come while files are read, and what it cannot read it says."""
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segproof
+from segproof.errors import DamagedFileError, InvalidArgumentError, SegproofError
+from segproof.files import File, RealFiles
+from segproof_harness.files.shipped_directories import DATA
+from segproof_tests.real_copies import copy_of, flip
+
+PLAIN = DATA / "kafka" / "plain" / "plain-0"
+STORE = DATA / "rocketmq" / "collisions-4.9.8" / "store"
+pytestmark = pytest.mark.needs("pyarrow")
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Return a copy of a real partition of several segments."""
+    return copy_of("kafka/plain/plain-0", tmp_path / "plain-0")
+
+
+def rows(path: Path, table: str, **asked: Any) -> list[dict[str, Any]]:
+    """Return all rows of a scan."""
+    found: list[dict[str, Any]] = segproof.scan(path, table=table, **asked).read_all().to_pylist()
+    return found
+
+
+def test_the_first_batch_comes_before_the_next_file_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A scan of any number of files opens one at a time, and none before it is read."""
+    opened: list[str] = []
+    open_file = RealFiles.open
+
+    def noted(files: RealFiles, path: str, **how: bool) -> File:
+        opened.append(path)
+        return open_file(files, path, **how)
+
+    monkeypatch.setattr(RealFiles, "open", noted)
+    monkeypatch.setattr("segproof.tables.columns.MERGED_ROWS", 1)
+    logs = [str(path) for path in sorted(PLAIN.glob("*.log"))]
+    reader = segproof.scan(PLAIN, columns=["offset", "value"])
+    assert ["offset", "value"] == reader.schema.names
+    assert [] == opened
+    assert 0 == reader.read_next_batch()["offset"][0].as_py()
+    assert logs[:1] == opened
+    rest = reader.read_all()["offset"].to_pylist()
+    assert logs == opened
+    assert 745 == rest[-1]
+
+
+def test_findings_are_those_of_verify(partition: Path) -> None:
+    """The same rows in the same order; bad data is a row, never an error."""
+    flip(min(partition.glob("*252.index")), 3)
+    flip(min(partition.glob("*342.log")), 9000)
+    expected = [finding.to_json() for finding in segproof.verify(partition, deep=True)]
+    assert {"error"} <= {finding["severity"] for finding in expected}
+    assert expected == rows(partition, "findings", deep=True)
+
+
+def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
+    """By default the error names file, byte and way out; `stop` goes on with the next file."""
+    whole = rows(partition, "records", columns="path,offset")
+    log = min(partition.glob("*252.log"))
+    log.write_bytes(log.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError, match=r"252\.log: byte \d+: .*on_damage=stop"):
+        rows(partition, "records")
+    left = rows(partition, "records", columns="path,offset", on_damage="stop")
+    lost = [row for row in whole if row not in left]
+    assert {str(log)} == {row["path"] for row in lost}
+    assert list(range(lost[0]["offset"], 342)) == [row["offset"] for row in lost]
+    (damaged,) = (row for row in rows(partition, "segments") if row["damage"] is not None)
+    assert str(log) == damaged["path"]
+    with pytest.raises(DamagedFileError):
+        rows(partition, "segments", on_damage="fail")
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "words"),
+    [
+        (PLAIN, {"table": "record"}, "no table 'record'; did you mean records? Known: segments,"),
+        (PLAIN, {"columns": ["offset", "x"]}, "table records has no column 'x'; it has path,"),
+        (PLAIN, {"where": "offset"}, "option where: 'offset' is no condition"),
+        (PLAIN, {"limit_bytes": 0}, "option limit_bytes: 0 is below 1"),
+        (PLAIN, {"hash_slots": 5}, "hash_slots: it is not for table records, only for rocketmq"),
+        (PLAIN, {"table": "findings", "on_damage": "stop"}, "on_damage: it is not for table"),
+        (PLAIN, {"table": "rocketmq_entries"}, "plain-0: no file of table rocketmq_entries"),
+        (PLAIN / f"{0:020d}.index", {}, "0.index: no file of table records"),
+        (STORE, {}, "store: no file of table records"),
+    ],
+)
+def test_a_wrong_argument_is_refused_at_once(path: Path, asked: dict[str, Any], words: str) -> None:
+    """The error says what is known, before a file is read."""
+    with pytest.raises(InvalidArgumentError) as refused:
+        segproof.scan(path, **asked)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("table", ["records", "rocketmq_entries", "findings"])
+def test_a_missing_path_is_an_error_at_once(tmp_path: Path, table: str) -> None:
+    """It is told before the first row is asked for, with the path."""
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        segproof.scan(tmp_path / "nowhere", table=table)
+
+
+CHANGES: list[Callable[[bytes], bytes]] = [
+    lambda data: b"",
+    lambda data: data[: len(data) // 2 + 1],
+    lambda data: b"\xff" * len(data),
+    lambda data: bytes(len(data)),
+    lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:],
+    lambda data: data[::-1],
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_damaged_file_gives_rows_or_an_error_of_segproof(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    """Of every table, whatever its bytes are now; with `stop` never an error."""
+    index = next((STORE / "index").iterdir())
+    tables = {
+        f"{252:020d}.log": ("batches", "records", "segments"),
+        f"{252:020d}.index": ("index_entries", "segments"),
+        f"{252:020d}.timeindex": ("time_index_entries",),
+        index.name: ("rocketmq_entries",),
+    }
+    for name, read in tables.items():
+        source = index if name == index.name else PLAIN / name
+        (tmp_path / name).write_bytes(change(source.read_bytes()))
+        for table in read:
+            left = rows(tmp_path / name, table, on_damage="stop")
+            with suppress(SegproofError):
+                assert left == rows(tmp_path / name, table, on_damage="fail")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pyarrow the error says what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'segproof\[arrow\]'"):
+        segproof.scan(PLAIN)
