@@ -255,8 +255,9 @@ def check_readable(path: Path) -> None:
         os.listdir(path)
     else:
         from segproof.files import REAL_FILES
+        from segproof.reading.packed_segments import with_unpacked
 
-        REAL_FILES.open(os.fspath(path)).close()
+        with_unpacked(REAL_FILES).open(os.fspath(path)).close()
 
 
 def known_profile(name: str | None) -> "Release | None":

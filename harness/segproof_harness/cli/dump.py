@@ -123,7 +123,9 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
 
     Raises: OSError.
     """
+    from segproof.files import REAL_FILES
     from segproof.reading.file_names import segment_file
+    from segproof.reading.packed_segments import with_unpacked
     from segproof_harness.reading.segment_file_rows import (
         raft_snapshot,
         raft_snapshots,
@@ -131,10 +133,10 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     )
     from segproof_harness.reading.small_file_rows import small_file, small_files
 
-    name = os.fspath(path)
+    name, unpacked = os.fspath(path), with_unpacked(REAL_FILES)
     if path.is_dir():
-        files = [*segment_files(name), *raft_snapshots(name)]
-        small = small_files(name)
+        files = [*segment_files(name, unpacked), *raft_snapshots(name)]
+        small = small_files(name, unpacked)
         if not (files or small):
             refuse(
                 f"{name}: no file of a partition in this directory; "
@@ -149,7 +151,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
             "checkpoint, or of RocketMQ the 17 digits of an index file or the 20 digits of a file "
             "of a log or queue"
         )
-    if not path.exists():
+    if unpacked.status(name) is None:
         refuse(f"{name}: no such file or directory")
     check_readable(path)  # a path that can't be read is usage, not bad data
     if little is not None and asked.wanted.is_bounded:
@@ -231,7 +233,11 @@ def _has_wanted(kind: "PlaceKind", asked: Asked) -> bool:
 
 def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_directory: bool) -> bool:
     """Write the rows of a file of Kafka's; return whether it could be read to its end."""
+    from segproof.files import REAL_FILES
+    from segproof.reading.packed_segments import with_unpacked
     from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
+
+    files = with_unpacked(REAL_FILES)
 
     def rows(tell: "Tell") -> "Iterator[Row]":
         is_cut_short = yield from rows_of(
@@ -242,10 +248,11 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
             on_large=tell,
             encoders=asked.encoders,
             wanted=asked.wanted,
+            files=files,
         )
         if is_cut_short:
             return
-        if rest := unread_bytes(file, asked.release, asked.wanted):
+        if rest := unread_bytes(file, asked.release, asked.wanted, files):
             complain(f"{file.path}: {rest}")
 
     return _dump(file.path, rows, output, in_directory, is_log=file.suffix == ".log")
@@ -255,10 +262,14 @@ def _dump_small_file(
     file: "SmallFile", asked: Asked, output: Output, *, in_directory: bool
 ) -> bool:
     """Write the rows of a snapshot, a checkpoint or another small file."""
+    from segproof.files import REAL_FILES
+    from segproof.reading.packed_segments import with_unpacked
     from segproof_harness.reading.small_file_rows import small_file_rows
 
+    files = with_unpacked(REAL_FILES)
+
     def rows(_: "Tell") -> "Iterator[Row]":
-        return islice(small_file_rows(file, asked.limit), asked.wanted.most)
+        return islice(small_file_rows(file, asked.limit, files), asked.wanted.most)
 
     return _dump(file.path, rows, output, in_directory)
 

@@ -13,6 +13,7 @@ from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
 from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
+from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
@@ -37,7 +38,7 @@ def partition_rows(
     partition. What can't be read is null, and `reason` says why; `tell` is told of each directory
     that can't be listed. Raises: OSError for `path`.
     """
-    reporter = Reporter(Wanted())
+    reporter, files = Reporter(Wanted()), with_unpacked(files)
     found = [one for one in find_partitions(path, files, reporter) if one.segments]
     for finding in reporter.finish():
         if finding.law == UNREADABLE:

@@ -28,6 +28,7 @@ from segproof.reading.live_writer import (
     until_steady,
 )
 from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
+from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.partition_search import PartitionSearch, segment_base_offsets
 from segproof.reading.segment_reader import SegmentReader
 
@@ -48,7 +49,7 @@ def remote_logs(path: str, files: Files) -> dict[int, str]:
     for one in sorted(each for each in known if each is not None and not each.passing):
         if one.suffix in PACKED_SUFFIXES:
             raise SegproofError(
-                "a storage plugin has packed this segment",
+                "a storage plugin has packed this segment, and its files can't be read",
                 path=os.path.join(path, one.stem + one.suffix),
                 hint="let the plugin fetch the segment's files, and look into these",
             )
@@ -82,7 +83,7 @@ class PartitionReader(PartitionSearch, Closing):
 
     def __init__(self, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
         super().__init__(os.fspath(path))
-        self._files = files
+        self._files = with_unpacked(files)
         self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
         self._waits = list(PAUSES_SECONDS[::-1])
         """How long to wait before the next misses are believed, beside a writer."""

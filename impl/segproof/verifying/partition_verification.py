@@ -18,6 +18,7 @@ from segproof.findings import Finding, Severity
 from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
 from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
 from segproof.verifying.producer_checks import (
@@ -72,8 +73,8 @@ class PartitionCheck:
     def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
         self._partition = partition
         self._wanted = wanted
-        self._files = files
-        self._log = _joined(partition, wanted, files)
+        self._files = with_unpacked(files)
+        self._log = _joined(partition, wanted, self._files)
         self._segments: list[Segment] = []
 
     def add(self, segment: Segment, carry: LogCarry) -> None:

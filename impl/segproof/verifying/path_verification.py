@@ -19,6 +19,7 @@ from segproof.findings import Finding
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.partition_verification import PartitionCheck
@@ -56,7 +57,7 @@ def run(
     works, findings = plan(path, wanted, files)
     meter = Meter(on_progress, _announced(works, wanted))
     tallies = Tallies(path, findings, works, on_summary)
-    yield from tallies.outside(files)
+    yield from tallies.outside(with_unpacked(files))
     partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
     if jobs > 1 and count > 1 and files is REAL_FILES:
@@ -86,7 +87,7 @@ def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> It
     reporter = Reporter(wanted)
     waiting: list[Partition] = []
     is_kafkas = not places
-    for partition in find_partitions(path, files, reporter):
+    for partition in find_partitions(path, with_unpacked(files), reporter):
         is_kafkas = is_kafkas or bool(partition.segments)
         waiting.append(_sized(partition, files))
         # Beside a store, directories without a segment count only where there are some with one.
@@ -141,7 +142,8 @@ def _one_by_one(
 
 def _sized(partition: Partition, files: Files) -> Partition:
     """Return the partition with the bytes that its segments will take to read."""
-    segments = tuple(sized(segment, files) for segment in partition.segments)
+    seen = with_unpacked(files)
+    segments = tuple(sized(segment, seen) for segment in partition.segments)
     return replace(partition, segments=segments)
 
 

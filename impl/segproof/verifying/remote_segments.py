@@ -36,7 +36,7 @@ def remote_segments(
 ) -> Iterator[Segment]:
     """Yield the segments that have files among the names, by base offset and id.
 
-    A segment that a storage plugin has packed is left out.
+    A segment whose files a storage plugin has packed unreadably is left out.
     """
     by_stem = _by_stem(directory, names)
     for stem, kept in sorted(by_stem.items(), key=lambda one: (one[1][0].base_offset, one[0])):
@@ -72,7 +72,8 @@ def report_remote_names(directory: str, names: Collection[str], reporter: Report
         if packing is not None:
             reporter.at(posixpath.join(directory, stem + packing), shown_by=directory).add(
                 "DISK-20",
-                "a storage plugin has packed this segment, and verify does not look into its files",
+                "a storage plugin has packed this segment, and verify does not look into its files:"
+                " they are compressed or encrypted, or .rsm-manifest and .indexes do not fit",
                 hint="let the plugin fetch the segment's files, and verify these",
             )
         missing = sorted(CACHED_SUFFIXES - suffixes) if is_of_cache(stem) else []

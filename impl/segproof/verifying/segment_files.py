@@ -33,7 +33,8 @@ FETCH_AGAIN = (
     " here has a wrong length, or ends below its base offset"
 )
 COPY_AGAIN = (
-    "copy the file from the remote storage again. If it is damaged there too, a broker may still"
+    "copy the file from the remote storage again; without a file of this name, it is a part of the"
+    " segment's .indexes. If it is damaged there too, a broker may still"
     " have the segment; else what is damaged is lost"
 )
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
@@ -45,7 +46,7 @@ class SteadyCheck:
     ) -> None:
         self._segment = segment
         self._wanted = wanted
-        self._files = files
+        self._files = with_unpacked(files)
         self._scan = scan
         self._next_seen = self._next_log(segment)
         self.findings: list[Finding] = []

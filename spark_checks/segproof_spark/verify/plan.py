@@ -16,6 +16,7 @@ from typing import Any
 
 from segproof.files import Files
 from segproof.findings import Finding
+from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.path_verification import walk
 from segproof.verifying.reporting import Wanted
@@ -210,4 +211,5 @@ def partition_of(described: bytes) -> tuple[str, Partition]:
 @lru_cache(maxsize=4)
 def open_place(place: str) -> tuple[Files, str]:
     """Return the file system of a place and the path in it; opened once in a process."""
-    return files_of(place)
+    files, path = files_of(place)
+    return with_unpacked(files), path

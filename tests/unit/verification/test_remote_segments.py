@@ -18,6 +18,7 @@ from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.lookup import PartitionReader
 from segproof.reading.file_names import read_remote_name
+from segproof.reading.packed_segments import SUFFIXES
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
@@ -56,6 +57,22 @@ def tier(tmp_path: Path) -> Path:
         shutil.copyfile(TXN / name_of(end, ".snapshot"), f"{stem}.snapshot")
         shutil.copyfile(TXN / "leader-epoch-checkpoint", f"{stem}.leader_epoch_checkpoint")
     return folder
+
+
+@pytest.fixture
+def packed(tier: Path) -> Path:
+    """Return the segments as tiered-storage-for-apache-kafka packs them by default."""
+    for base, segment_id in IDS.items():
+        stem, joined, parts = tier / f"{base}-{segment_id}", b"", {}
+        for name, suffix in SUFFIXES.items():
+            file = Path(f"{stem}{suffix}")
+            parts[name] = {"position": len(joined), "size": file.stat().st_size}
+            joined += file.read_bytes()
+            file.unlink()
+        Path(f"{stem}.indexes").write_bytes(joined)
+        told = {"version": "1", "segmentIndexes": parts, "compression": False}
+        Path(f"{stem}.rsm-manifest").write_text(json.dumps(told))
+    return tier
 
 
 def checked(path: Path, **options: Any) -> tuple[list[Finding], list[Summary]]:
@@ -143,6 +160,7 @@ def test_an_empty_cache_is_no_stray(data: Path) -> None:
     assert ([], [TXN.name]) == (found, [Path(one.path).name for one in told])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "change", "laws"),
     [
@@ -172,6 +190,72 @@ def test_a_remote_name_in_a_partition_stays_a_stray(tmp_path: Path, tier: Path) 
     folder = shutil.copytree(tier, tmp_path / "t-0")
     found, _ = checked(folder)
     assert "FILE-2" in {one.law for one in found}
+
+
+@pytest.mark.slow
+def test_a_segment_that_is_packed_plainly_is_read_as_if_unpacked(
+    packed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By each verb; a finding's command names the file as if it were one."""
+    found, (told,) = checked(packed, deep=True)
+    assert ([], 3, 748, END) == (found, told.segments, told.batches, told.end_offset)
+    with PartitionReader(packed) as remote, PartitionReader(TXN) as local:
+        for offset in (0, 1013, 1500, END):
+            assert local.lookup_offset(offset) == remote.lookup_offset(offset)
+    assert 0 == cli.run(["ls", str(packed)])
+    assert "segments: 3" in capsys.readouterr().out
+    texts = []
+    for path in (packed / f"1014-{IDS[1014]}.timeindex", TXN / name_of(1014, ".timeindex")):
+        assert 0 == cli.run(["dump", str(path)])
+        texts.append(capsys.readouterr().out.partition("\n")[2])
+    assert texts[0]
+    assert texts[0] == texts[1]
+    changed(12, b"\xff")(packed / f"1014-{IDS[1014]}.indexes")
+    found, _ = checked(packed)
+    assert {"DISK-8", "SEG-7"} <= {one.law for one in found}
+    assert {str(packed / f"1014-{IDS[1014]}.index")} == {one.path for one in found}
+    check_shown_again(found)
+
+
+def test_a_packed_segment_without_transactions_has_no_transaction_index(packed: Path) -> None:
+    """Its place is null, and what the log aborted is missing."""
+    manifest = packed / f"1014-{IDS[1014]}.rsm-manifest"
+    told = json.loads(manifest.read_text())
+    told["segmentIndexes"]["transaction"] = None
+    manifest.write_text(json.dumps(told))
+    found, _ = checked(packed)
+    assert {"DISK-12"} == {one.law for one in found if one.is_defect}
+
+
+def _with(**others: object) -> Callable[[str], str]:
+    return lambda text: json.dumps({**json.loads(text), **others})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _with(compression=True),
+        _with(compression="no"),
+        _with(encryption={"dataKey": "", "aad": ""}),
+        _with(version="2"),
+        _with(segmentIndexes={"offset": {"position": 0, "size": 1 << 40}}),
+        _with(segmentIndexes={"offset": {"position": -1, "size": 8}}),
+        _with(segmentIndexes={"offset": {"position": 0, "size": "8"}}),
+        _with(segmentIndexes={"another": {"position": 0, "size": 8}}),
+        _with(segmentIndexes=[]),
+        lambda text: text[:-1],
+        lambda text: "[" * 100_000,
+        lambda text: text + " " * (6 << 20),
+    ],
+)
+def test_a_manifest_that_cannot_be_followed_is_named(
+    change: Callable[[str], str], packed: Path
+) -> None:
+    """The other segments are judged."""
+    manifest = packed / f"0-{IDS[0]}.rsm-manifest"
+    manifest.write_text(change(manifest.read_text()))
+    found, (told,) = checked(packed)
+    assert [("DISK-20", str(manifest), 2)] == [(one.law, one.path, told.segments) for one in found]
 
 
 def test_a_packed_segment_is_named_and_not_judged(tier: Path) -> None:
