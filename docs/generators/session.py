@@ -22,8 +22,8 @@ from segproof_harness.files.shipped_directories import partition_of, scenarios
 
 COLUMNS = 96
 DAMAGED = "00000000000000000060.log"
-SIZE_OF_A_BATCH = 25310
-"""Where the damaged log has the size of a batch; one byte of it is set to 127."""
+DAMAGES = {25310: b"\x7f", 60000: b"oops"}
+"""Wrong bytes of the log by position: in the size of a batch, and in a value of another one."""
 COMMANDS = (
     "segproof verify disk --no-notes",
     "segproof salvage disk --out saved",
@@ -34,15 +34,16 @@ FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 
 
 def damaged_copy(folder: Path) -> None:
-    """Copy a partition that ships with the package into `folder`/disk, and damage one byte."""
+    """Copy a partition that ships with the package into `folder`/disk; damage two batches."""
     places = map(partition_of, scenarios())
     sound = next(path for path in places if path.name == "plain-0")
     disk = folder / "disk"
     shutil.copytree(sound, disk / sound.name)
     log = disk / sound.name / DAMAGED
     with log.open("r+b") as file:
-        file.seek(SIZE_OF_A_BATCH)
-        file.write(b"\x7f")
+        for position, wrong in DAMAGES.items():
+            file.seek(position)
+            file.write(wrong)
     os.utime(log, (0, 0))  # a file that changed just now may be one that a broker writes
 
 
@@ -85,7 +86,7 @@ def picture() -> str:
             console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
             console.print(Text.from_ansi(shown_by(command, folder)))
     made = console.export_svg(
-        title="one wrong byte in a log",
+        title="two damaged batches in a log",
         code_format=FONTS.sub("", CONSOLE_SVG_FORMAT),
         unique_id="session",
     )

@@ -46,6 +46,7 @@ PARTITION_FIELDS = (
     "first_offset",
     "last_offset",
     "restored_batches",
+    "restored_headers",
     "moved_batches",
     "restored_epochs",
     "set_aside_batches",
@@ -86,9 +87,9 @@ def command(
     gaps as compaction leaves them, and indexes, leader epochs and producer snapshots that fit.
     PATH stays as it is. Blocks that its disk does not give cost only the batches in them.
 
-    The base offset of a batch is not under its checksum. A batch whose base offset is wrong gets
-    the right one back where exactly its offsets are missing. Batches that fit nowhere go to the
-    file DIR/salvage-set-aside.TOPIC-N.log, which no broker reads.
+    Base offset, size and magic of a batch are not under its checksum. A batch gets the right base
+    offset back where exactly its offsets are missing, size and magic where its checksum proves it.
+    Batches that fit nowhere go to DIR/salvage-set-aside.TOPIC-N.log, which no broker reads.
 
     A record inside a broken batch has no checksum of its own. With --records those that are whole
     go to DIR/salvage-records.TOPIC-N.jsonl, with the fields of `dump --records`. `evidence` says
@@ -178,6 +179,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {told.restored_batches} batches got their base offset back"
+    if told.restored_headers:
+        yield f"restored: {plural(told.restored_headers, 'batch')} with the right size or magic"
     if told.moved_batches:
         yield f"moved: {told.moved_batches} batches lay at a wrong place and are at their own again"
     if told.restored_epochs:

@@ -16,7 +16,8 @@ import numpy as np
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.segment_names import named_base_offset
-from segproof.reading.log_pieces import LogPieces, Piece, PieceKind, entries_in
+from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
@@ -29,6 +30,7 @@ PIECES_MAX = 14
 WORST_FIRST = (
     PieceKind.BROKEN,
     PieceKind.UNLOADABLE,
+    PieceKind.RESTORABLE,
     PieceKind.MISPLACED,
     PieceKind.UNSEARCHED,
     PieceKind.ZEROS,

@@ -7,7 +7,7 @@ Kinds of pieces differ in shape and pattern, not in colour alone.
 from collections.abc import Iterable
 
 from segproof.findings import time_text
-from segproof.reading.log_pieces import Piece, PieceKind
+from segproof.reading.pieces import Piece, PieceKind
 from segproof_harness.reports.file_map import COLUMNS, FileMap
 from segproof_harness.reports.page_text import code_of, list_of
 from segproof_harness.reports.text import plural
@@ -15,6 +15,7 @@ from segproof_harness.reports.text import plural
 KIND_WORDS = {
     PieceKind.SOUND: "sound",
     PieceKind.BROKEN: "broken",
+    PieceKind.RESTORABLE: "restorable: only the size or the magic is wrong",
     PieceKind.MISPLACED: "misplaced: right checksum, wrong offsets",
     PieceKind.UNLOADABLE: "unloadable: a marker that no broker can read",
     PieceKind.ZEROS: "zeros up to the end",
@@ -23,6 +24,7 @@ KIND_WORDS = {
 BAR_OF = {
     PieceKind.SOUND: (24, 22),
     PieceKind.BROKEN: (15, 34),
+    PieceKind.RESTORABLE: (19, 30),
     PieceKind.MISPLACED: (19, 30),
     PieceKind.UNLOADABLE: (19, 30),
     PieceKind.ZEROS: (30, 10),
@@ -39,6 +41,9 @@ PATTERNS = """\
 <pattern id="p-misplaced" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/><circle cx="3" cy="3" r="1.9" class="f-misplaced"/>\
 </pattern>
+<pattern id="p-restorable" width="6" height="6" patternUnits="userSpaceOnUse">\
+<rect width="6" height="6" class="f-page"/>\
+<path d="M2 0v6" class="s-restorable" stroke-width="2.2"/></pattern>
 <pattern id="p-unloadable" width="6" height="6" patternUnits="userSpaceOnUse">\
 <rect width="6" height="6" class="f-page"/>\
 <path d="M1 1l4 4M5 1l-4 4" class="s-unloadable" stroke-width="1.4"/></pattern>
@@ -152,6 +157,9 @@ def _recovery(drawn: FileMap) -> str:
     rows = {
         "keeps": f"bytes 0 to {cut - 1}: {plural(drawn.kept_batches, unit)}" if cut else "nothing",
         "deletes, though sound": sound,
+        "deletes, though the checksum proves it": (
+            plural(damage.restorable_batches, unit) if damage.restorable_batches else ""
+        ),
         "deletes, and fits nowhere": plural(damage.odd_batches, unit) if damage.odd_batches else "",
         "deletes, broken": broken if damage.broken_places or damage.unsearched_from else "",
     }

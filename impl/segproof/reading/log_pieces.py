@@ -17,21 +17,20 @@ Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
-from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches, read_batch_headers
-from segproof.kafka.record import end_transaction_marker
+from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
 from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.pieces import Piece, PieceKind, are_controls, first_offsets, piece_of
+from segproof.reading.restorable_batches import is_loadable, with_restorable
 from segproof.reading.rising_chain import heaviest_chain
 
 Int64Array = NDArray[np.int64]
@@ -46,57 +45,6 @@ WHOLE_BATCHES_MIN = 16
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
-
-
-class PieceKind(StrEnum):
-    """What a piece of a log holds."""
-
-    SOUND = "sound"
-    """Sound batches, one behind the other."""
-    MISPLACED = "misplaced"
-    """Batches with right checksums whose offsets do not fit where they lie."""
-    UNLOADABLE = "unloadable"
-    """One control batch that is no marker of a transaction: no broker loads a log with it."""
-    BROKEN = "broken"
-    """Bytes in which there is no sound batch."""
-    ZEROS = "zeros"
-    """Zeros up to the end of the log: the tail of a preallocated file, or of one that lost data."""
-    UNSEARCHED = "unsearched"
-    """Bytes behind damage that were not searched: too much of them looks like batches."""
-
-
-class Piece(NamedTuple):
-    """Bytes [start, end) of a log, and what the headers of the batches in it say."""
-
-    kind: PieceKind
-    start: int
-    end: int
-    batches: int = 0
-    records: int = 0
-    """A compressed message of magic 0 or 1 counts as one record."""
-    first_offset: int = -1
-    """Of a compressed message of magic 0 or 1 only the last offset is known: it stands here too."""
-    last_offset: int = -1
-    min_timestamp: int = -1
-    """In milliseconds, as `max_timestamp`; -1 where no batch has one."""
-    max_timestamp: int = -1
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes it has."""
-        return self.end - self.start
-
-    def joined(self, other: "Piece") -> "Piece":
-        """Return a piece of both, where `other` follows."""
-        earliest = [one.min_timestamp for one in (self, other) if one.min_timestamp >= 0]
-        return self._replace(
-            end=other.end,
-            batches=self.batches + other.batches,
-            records=self.records + other.records,
-            last_offset=other.last_offset,
-            min_timestamp=min(earliest, default=-1),
-            max_timestamp=max(self.max_timestamp, other.max_timestamp),
-        )
 
 
 class Entries(NamedTuple):
@@ -187,8 +135,9 @@ class LogPieces:
     """The pieces of the bytes [start, end) of a log; iterate once. They touch, and leave no gap.
 
     `reached` is the last offset before `start`, `limit` the first offset that lies behind the log,
-    such as the first one of the next segment. `entries` are of the log's offset index. `epoch` is
-    the leader epoch of the last batch before `start`.
+    such as the first one of the next segment. `next_offset` is that one, if it is known: what is
+    restorable at the end of the log fits before it. `entries` are of the log's offset index.
+    `epoch` is the leader epoch of the last batch before `start`.
     Memory: as `BatchScan`, and some hundred bytes for each place where batches begin behind damage,
     or where offsets do not rise. Cost: sound batches are read once, damaged bytes a few times.
     Raises: OSError.
@@ -202,6 +151,7 @@ class LogPieces:
         *,
         reached: int = -1,
         limit: int = INT64_MAX,
+        next_offset: int | None = None,
         entries: Entries = NO_ENTRIES,
         epoch: int = -1,
     ) -> None:
@@ -210,6 +160,7 @@ class LogPieces:
         self._end = end
         self._reached = reached
         self._limit = limit
+        self._next_offset = next_offset
         self._entries = entries
         self._runs: list[_Run] = []
         self._zeros_from = end
@@ -227,7 +178,15 @@ class LogPieces:
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces in order."""
+        work_bytes = self._left
         self._find()
+        yield from with_restorable(
+            self._file, list(self._touching()), reached=self._reached, limit=self._limit,
+            next_offset=self._next_offset, work_bytes=work_bytes,
+        )  # fmt: skip
+
+    def _touching(self) -> Iterator[Piece]:
+        """Yield the pieces in order; what is restorable is broken so far."""
         at, pieces = self._start, [*self._judged(), *self._unsearched]
         behind = [piece for piece in pieces if piece.start > self._torn_from]
         if {piece.kind for piece in behind} == {PieceKind.MISPLACED}:
@@ -290,8 +249,8 @@ class LogPieces:
     def _take(self, table: BatchTable, is_led_to: bool) -> None:
         """Take batches with right checksums that follow each other, in runs."""
         self._note_epochs(table)
-        firsts, lasts = _first_offsets(table), table["last_offset"]
-        odd = _are_controls(table)
+        firsts, lasts = first_offsets(table), table["last_offset"]
+        odd = are_controls(table)
         for row in np.flatnonzero(odd).tolist():
             odd[row] = not self._is_loadable(table[row : row + 1])
         odd |= lasts < firsts
@@ -432,30 +391,21 @@ class LogPieces:
         return position + LOG_OVERHEAD_BYTES + int.from_bytes(header[8:], "big", signed=True)
 
     def _is_loadable(self, row: BatchTable) -> bool:
-        """Return whether a broker loads the batch: the first record of a control one is a marker.
-
-        Laws: BATCH-19.
-        """
-        if not _are_controls(row)[0]:
+        """Return whether a broker loads the batch of a row."""
+        if not are_controls(row)[0]:
             return True
         position, size = int(row["position"][0]), int(row["size_bytes"][0])
-        batch = RecordBatch(self._file, position, size, 2, in_file=True)
-        try:
-            record = next(iter(batch.records()), None)
-            if record is not None:
-                end_transaction_marker(record)
-        except SegproofError:
-            return False
-        return True
+        return is_loadable(RecordBatch(self._file, position, size, 2, in_file=True))
 
     # --- which of them belong where they lie
 
     def _judged(self) -> Iterator[Piece]:
         """Yield the batches that were found: those whose offsets rise are sound."""
+        reaches = self._zeros_from
         for run in reversed(self._runs):  # sizes lead from it to the end of the log
-            if run.piece.end != self._zeros_from:
+            if run.piece.end != reaches:
                 break
-            run.is_led_to = True
+            run.is_led_to, reaches = True, run.piece.start
         runs = [part for run, bounds in zip(self._runs, self._bounds(), strict=True)
                 for part in self._parts(run, *bounds)]  # fmt: skip
         able = [number for number, run in enumerate(runs) if self._may_be_sound(run.piece)]
@@ -501,7 +451,7 @@ class LogPieces:
             yield run
             return
         table = read_batch_headers(self._file, piece.start, piece.end).table
-        firsts, lasts = _first_offsets(table), table["last_offset"]
+        firsts, lasts = first_offsets(table), table["last_offset"]
         is_free = (before < firsts) & (lasts < behind)
         is_new = np.ones(len(table), np.bool_)
         is_new[1:] = (is_free[1:] != is_free[:-1]) | ~is_free[1:] & (firsts[1:] != lasts[:-1] + 1)
@@ -524,38 +474,6 @@ def _follows(one: Piece, other: Piece) -> bool:
     """Return whether two pieces are one."""
     is_sound = one.kind is other.kind is PieceKind.SOUND
     return is_sound and one.end == other.start and one.last_offset < other.first_offset
-
-
-def _first_offsets(table: BatchTable) -> Int64Array:
-    """Return the first offset of each batch; of a message of magic 0 or 1 its last one."""
-    return np.where(table["magic"] == 2, table["base_offset"], table["last_offset"])
-
-
-def piece_of(kind: PieceKind, table: BatchTable) -> Piece:
-    """Return the piece of some batches that follow each other."""
-    times = table["base_timestamp"][table["base_timestamp"] >= 0]
-    return Piece(
-        kind,
-        int(table["position"][0]),
-        int(table["position"][-1] + table["size_bytes"][-1]),
-        len(table),
-        _records(table),
-        int(_first_offsets(table[:1])[0]),
-        int(table["last_offset"][-1]),
-        int(times.min()) if len(times) else -1,
-        int(table["max_timestamp"].max()),
-    )
-
-
-def _are_controls(table: BatchTable) -> NDArray[np.bool_]:
-    return np.asarray((table["magic"] == 2) & (table["attributes"] & CONTROL != 0))
-
-
-def _records(table: BatchTable) -> int:
-    """Return how many records the headers say, at most one for each offset."""
-    offsets = np.maximum(table["last_offset_delta"].astype(np.int64), 0) + 1
-    said = np.clip(table["record_count"], 0, offsets)
-    return int(np.where(table["magic"] < 2, 1, said).sum())
 
 
 def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]:

@@ -27,8 +27,9 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof.reading.log_pieces import LogPieces, PieceKind
+from segproof.reading.log_pieces import LogPieces
 from segproof.reading.partition_search import SegmentSearch
+from segproof.reading.pieces import PieceKind
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)

@@ -25,25 +25,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segproof.checksums import crc32c
-from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT64_MAX
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.kernels import records as kernels
-from segproof.reading.log_pieces import PieceKind
+from segproof.reading.pieces import PieceKind
+from segproof.reading.restorable_batches import (
+    BATCH_BYTES_MAX,
+    COVERED,
+    agrees_with_records,
+    checksum_difference,
+    fitting_base_offset,
+    with_size_and_magic,
+)
 from segproof.salvaging.partition_salvage import Gap
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 __all__ = ["CutBatch", "Evidence", "cut_batches"]
 
-BATCH_BYTES_MAX = 16 << 20
-"""Of a larger batch no record is cut out."""
 MENDED_BYTES_MAX = 64 << 10
 """In a larger batch only a bit of the checksum itself is put back."""
-CRC, COVERED = 17, 21
-"""Where the checksum lies, and from where on it covers the batch."""
 LENGTH_BYTES_MAX = 4
 BODY_BYTES_MIN = 6
 """Of a record behind its length."""
@@ -104,7 +106,9 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
             found = _found(file, at, ends)
             if found is not None:
                 data = found.data
-                base = _base_offset(data, expected, gap.last_lost_offset)
+                last = gap.last_lost_offset
+                following = None if last is None else last + 1
+                base = fitting_base_offset(data, expected - 1, following)
                 known = expected if base is None else base
                 batch = read_batch(known.to_bytes(8, "big") + data[8:])
                 if not batch.is_control:
@@ -129,21 +133,6 @@ def _found(file: ReadableParts, at: int, ends: list[int]) -> _Found | None:
             if found is not None:
                 return found
     return None
-
-
-def _base_offset(data: bytes, expected: int, last: int | None) -> int | None:
-    """Return the base offset of a batch if it fits behind what lies before, and before `last`.
-
-    The checksum does not cover it. Behind the last sound batch only one that goes on fits.
-    """
-    base, delta = kernels.decode_int64(data, 0), kernels.decode_int32(data, 23)
-    if base == expected:
-        return base
-    if last is None:
-        return None
-    if expected < base <= base + delta <= last:
-        return base
-    return expected if expected + delta == last else None
 
 
 # --- the checksum of the batch
@@ -178,11 +167,7 @@ def flipped_bit(difference: int, size: int) -> tuple[int, int] | None:
 
 def _by_checksum(whole: bytes, bad: list[int]) -> _Found | None:
     """Return a batch whose checksum holds, with its size, its magic and one bit put back."""
-    stored = int.from_bytes(whole[CRC:COVERED], "big")
-    difference = stored ^ crc32c(memoryview(whole)[COVERED:])
-    mended = bytearray(whole)
-    mended[8:12] = (len(whole) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
-    mended[16] = 2
+    difference, mended = checksum_difference(whole), with_size_and_magic(whole)
     if difference.bit_count() > 1:
         found = None
         if len(whole) <= MENDED_BYTES_MAX:
@@ -191,11 +176,7 @@ def _by_checksum(whole: bytes, bad: list[int]) -> _Found | None:
             return None
         mended[COVERED + found[0]] ^= 1 << found[1]
     data = bytes(mended)
-    try:
-        count, last, rises, _ = read_batch(data).check_records()
-    except SegproofError:
-        return None
-    is_right = rises and count > 0 and 0 <= last <= kernels.decode_int32(data, 23)
+    is_right = agrees_with_records(data) and kernels.decode_int32(data, 57) > 0
     return _Found(Evidence.CHECKSUM, data, len(data)) if is_right else None
 
 

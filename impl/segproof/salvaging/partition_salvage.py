@@ -6,7 +6,8 @@ directory is loaded as a broker loads it after a crash: so its indexes, transact
 epochs and producer snapshots are of what was kept.
 
 A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
-are missing between its neighbours: the base offset is not under the checksum. Batches that a disk
+are missing between its neighbours: the base offset is not under the checksum. So are size and
+magic, and a batch that its checksum proves gets them back. Batches that a disk
 wrote to a wrong place are moved back. Any other such batch goes to a file of its own, for people to
 look at.
 
@@ -28,13 +29,16 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.log_pieces import LogPieces, Piece, PieceKind, entries_in
+from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.pieces import Piece, PieceKind
+from segproof.reading.restorable_batches import with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import METADATA
 
+_KEPT = (PieceKind.SOUND, PieceKind.RESTORABLE)
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
@@ -75,6 +79,8 @@ class SalvagedPartition:
     last_offset: int = -1
     restored_batches: int = 0
     """Batches that got their offsets back."""
+    restored_headers: int = 0
+    """Batches that got their size or their magic back: the checksum proves them."""
     moved_batches: int = 0
     """Batches that lay at a wrong place and are at their own again."""
     restored_epochs: int = 0
@@ -120,7 +126,7 @@ def _to_move_back(pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
     is one, and exactly its offsets are missing.
     """
     sound = [(reached, reached), (limit, limit)]
-    sound += [(one.first_offset, one.last_offset) for one in pieces if one.kind is PieceKind.SOUND]
+    sound += [(one.first_offset, one.last_offset) for one in pieces if one.kind in _KEPT]
     sound.sort()
     found = set[Piece]()
     for piece in pieces:
@@ -185,10 +191,11 @@ class _Salvage:
             for number, segment in enumerate(segments):
                 following = segments[number + 1] if number + 1 < len(segments) else None
                 limit = segment.base_offset + INT32_MAX + 1  # an index has room up to there
+                first: int | None = None
                 if following is not None:
                     first = self._first_offset(following.path(".log"), following.base_offset)
                     limit = min(limit, first)
-                self._save_segment(segment.path(".log"), segment.base_offset, limit)
+                self._save_segment(segment.path(".log"), segment.base_offset, limit, first)
             if self._aside is not None:
                 self._aside.sync()
         finally:
@@ -223,7 +230,9 @@ class _Salvage:
 
     # --- one segment
 
-    def _save_segment(self, path: str, base_offset: int, limit: int) -> None:
+    def _save_segment(
+        self, path: str, base_offset: int, limit: int, next_offset: int | None
+    ) -> None:
         told = self._told
         try:
             file = ReadableParts(self._files.open(path), self._count_read)
@@ -234,7 +243,7 @@ class _Salvage:
             size = file.size()
             self._bytes_to_read += (STEPS - 1) * size
             pieces = LogPieces(
-                file, 0, size, reached=self._reached, limit=limit,
+                file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
                 entries=entries_in(path.removesuffix(".log") + ".index", base_offset, self._files),
                 epoch=self._epoch,
             )  # fmt: skip
@@ -245,7 +254,7 @@ class _Salvage:
             moved = _to_move_back(found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
-                if piece.kind is PieceKind.SOUND:
+                if piece.kind in _KEPT:
                     self._keep(file, piece, base_offset)
                 elif piece not in moved:
                     self._pass_over(file, piece)
@@ -276,7 +285,19 @@ class _Salvage:
         self._give_up_held(file)
         self._move_back(file, base_offset, piece.first_offset)
         self._close_gaps(piece.first_offset)
-        self._copy(file, piece, base_offset)
+        position = self._copy(file, piece, base_offset)
+        if piece.kind is PieceKind.RESTORABLE:
+            self._restore_header(piece, position)
+
+    def _restore_header(self, piece: Piece, position: int) -> None:
+        """Write the right size, magic and base offset of a batch into the new log."""
+        assert self._log is not None
+        header = with_size_and_magic(self._log.pread(piece.size_bytes, position))[:17]
+        base_offset = piece.first_offset.to_bytes(8, "big")
+        self._told.restored_batches += header[:8] != base_offset
+        self._told.restored_headers += 1
+        header[:8] = base_offset
+        self._log.pwrite(bytes(header), position)
 
     def _move_back(self, file: ReadOnlyFile, base_offset: int, below: int) -> None:
         """Copy the batches that lie at a wrong place and belong before the offset `below`."""

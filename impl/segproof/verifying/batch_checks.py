@@ -332,6 +332,7 @@ class BatchCheck(LogCheck):
         pieces = LogPieces(
             log.file, start, log.size, reached=reached, entries=entries,
             limit=self._segment.base_offset + INT32_MAX + 1,
+            next_offset=self._segment.next_base_offset,
         )  # fmt: skip
         return summed_up(pieces, start, reached)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from segproof.findings import time_text
-from segproof.reading.log_pieces import Piece, PieceKind
+from segproof.reading.pieces import Piece, PieceKind
 
 
 class LogDamage(NamedTuple):
@@ -32,6 +32,8 @@ class LogDamage(NamedTuple):
     """The last offset of the last sound batch, behind the damage or before it."""
     ends_broken: bool = False
     """Whether damage follows that batch."""
+    restorable_batches: int = 0
+    """Batches whose size or magic is wrong, and whose checksum proves them."""
 
     @classmethod
     def from_json(cls, told: list[Any]) -> Self:
@@ -44,7 +46,7 @@ class LogDamage(NamedTuple):
     @property
     def is_tail(self) -> bool:
         """Whether nothing sound follows, for certain."""
-        is_alone = self.sound is None and not self.odd_batches
+        is_alone = self.sound is None and not self.odd_batches and not self.restorable_batches
         return is_alone and self.unsearched_from is None
 
     def words(self) -> str:
@@ -56,6 +58,11 @@ class LogDamage(NamedTuple):
                 f" and offset {self.sound.first_offset} on to offset {self.sound.last_offset}, with"
                 f" {self.sound.records} records{_times(self.sound)}: a recovery would delete them"
             )
+        if self.restorable_batches:
+            told.append(
+                f"{_number(self.restorable_batches, 'batch')} with a wrong size or magic can be"
+                " saved, as the checksum proves"
+            )
         if self.odd_batches:
             told.append(
                 f"{_number(self.odd_batches, 'batch')} with a right checksum fit nowhere:"
@@ -66,6 +73,8 @@ class LogDamage(NamedTuple):
                 "whether sound batches follow, which a recovery would delete, is not known: the"
                 f" search ended at byte {self.unsearched_from}"
             )
+        elif told and not (self.broken_places or self.lost_offsets):
+            told.append("no offset is lost")
         elif told:
             told.append(
                 f"{self.broken_bytes} bytes in {_number(self.broken_places, 'place')} are lost,"
@@ -79,11 +88,15 @@ def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
     damage = LogDamage(start)
     is_broken = False
     for piece in pieces:
-        if piece.kind is PieceKind.SOUND:
-            sound = piece if damage.sound is None else damage.sound.joined(piece)
+        if piece.kind in (PieceKind.SOUND, PieceKind.RESTORABLE):
             lost = piece.first_offset - reached - 1 if is_broken else 0
-            damage = damage._replace(sound=sound, lost_offsets=damage.lost_offsets + lost)
+            damage = damage._replace(lost_offsets=damage.lost_offsets + lost)
             reached, is_broken = piece.last_offset, False
+            if piece.kind is PieceKind.RESTORABLE:
+                damage = damage._replace(restorable_batches=damage.restorable_batches + 1)
+            else:
+                sound = piece if damage.sound is None else damage.sound.joined(piece)
+                damage = damage._replace(sound=sound)
         elif piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
             damage = damage._replace(odd_batches=damage.odd_batches + piece.batches)
             is_broken = True

@@ -7,7 +7,8 @@ from random import Random
 from segproof.checksums import crc32, crc32c
 from segproof.files import REAL_FILES
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.reading.log_pieces import LogPieces, PieceKind
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import PieceKind
 
 
 def batches_of(log: bytes) -> list[bytes]:

@@ -72,14 +72,16 @@ def pages(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Return a data directory: a partition with a batch whose size is wrong, of a hostile name."""
+    """Return a data directory: a partition with a damaged batch, of a hostile name."""
     folder = tmp_path / "disk"
     folder.mkdir()
     partition = copied_partition("plain", folder)
     log = partition / name_of(60, ".log")
     with log.open("r+b") as file:
         file.seek(25310)
-        file.write(b"\x7f")
+        file.write(b"\x7f")  # the size of the batch
+        file.seek(30000)
+        file.write(b"oops")
     partition.rename(folder / NAME)
     return folder
 
@@ -115,6 +117,18 @@ def test_a_page_says_what_verify_says(
     drawn = [one["fill"] for tag, one in page.tags if tag == "rect" and "x" in one and "y" in one]
     bar = [fill for fill in drawn if fill is not None]
     assert ["url(#p-sound)", "url(#p-broken)", "url(#p-sound)"] == bar[:3]
+
+
+def test_a_batch_that_its_checksum_proves_is_drawn_as_restorable(disk: Path, pages: Path) -> None:
+    """Only its size is wrong: a recovery deletes it, and a salvage keeps it."""
+    log = next(disk.iterdir()) / name_of(60, ".log")
+    with log.open("r+b") as file:
+        file.seek(30000)
+        file.write((copied_partition("plain", disk.parent) / log.name).read_bytes()[30000:30004])
+    page = report(pages, str(disk))
+    assert "restorable: only the size or the magic is wrong: 14341 bytes in 1 place" in page.words
+    assert "deletes, though the checksum proves it1 batch" in page.words.replace("\n", "")
+    assert any("url(#p-restorable)" == one.get("fill") for _, one in page.tags)
 
 
 def test_a_page_runs_nothing_and_loads_nothing(disk: Path, pages: Path) -> None:

@@ -47,6 +47,24 @@ def test_gaps_are_told_and_make_exit_code_1(
     } == gap
 
 
+def test_a_batch_with_a_wrong_size_is_put_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is lost, so the exit code is 0, and `--records` has nothing to write."""
+    source = copied_partition("plain", tmp_path)
+    with (source / "00000000000000000060.log").open("r+b") as file:
+        file.seek(25310)
+        file.write(b"\x7f")
+    told = [str(source), "--out", str(tmp_path / "out")]
+    assert 0 == cli.run(["salvage", *told, "--records"])
+    printed = capsys.readouterr().out
+    assert "everything kept: 1625234 of 1625234 bytes" in printed
+    assert "restored: 1 batch with the right size or magic" in printed
+    assert ["plain-0"] == [path.name for path in (tmp_path / "out").iterdir()]
+    assert 0 == cli.run(["salvage", str(source), "--out", str(tmp_path / "b"), "--format", "jsonl"])
+    assert 1 == json.loads(capsys.readouterr().out)["restored_headers"]
+
+
 def test_records_of_broken_batches_get_a_file_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +76,10 @@ def test_records_of_broken_batches_get_a_file_of_their_own(
     with log.open("r+b") as file:
         file.seek(25310)  # the size of the batch with the offsets 66 to 71
         file.write(b"\x7f")
+        file.seek(30000)
+        wrong = file.read(1)[0] ^ 4
+        file.seek(30000)
+        file.write(bytes([wrong]))
     out = tmp_path / "out"
     assert 1 == cli.run(["salvage", str(source), "--out", str(out), "--records"])
     told = capsys.readouterr().out

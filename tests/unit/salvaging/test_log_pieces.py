@@ -10,7 +10,8 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof.reading import log_pieces
-from segproof.reading.log_pieces import Entries, LogPieces, PieceKind
+from segproof.reading.log_pieces import Entries, LogPieces
+from segproof.reading.pieces import PieceKind
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import check_pieces, damaged
 
@@ -65,7 +66,7 @@ def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: P
 def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
     """Its offset does not fit between the batches around the broken one: it is misplaced."""
     outer = bytearray(batch(5, batch(900) * 2))
-    outer[8] = 0x7F
+    outer[8], outer[17] = 0x7F, outer[17] ^ 3
     before, after = b"".join(map(batch, range(5))), batch(6) + batch(7)
     log = before + outer + after
     end, inner = len(before) + len(outer), log.index(batch(900))

@@ -11,7 +11,8 @@ from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
 from segproof.reading import log_pieces
-from segproof.reading.log_pieces import LogPieces, PieceKind
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import PieceKind
 from segproof.verification import verify
 from segproof_tests.partition_files import write_segment
 
@@ -49,13 +50,16 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with {behind} records"
     is_last = behind == 0
     assert (told in finding.message) is not is_last
-    assert (
-        f"{len(own)} bytes in 1 place are lost, with 1 offset" in finding.message
-    ) is not is_last
+    is_proved = magics[bad] == 2
+    lost = f"{len(own)} bytes in 1 place are lost, with 1 offset"
+    assert (lost in finding.message) is not (is_last or is_proved)
+    proved = "1 batch with a wrong size or magic can be saved, as the checksum proves"
+    assert (proved in finding.message) is is_proved
+    is_torn = is_last and not is_proved
     if finding.law == "DUMP-6":
-        assert (finding.severity is Severity.WARNING) is is_last
-        assert ("nothing, if" in finding.hint) is is_last
-    assert is_last or "lost, sound or not" in finding.hint
+        assert (finding.severity is Severity.WARNING) is is_torn
+        assert ("nothing, if" in finding.hint) is is_torn
+    assert is_torn or "lost, sound or not" in finding.hint
 
 
 @pytest.mark.checks("BATCH-3", "SCAN-2")

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches whose size or magic alone is wrong are put back where their checksum proves them."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.kafka import Record, write_batch
+from segproof.reading import restorable_batches
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import Piece, PieceKind
+from segproof.salvaging.salvage import salvage
+from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.random_damages import batches_of
+
+LOGS = {"plain": 60, "txn-a": 1014, "compacted": 4104}
+
+
+def batch(offset: int, value: bytes = b"value") -> bytes:
+    """Return a plain batch of one record."""
+    return write_batch([Record(offset, 1000, None, value)], base_offset=offset)
+
+
+def with_bytes(data: bytes, position: int, wrong: bytes) -> bytes:
+    """Return data with other bytes at a position."""
+    return data[:position] + wrong + data[position + len(wrong) :]
+
+
+def pieces_of(path: Path, *batches: bytes, next_offset: int | None = None) -> list[Piece]:
+    """Return the pieces of a log."""
+    path.write_bytes(b"".join(batches))
+    file = REAL_FILES.open(str(path))
+    try:
+        return list(LogPieces(file, 0, file.size(), next_offset=next_offset))
+    finally:
+        file.close()
+
+
+def restorable(path: Path, *batches: bytes, next_offset: int | None = None) -> list[int]:
+    """Return the offsets of the restorable batches of a log; the pieces leave no gap."""
+    pieces = pieces_of(path, *batches, next_offset=next_offset)
+    assert [0, *(one.end for one in pieces)] == [
+        *(one.start for one in pieces), sum(map(len, batches))
+    ]  # fmt: skip
+    return [one.first_offset for one in pieces if one.kind is PieceKind.RESTORABLE]
+
+
+@pytest.mark.checks("BATCH-2", "BATCH-3", "SEG-20")
+@pytest.mark.parametrize("scenario", LOGS)
+def test_each_batch_with_a_wrong_size_or_magic_is_put_back_byte_for_byte(
+    scenario: str, tmp_path: Path
+) -> None:
+    """Real logs, markers and compressed batches too: the first, the last, every third one."""
+    original, bad = (copied_partition(scenario, tmp_path / one) for one in ("original", "bad"))
+    path = bad / name_of(LOGS[scenario], ".log")
+    batches = batches_of(path.read_bytes())
+    random, wrong = Random(7), [*range(0, len(batches) - 1, 3), len(batches) - 1]
+    log = batches.copy()
+    for number in wrong:
+        at, value = random.choice(
+            ((8, b"\x7f"), (9, b"\x01"), (8, b"\xff\xff\xff\xff"), (8, b"\0\0\0\x31"),
+             (16, b"\0"), (16, b"\1"), (16, b"\3"), (16, b"\xff"))
+        )  # fmt: skip
+        log[number] = with_bytes(batches[number], at, value)
+    path.write_bytes(b"".join(log))
+    (told,) = salvage(bad, tmp_path / "out")
+    assert (told.is_whole, told.restored_headers) == (True, len(wrong))
+    for one in original.glob("*.log"):
+        assert one.read_bytes() == (tmp_path / "out" / bad.name / one.name).read_bytes(), one.name
+
+
+def test_a_batch_is_put_back_only_where_its_offsets_fit(tmp_path: Path) -> None:
+    """A wrong base offset comes back with the size where exactly its offsets are missing."""
+    path = tmp_path / "log"
+    wrong = with_bytes(batch(1), 8, b"\x7f")
+    high = (1 << 40).to_bytes(8, "big") + wrong[8:]
+    assert [1] == restorable(path, batch(0), wrong, batch(2))
+    assert [1] == restorable(path, batch(0), wrong, batch(9))
+    assert [1] == restorable(path, batch(0), high, batch(2))
+    assert [] == restorable(path, batch(0), high, batch(3))
+    assert [5] == restorable(path, batch(4), wrong, batch(6))
+    assert [] == restorable(path, batch(4), wrong, batch(7))
+    assert [] == restorable(path, batch(0), batch(1), wrong, batch(2))
+    far = with_bytes(batch(7), 8, b"\x7f")  # at the end of a log
+    assert [7] == restorable(path, batch(6), far)
+    assert [] == restorable(path, batch(5), far)
+    assert [7] == restorable(path, batch(5), far, next_offset=9)
+    assert [] == restorable(path, batch(5), far, next_offset=6)
+
+
+def test_a_batch_with_a_second_damage_stays_broken(tmp_path: Path) -> None:
+    """In its content, or in its checksum. A neighbour with a wrong magic is put back."""
+    path = tmp_path / "log"
+    magic = with_bytes(batch(2), 16, b"\1")
+    assert [1, 2] == restorable(path, batch(0), with_bytes(batch(1), 16, b"\0"), magic, batch(3))
+    content = with_bytes(batch(1), 65, b"?")
+    assert [2] == restorable(path, batch(0), content, magic, batch(3))
+    for at in (17, 22, 30, 60, 66):
+        twice = with_bytes(batch(1), at, bytes([batch(1)[at] ^ 1]))
+        assert [] == restorable(path, batch(0), with_bytes(twice, 8, b"\x7f"), batch(2))
+
+
+def test_batches_in_a_value_of_a_restorable_one_are_part_of_it(tmp_path: Path) -> None:
+    """Its checksum says more than theirs. So none of them is told as misplaced."""
+    outer = with_bytes(batch(5, batch(900) * 2), 8, b"\x7f")
+    pieces = pieces_of(tmp_path / "log", batch(4), outer, batch(6), batch(7))
+    assert ["sound", "restorable", "sound"] == [one.kind for one in pieces]
+    assert (5, 5, 1) == (pieces[1].first_offset, pieces[1].last_offset, pieces[1].records)
+
+
+def test_a_copy_elsewhere_is_not_moved_back_beside_the_restored_batch(tmp_path: Path) -> None:
+    """Else its offsets would be in the log twice."""
+    bad = tmp_path / "t-0"
+    bad.mkdir()
+    wrong = with_bytes(batch(1), 8, b"\x7f")
+    log = [batch(0), wrong, batch(2), batch(3), batch(1), batch(4)]
+    (bad / name_of(0, ".log")).write_bytes(b"".join(log))
+    (told,) = salvage(bad, tmp_path / "out")
+    assert (5, 1, 0, 1) == (
+        told.batches, told.restored_headers, told.moved_batches, told.set_aside_batches
+    )  # fmt: skip
+
+
+def test_the_work_for_broken_batches_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes that lead from one broken batch to the next make no quadratic number of checksums."""
+    summed = list[int]()
+    difference = restorable_batches.checksum_difference
+
+    def count(whole: bytes) -> int:
+        summed.append(len(whole))
+        return difference(whole)
+
+    monkeypatch.setattr(restorable_batches, "checksum_difference", count)
+    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    one = with_bytes(batch(1), 30, b"?")
+    log = [batch(0), *[one] * 2000, batch(2)]
+    assert [] == restorable(tmp_path / "log", *log)
+    assert len(one) < sum(summed) < 20 * len(one) * 2000
