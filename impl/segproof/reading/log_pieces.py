@@ -161,7 +161,12 @@ class LogPieces:
         self._reached = reached
         self._limit = limit
         self._next_offset = next_offset
-        self._entries = entries
+        order = np.argsort(entries.positions, kind="stable")
+        self._entries = Entries(entries.offsets[order], entries.positions[order])
+        self._next_entry = 0
+        """The first entry that was not looked at: each is looked at once, as places rise."""
+        self._known: Piece | None = None
+        """The last batch that an entry led to."""
         self._runs: list[_Run] = []
         self._zeros_from = end
         self._unsearched: list[Piece] = []
@@ -313,15 +318,22 @@ class LogPieces:
 
     def _known_batch(self, start: int) -> Piece | None:
         """Return the first batch behind `start` that an entry of the index leads to."""
+        if self._known is not None and self._known.start > start:
+            return self._known
+        self._known = None
         offsets, positions = self._entries
-        for number in np.flatnonzero(positions > start).tolist():
+        while self._next_entry < len(positions):
+            number, self._next_entry = self._next_entry, self._next_entry + 1
             position = int(positions[number])
+            if position <= start:
+                continue
             end = self._end_at(position)
             self._left_of_entries -= max(0, end - position)
             if self._left_of_entries < 0:
                 return None
             found = self._batch(position, end)
             if found is not None and found.first_offset <= offsets[number] <= found.last_offset:
+                self._known = found
                 return found
         return None
 

@@ -11,7 +11,7 @@ from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof.reading import log_pieces
 from segproof.reading.log_pieces import Entries, LogPieces
-from segproof.reading.pieces import PieceKind
+from segproof.reading.pieces import Piece, PieceKind
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import check_pieces, damaged
 
@@ -115,6 +115,27 @@ def test_a_search_that_gave_up_costs_no_sound_batch_behind_an_entry(
     entries = Entries(np.array([3]), np.array([len(head)]))
     told = pieces_of(tmp_path / "log", log, entries=entries)
     assert ("sound", len(head), len(log)) == told[-1]
+
+
+def test_each_entry_of_the_index_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many gaps there are: behind each of them lie entries that lead to broken batches."""
+    looked = list[int]()
+    batch_of = LogPieces._batch
+
+    def count(one: LogPieces, position: int, end: int) -> Piece | None:
+        looked.append(position)
+        return batch_of(one, position, end)
+
+    monkeypatch.setattr(LogPieces, "_batch", count)
+    batches = [batch(offset) if offset % 2 else b"?" * 60 for offset in range(100)]
+    starts = np.cumsum([0, *map(len, batches)])[:-1]
+    entries = Entries(np.arange(100)[::2], starts[::2])
+    told = pieces_of(tmp_path / "log", b"".join(batches), entries=entries)
+    assert 100 == len(told)
+    for position in starts[::2].tolist():
+        assert looked.count(position) <= 1
 
 
 @pytest.mark.checks("BATCH-19")

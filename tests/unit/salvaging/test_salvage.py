@@ -195,6 +195,25 @@ def _in_memory(files: Watched) -> Watched:
     return files
 
 
+@pytest.mark.checks("EPOCH-1")
+def test_leader_epochs_that_contradict_each_other_stay(tmp_path: Path) -> None:
+    """Once a right epoch between two equal wrong ones was replaced by the wrong one."""
+    original, bad = (copied_partition("plain", tmp_path / one) for one in ("original", "bad"))
+    for name, numbers in ((name_of(60, ".log"), (7, 9, 13)), (name_of(162, ".log"), (0, 2))):
+        path = bad / name
+        log = bytearray(path.read_bytes())
+        for number in numbers:
+            log[sum(len(batch) for batch in batches_of(bytes(log))[:number]) + 13] ^= 4
+        path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    assert 1 == told.restored_epochs  # of the batch that stands alone
+    sound, kept = all_batches(original), all_batches(tmp_path / "out" / bad.name)
+    wrong = [number for number, one in enumerate(kept) if one != sound[number]]
+    first = len(batches_of((original / name_of(0, ".log")).read_bytes()))
+    second = first + len(batches_of((original / name_of(60, ".log")).read_bytes()))
+    assert [first + 7, first + 9, second, second + 2] == wrong
+
+
 @pytest.mark.parametrize("is_full", [False, True], ids=["broken", "full"])
 def test_a_salvage_that_ends_before_it_is_whole_leaves_a_mark(is_full: bool) -> None:
     """A new run refuses the directory by that mark."""
