@@ -46,9 +46,9 @@ The line of a verdict says what was checked: segments, bytes, batches or message
 begins and ends. Of a damaged log it says how many offsets are in no sound batch, where that is
 known: behind the last sound batch of the last segment nothing tells it. It also says how many sound
 batches lie behind damage: [save them](../howto/save-a-damaged-partition.md) before a broker
-recovers the partition. With `--law` or `--position` it names what alone was checked. It counts the
-findings that a [configuration file](../howto/keep-settings-in-a-file.md) says to ignore; the
-verdict is that of all findings.
+recovers the partition. With `--law`, `--position` or `--since` it names what alone was checked.
+It counts the findings that a [configuration file](../howto/keep-settings-in-a-file.md) says to
+ignore; the verdict is that of all findings.
 
 ## Causes
 

@@ -17,6 +17,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
+from segproof.verifying.changed_files import Since
 from segproof.verifying.path_verification import run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
@@ -43,6 +44,8 @@ def verify(
     hash_slots: int | None = None,
     segment_index_bytes: int | None = None,
     on_summary: Callable[[Summary], None] | None = None,
+    since_ms: int | None = None,
+    on_left_out: Callable[[str, int], None] | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -72,6 +75,12 @@ def verify(
     all of them come first, and have summaries of kind `directory`. A run that is restricted by
     `laws` or `position` has verdicts on these laws or this byte alone.
 
+    With `since_ms`, in milliseconds since 1970, a partition is checked from its first changed
+    segment on: one with a file whose modification time is then or later. Without such a segment it
+    is not checked. A store, or another single file, is checked as a whole if a file of it has
+    changed. Damage by a disk changes no time. `on_left_out` is called with each partition and store
+    that is not checked completely, and with how many segments are left out; a store has 0.
+
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
 
@@ -79,7 +88,18 @@ def verify(
     the first step where `path` itself can't be read. Bad data, and trouble with files below `path`,
     are findings and never raised.
     """
-    unknown = sorted(set(laws or ()) - VERIFIED_LAWS)
+    law_ids = None if laws is None else frozenset(laws)
+    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
+    _check(wanted, jobs)
+    since = None if since_ms is None else Since(since_ms * 1_000_000, on_left_out)
+    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since)
+
+
+def _check(wanted: Wanted, jobs: int) -> None:
+    """Raises: InvalidArgumentError for a law that is not verified, or a bad number."""
+    position, limit, hash_slots = wanted.position, wanted.limit, wanted.hash_slots
+    segment_index_bytes = wanted.segment_index_bytes
+    unknown = sorted((wanted.laws or frozenset()) - VERIFIED_LAWS)
     if unknown:
         raise InvalidArgumentError(
             f"verify does not check {', '.join(unknown)}",
@@ -96,6 +116,3 @@ def verify(
         raise InvalidArgumentError(
             "segment.index.bytes is 4 or more, as Kafka wants it", actual=segment_index_bytes
         )
-    law_ids = None if laws is None else frozenset(laws)
-    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
-    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary)

@@ -49,7 +49,7 @@ from segproof_harness.cli.common import (
     reason_of,
     version,
 )
-from segproof_harness.cli.usage import tell_usage
+from segproof_harness.cli.usage import UsageError, tell_usage
 
 ENTRY_POINTS = "segproof.commands"
 EXIT_INTERRUPTED = 130
@@ -59,8 +59,6 @@ OUR_MISTAKES = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE)
 
 EINVAL with a name is not one: it says that a place takes no such name, or that a URL is wrong.
 """
-# Newer releases of typer carry their own click, so its classes are found through typer.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 VERBS = (
     demo,
     verify,
@@ -283,7 +281,7 @@ def _invoke(arguments: list[str]) -> int:
             command.invoke(context)
     except typer.Exit as exit_:
         return exit_.exit_code
-    except _UsageError as error:
+    except UsageError as error:
         tell_usage(error, arguments)
         return EXIT_USAGE
     return EXIT_CLEAN

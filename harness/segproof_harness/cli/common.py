@@ -34,6 +34,9 @@ REFRESH_SECONDS = 0.1
 SHORT_LINE = 40
 """A line with fewer characters is not wrapped on a terminal: nothing has to be loaded for it."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+AGO = re.compile(r"([0-9]{1,15})([smhd])", re.ASCII)
+"""How long ago: a number with its unit."""
 NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 MOST_DIGITS = 1000
 """Zeros before a number are allowed; Python refuses more than 4300 digits with words of its own."""
@@ -223,6 +226,23 @@ def parse_time(text: str, *, what: str = "time", forms: str = TIME_FORMS) -> int
         time_ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if not INT64_MIN <= time_ms <= INT64_MAX:
         raise typer.BadParameter(f"{word[:40]} does not fit 64 bits")
+    return time_ms
+
+
+def parse_since(text: str) -> int:
+    """Return a time in the past in milliseconds: how long ago, such as 2h, or as `parse_time`.
+
+    Raises: typer.BadParameter, which says what is wrong.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    word = text.strip()
+    if ago := AGO.fullmatch(word):
+        time_ms = now_ms - int(ago[1]) * UNITS_MS[ago[2]]
+    else:
+        time_ms = parse_time(word, forms=f"2h, 7d, {TIME_FORMS}")
+    if not 0 <= time_ms <= now_ms:
+        when = "before 1970" if time_ms < 0 else "in the future"
+        raise typer.BadParameter(f"{word[:40]!r} lies {when}")
     return time_ms
 
 

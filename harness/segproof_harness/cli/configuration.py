@@ -15,6 +15,7 @@ import typer
 
 from segproof.nearest_names import no_such
 from segproof_harness.cli.common import reason_of, refuse
+from segproof_harness.cli.usage import UsageError, value_problem
 
 if TYPE_CHECKING:
     from segproof_harness.reports.ignored_findings import IgnoredFindings, IgnoreEntry
@@ -28,7 +29,6 @@ IGNORE = "ignore"
 ON_COMMAND_LINE_ONLY = frozenset({"in-place"})
 """Options that change data: a file that was forgotten in a parent directory must not give them."""
 _GIVEN, _READ = "segproof.given", "segproof.configuration"
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def take(context: typer.Context, given: Path | None) -> None:
@@ -235,8 +235,8 @@ class _Configuration:
             self._refuse(at, f"write text or a number, not {_toml(value)}")
         try:
             option.process_value(context, words)
-        except _UsageError as error:
-            self._refuse(at, getattr(error, "message", str(error)))
+        except UsageError as error:
+            self._refuse(at, value_problem(error))
         return words
 
 

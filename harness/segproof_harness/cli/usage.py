@@ -12,9 +12,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import typer
+
 from segproof.nearest_names import did_you_mean
 from segproof_harness.cli.common import complain, tell, write_line
 
+# Newer releases of typer carry their own click, so its classes are found through typer.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for a wrong command line."""
 QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -52,7 +57,7 @@ def _problem(error: Any, context: Any) -> str:
         return f"{verb} has no option {error.option_name}{near}"
     if "BadParameter" in kinds and error.param is not None:
         name = max(_names(error.param) or [_name(error.param)], key=len)
-        return f"{name}: {_value_problem(error)}"
+        return f"{name}: {value_problem(error)}"
     if unknown := re.match(r"No such command '([^']*)'", error.message):
         return f"{verb} has no verb {unknown[1]!r}{did_you_mean(unknown[1], _verbs(context))}"
     if extra := re.match(r"Got unexpected extra argument.*? \((.*)\)$", error.message):
@@ -60,8 +65,8 @@ def _problem(error: Any, context: Any) -> str:
     return f"{verb}: {_lowered(error.message)}"
 
 
-def _value_problem(error: Any) -> str:
-    """Return what is wrong with a value; newer releases of typer leave the value out."""
+def value_problem(error: Any) -> str:
+    """Return what is wrong with a value, by an error of typer; newer releases leave it out."""
     message: str = error.message.removeprefix("Value error, ").removesuffix(".")
     told = getattr(error.__cause__, "errors", None)
     first = told()[0] if callable(told) else {}

@@ -22,6 +22,7 @@ from segproof_harness.cli.common import (
     Show,
     check_readable,
     cores,
+    parse_since,
     plural,
     progress,
     reason_of,
@@ -67,13 +68,25 @@ class Asked:
     limit: int | None
     hash_slots: int | None
     segment_index_bytes: int | None
+    since_ms: int | None = None
+    """Leave out what has not changed since; None: nothing."""
 
     @property
     def restriction(self) -> str:
         """What alone is checked, in words; empty: everything."""
         laws = "" if self.laws is None else f"only {', '.join(sorted(self.laws))} checked"
         at = "" if self.position is None else f"only byte {self.position} of a file checked"
-        return "; ".join(filter(None, (laws, at)))
+        since = (
+            "" if self.since_text is None else f"only files changed since {self.since_text} checked"
+        )
+        return "; ".join(filter(None, (laws, at, since)))
+
+    @property
+    def since_text(self) -> str | None:
+        """The time since which files have changed, in ISO 8601."""
+        from segproof.findings import time_text
+
+        return None if self.since_ms is None else time_text(self.since_ms)
 
 
 class FailOn(StrEnum):
@@ -91,6 +104,16 @@ LawsOption = Annotated[
         metavar="LAW-ID",
         autocompletion=candidates.verified_laws,
         help="Only this law; may be repeated.",
+    ),
+]
+SinceOption = Annotated[
+    int | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        parser=parse_since,
+        help="Only segments and stores with a file changed since then: 2h, 7d, or a time such as "
+        "2026-11-21T01:00Z. Damage by a disk does not change the time of a file.",
     ),
 ]
 PositionOption = Annotated[
@@ -141,6 +164,7 @@ def command(
     jobs: JobsOption = None,
     law: LawsOption = None,
     position: PositionOption = None,
+    since: SinceOption = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
@@ -181,7 +205,7 @@ def command(
     for path in paths:
         check_readable(path)
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
-                  segment_index_bytes)  # fmt: skip
+                  segment_index_bytes, since)  # fmt: skip
     shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
     told = Told(shown.report(asked), max_findings, no_notes)
     judge(asked, told, ignored, fail_on, against)
@@ -197,19 +221,43 @@ def judge(
     """Verify what is asked for, have the report written, and end with the exit code."""
     started = time.monotonic()
 
+    left_out = LeftOut()
+
     def summary(one: "Summary") -> None:
         told.summary(ignored.counted(one))
 
     with progress("verify") as show:
-        told.take(ignored.without(_found(asked, show, summary)))
+        told.take(ignored.without(_found(asked, show, summary, left_out.add)))
     if against is not None:
         for path in asked.paths:
             told.take(_compared(path))
     told.report.end()
     told.summarise()
-    is_whole = asked.position is None and not told.more
+    if words := str(left_out):
+        summarise(f"not checked: {words} older than {asked.since_text}")
+    is_whole = asked.position is None and asked.since_ms is None and not told.more
     more = told.more + tell_ignored(ignored, asked.laws, is_whole=is_whole)
     end(told.counts, time.monotonic() - started, more, fail_on)
+
+
+class LeftOut:
+    """Counts what is not checked because it has not changed."""
+
+    def __init__(self) -> None:
+        self._segments = self._partitions = self._stores = 0
+
+    def add(self, _path: str, segments: int) -> None:
+        """Take a partition with its segments that are left out, or a store, which has 0."""
+        self._segments += segments
+        self._partitions += segments > 0
+        self._stores += segments == 0
+
+    def __str__(self) -> str:
+        """The counts in words; empty: everything was checked."""
+        of = f"{plural(self._segments, 'segment')} of {plural(self._partitions, 'partition')}"
+        parts = [of if self._segments else ""]
+        parts += [plural(self._stores, "store") if self._stores else ""]
+        return ", ".join(filter(None, parts))
 
 
 def tell_ignored(ignored: "IgnoredFindings", laws: frozenset[str] | None, *, is_whole: bool) -> str:
@@ -251,7 +299,8 @@ class Shown:
             from segproof_harness.reports.json_lines import JsonLinesReport
 
             laws = None if asked.laws is None else sorted(asked.laws)
-            told = {"laws": laws, "position": asked.position, "deep": asked.deep}
+            told = {"laws": laws, "position": asked.position, "deep": asked.deep,
+                    "since": asked.since_text}  # fmt: skip
             return JsonLinesReport(told, is_summary=self.only_summary)
         from segproof_harness.reports.terminal import Lines
         from segproof_harness.reports.verdicts import Detail, TextReport
@@ -356,7 +405,10 @@ def end(counts: Counter[str], seconds: float, more: str, fail_on: FailOn) -> Non
 
 
 def _found(
-    asked: Asked, show: Show, on_summary: "Callable[[Summary], None]"
+    asked: Asked,
+    show: Show,
+    on_summary: "Callable[[Summary], None]",
+    on_left_out: "Callable[[str, int], None]",
 ) -> "Iterator[Finding]":
     from segproof.verification import verify
 
@@ -372,6 +424,8 @@ def _found(
             hash_slots=asked.hash_slots,
             segment_index_bytes=asked.segment_index_bytes,
             on_summary=on_summary,
+            since_ms=asked.since_ms,
+            on_left_out=on_left_out,
         )
 
 

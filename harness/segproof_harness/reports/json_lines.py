@@ -31,7 +31,7 @@ class JsonLinesReport:
 
     def __init__(self, asked: Mapping[str, Any], *, is_summary: bool = False) -> None:
         self._asked = asked
-        """What the verdict is restricted to: `laws`, `position`, `deep`."""
+        """What the verdict is restricted to: `laws`, `position`, `deep`, `since`."""
         self._is_summary = is_summary
         self._causes = Causes()
 

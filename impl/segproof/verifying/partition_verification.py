@@ -121,7 +121,10 @@ class PartitionCheck:
         except OSError:
             return
         log = _joined(partition, self._wanted, self._files)
+        first = self._segments[0].base_offset if self._segments else 0
         for segment in partition.segments:
+            if segment.base_offset < first:
+                continue  # older than what is to be checked
             steady = SteadyCheck(segment, self._wanted, self._files)
             for _ in steady.run():
                 pass

@@ -21,6 +21,7 @@ from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
+from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
@@ -49,14 +50,19 @@ def run(
     on_progress: Progress | None,
     jobs: int,
     on_summary: OnSummary | None = None,
+    since: Since | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings of everything at or below `path`, each partition's before its summary.
+
+    What has not changed `since` is left out.
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
     works, findings = plan(path, wanted, files)
-    meter = Meter(on_progress, _announced(works, wanted))
     tallies = Tallies(path, findings, works, on_summary)
+    if since is not None:
+        works = since.changed(works, with_unpacked(files))
+    meter = Meter(on_progress, _announced(works, wanted))
     yield from tallies.outside(with_unpacked(files))
     partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
