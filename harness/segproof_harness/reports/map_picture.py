@@ -31,6 +31,7 @@ BAR_OF = {
     PieceKind.UNSEARCHED: (24, 22),
 }
 """Top and height of a bar in pixels: kinds differ in shape, not in colour alone."""
+RECOVERY_POINTS = code_of("recovery-point-offset-checkpoint")
 PATTERNS = """\
 <svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>
 <pattern id="p-sound" width="8" height="8" patternUnits="userSpaceOnUse">\
@@ -166,8 +167,8 @@ def _recovery(drawn: FileMap) -> str:
     if drawn.has_messages:
         who, later = "A recovery that reaches this place", "removes all later files of the log"
     else:
-        who, later = "A broker that recovers this log", "deletes the segments behind it that it"
-        later += " has not recovered yet"
+        who, later = "A broker that recovers this log", "deletes all segments behind it"
+        later += f". It looks at no segment that ends before the offset in {RECOVERY_POINTS}"
     return (
         f"<p><strong>{who}</strong>, as at a start after an unclean stop, cuts the file at byte"
         f" {cut}. It also {later}.</p>\n{list_of(rows)}"

@@ -16,6 +16,7 @@ from segproof.files import REAL_FILES, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
@@ -51,8 +52,9 @@ def salvage(
     `jobs` is the number of processes; each saves one partition at a time.
     Memory: as a verification. Cost: a log is read twice and written, the new one is read once.
     Raises, at the first step: InvalidArgumentError for `jobs` below 1, and where `path` holds no
-    partition that a broker would load; FileExistsError, NotADirectoryError for
-    `out`; OSError. Later: OSError for what can't be written.
+    partition that a broker would load, as a store of RocketMQ, which `salvage_store` saves;
+    FileExistsError, NotADirectoryError for `out`; OSError. Later: OSError for what can't be
+    written.
     """
     if jobs < 1:
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
@@ -142,6 +144,13 @@ def _partitions(
         else:
             segments = tuple(sized(one, files) for one in partition.segments)
             found[name] = replace(partition, segments=segments)
+    place = None if found else place_of(source, files)
+    if place is not None and place.kind is PlaceKind.STORE:
+        raise InvalidArgumentError(
+            "a store of RocketMQ",
+            path=source,
+            hint="call `salvage_store` of segproof.salvaging.store_salvage",
+        )
     if not found:
         path, why = next(iter(refused.items()), (source, "there is no partition with a log here"))
         raise InvalidArgumentError(

@@ -107,6 +107,7 @@ def test_a_page_says_what_verify_says(
     for line in details:
         assert not line.startswith("    segproof ") or line.strip() in page.words
     assert "DUMP-6: Only a preallocated tail of zeros" in page.words
+    assert "It also deletes all segments behind it. It looks at no segment" in page.words
     assert "bytes 0 to 25301: 2 batches" in page.words
     assert "22 batches, with 90 records, from byte 39643 on, offsets 72 to 161" in page.words
     assert "14341 bytes in 1 place, with 6 offsets that are lost for good" in page.words

