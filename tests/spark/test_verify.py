@@ -253,7 +253,7 @@ def test_nothing_to_verify_is_one_empty_task() -> None:
 def test_a_limit_below_one_is_refused() -> None:
     """The option `limit_bytes` has the bound of the command line."""
     source = SegproofDataSource({"path": "x", "limit_bytes": "0"})
-    with pytest.raises(ValueError, match="limit_bytes must be 1 or more"):
+    with pytest.raises(ValueError, match="limit_bytes: it must be 1 or more"):
         source.reader(StructType())
 
 

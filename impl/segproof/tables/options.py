@@ -176,7 +176,7 @@ def number(options: Mapping[str, str], name: str, default: int) -> int:
     except ValueError:
         raise refused(name, f"{options[name]!r} is no whole number") from None
     if value < 1:
-        raise refused(name, f"{value} is below 1")
+        raise refused(name, "it must be 1 or more")
     return value
 
 

@@ -88,7 +88,7 @@ def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
         (PLAIN, {"table": "record"}, "no table 'record'; did you mean records? Known: segments,"),
         (PLAIN, {"columns": ["offset", "x"]}, "table records has no column 'x'; it has path,"),
         (PLAIN, {"where": "offset"}, "option where: 'offset' is no condition"),
-        (PLAIN, {"limit_bytes": 0}, "option limit_bytes: 0 is below 1"),
+        (PLAIN, {"limit_bytes": 0}, "option limit_bytes: it must be 1 or more"),
         (PLAIN, {"hash_slots": 5}, "hash_slots: it is not for table records, only for rocketmq"),
         (PLAIN, {"table": "findings", "on_damage": "stop"}, "on_damage: it is not for table"),
         (PLAIN, {"table": "rocketmq_entries"}, "plain-0: no file of table rocketmq_entries"),
