@@ -47,10 +47,10 @@ nowhere, and batches that a producer has in a log twice. `spark-submit` runs the
 ## What is read
 
 In directories: the files that a broker would read, in partitions that do not wait for their
-removal. A file that is named itself is read under any name that `segproof dump` takes
-(`.deleted`, `.swap`, not 20 digits). The rows of one file come in its order, in one task; a task
-has several small files. Rows are made from arrays, thousands at a time, and memory stays the same
-whatever the size of a file.
+removal, and [copies of segments of tiered storage](../howto/read-tiered-storage.md). A file that is
+named itself is read under any name that `segproof dump` takes (`.deleted`, `.swap`, not 20 digits).
+The rows of one file come in its order, in one task; a task has several small files. Rows are made
+from arrays, thousands at a time, and memory stays the same whatever the size of a file.
 
 ## Damage
 

@@ -2,8 +2,9 @@
 """The files of a table's rows, at or below a path.
 
 In directories the files that a broker would read: segments under right names, in directories that
-are not waiting for their removal. A file that is named itself is read if `segproof dump` reads it,
-so a misnamed, renamed or deleted one can be looked into too.
+are not waiting for their removal, and copies of segments that were in tiered storage. A file that
+is named itself is read if `segproof dump` reads it, so a misnamed, renamed or deleted one can be
+looked into too.
 """
 
 import errno
@@ -17,8 +18,12 @@ from segproof.errors import SegproofError
 from segproof.files import Files, FileStatus
 from segproof.reading.file_names import (
     NameKind,
+    holds_remote_segments,
+    is_of_cache,
+    name_in_segment,
     read_file_name,
     read_partition_name,
+    read_remote_name,
     segment_file,
 )
 from segproof.reading.store_paths import find_places
@@ -147,11 +152,7 @@ class _Seen:
 def _in_directory(
     path: str, names: list[str], request: Request, files: Files, seen: _Seen, level: int = 0
 ) -> Iterator[Unit]:
-    segments: dict[int, list[str]] = {}
-    for name in names:
-        known = read_file_name(name)
-        if known.kind is NameKind.SEGMENT:
-            segments.setdefault(known.base_offset, []).append(known.suffix)
+    segments = _segments(path, names)
     if segments:
         yield from _of_partition(path, segments, request, files)
         return
@@ -172,16 +173,34 @@ def _in_directory(
         yield from _in_directory(full, inner, request, files, seen, level + 1)
 
 
+def _segments(path: str, names: list[str]) -> dict[tuple[int, str], list[str]]:
+    """Return the suffixes of the segments in a directory, by base offset and stem.
+
+    Copies of segments in tiered storage have a stem; a broker's cache of their indexes is left out.
+    """
+    segments: dict[tuple[int, str], list[str]] = {}
+    for name in names:
+        known = read_file_name(name)
+        if known.kind is NameKind.SEGMENT:
+            segments.setdefault((known.base_offset, ""), []).append(known.suffix)
+    if not segments and holds_remote_segments(path, names):
+        for remote in filter(None, map(read_remote_name, names)):
+            if not (remote.passing or is_of_cache(remote.stem)):
+                segments.setdefault(remote[:2], []).append(remote.suffix)
+    return segments
+
+
 def _of_partition(
-    directory: str, segments: dict[int, list[str]], request: Request, files: Files
+    directory: str, segments: dict[tuple[int, str], list[str]], request: Request, files: Files
 ) -> Iterator[Unit]:
-    following = dict(pairwise(sorted(base for base in segments if ".log" in segments[base])))
-    for base in sorted(segments):
-        suffixes = [one for one in TABLES[request.table].suffixes if one in segments[base]]
+    logs = sorted(base for (base, stem), found in segments.items() if ".log" in found and not stem)
+    following = dict(pairwise(logs))
+    for (base, stem), found in sorted(segments.items()):
+        suffixes = [one for one in TABLES[request.table].suffixes if one in found]
         groups = [suffixes] if request.table == "segments" else [[one] for one in suffixes]
         for group in groups:
             if group:
-                path = posixpath.join(directory, f"{base:020d}{group[0]}")
+                path = posixpath.join(directory, name_in_segment(base, group[0], stem))
                 size = sum(_size(f"{path[: -len(group[0])]}{one}", files) for one in group)
                 yield Unit(path, directory, base, following.get(base), size, tuple(group))
 

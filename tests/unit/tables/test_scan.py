@@ -110,6 +110,29 @@ def test_a_missing_path_is_an_error_at_once(tmp_path: Path, table: str) -> None:
         segproof.scan(tmp_path / "nowhere", table=table)
 
 
+@pytest.mark.parametrize("table", ["records", "segments", "index_entries"])
+def test_copies_of_remote_segments_are_read(partition: Path, table: str) -> None:
+    """Files of tiered storage side by side have the rows of the partition; a cache has none."""
+    expected = rows(partition, table)
+    copied = partition.rename(partition.parent / "copied")
+    for path in list(copied.iterdir()):
+        if path.stem.isdigit() and path.suffix in (".log", ".index", ".timeindex"):
+            path.rename(copied / f"{int(path.stem)}-oAtiIQ95REujbuzNd_lkLQ{path.suffix}")
+        else:
+            path.unlink()
+    found = rows(copied, table)
+    own = ("path", "directory", "next_base_offset")
+    assert [{**row, **dict.fromkeys(own)} for row in expected] == [
+        {**row, **dict.fromkeys(own)} for row in found
+    ]
+    assert {str(copied)} == {row["directory"] for row in found}
+    cache = copied.parent / "remote-log-index-cache"
+    cache.mkdir()
+    index = next(copied.glob("*.index"))
+    index.rename(cache / index.name.replace("-", "_", 1))
+    assert [] == rows(cache, table)
+
+
 CHANGES: list[Callable[[bytes], bytes]] = [
     lambda data: b"",
     lambda data: data[: len(data) // 2 + 1],
