@@ -19,6 +19,8 @@ COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""
 DETAIL_COLUMNS = 13
 WITH_MESSAGES = ("store", "commit-log file")
+NEVER_RECOVERED = ("remote folder",)
+"""Kinds of what no broker recovers."""
 
 
 class Detail(StrEnum):
@@ -120,7 +122,9 @@ def facts_of(summary: Summary) -> str:
             has_messages = summary.kind in WITH_MESSAGES
             word, reaches = ("message", " that reaches it") if has_messages else ("batch", "")
             behind = plural(summary.batches_behind_damage, f"sound {word}")
-            text += f"; {behind} behind damage, which a recovery{reaches} would delete"
+            text += f"; {behind} behind damage"
+            if summary.kind not in NEVER_RECOVERED:
+                text += f", which a recovery{reaches} would delete"
     return text
 
 

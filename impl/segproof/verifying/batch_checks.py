@@ -102,6 +102,9 @@ class BatchCheck(LogCheck):
         positions, columns["row"] = block.table["position"], block.table
         self._report.add_where(law, is_broken, positions, message, expected, actual, **columns)
 
+    def _words(self, damage: LogDamage) -> str:
+        return damage.words(is_recovered=not self._segment.stem)
+
     # --- one batch by itself
 
     def _check_checksums(self, block: Block) -> None:
@@ -110,7 +113,7 @@ class BatchCheck(LogCheck):
             first = int(bad.argmax())
             reached = int(table["last_offset"][first - 1]) if first else self._reached
             self._damage = self._damage_from(int(table["position"][first]), reached)
-        behind = np.where(table["position"] == self._damage.position, self._damage.words(), "")
+        behind = np.where(table["position"] == self._damage.position, self._words(self._damage), "")
         is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
         self._broken(
             "BATCH-14", block, bad & is_small,
@@ -242,7 +245,7 @@ class BatchCheck(LogCheck):
             self._report.add(
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
-                f" the file are out of reach{self._damage_at_end(position).words()}",
+                f" the file are out of reach{self._words(self._damage_at_end(position))}",
                 position=position,
                 actual=self._file.pread(17, position).hex(),
                 expected="a batch header",
@@ -305,7 +308,7 @@ class BatchCheck(LogCheck):
         is_torn = not segment.is_closed and damage.is_tail
         self._report.add(
             "DUMP-6",
-            message + damage.words(),
+            message + self._words(damage),
             position=position,
             expected=position,
             actual=self._log.size,

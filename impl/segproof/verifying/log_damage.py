@@ -49,14 +49,17 @@ class LogDamage(NamedTuple):
         is_alone = self.sound is None and not self.odd_batches and not self.restorable_batches
         return is_alone and self.unsearched_from is None
 
-    def words(self) -> str:
-        """Return it in words that follow the words of a finding; empty for a tail."""
-        told = []
+    def words(self, *, is_recovered: bool = True) -> str:
+        """Return it in words that follow the words of a finding; empty for a tail.
+
+        `is_recovered`: a broker may recover the log, which it never does in tiered storage.
+        """
+        told, cost = [], ": a recovery would delete them" if is_recovered else ""
         if self.sound is not None:
             told.append(
                 f"{_number(self.sound.batches, 'sound batch')} follow, from byte {self.sound.start}"
                 f" and offset {self.sound.first_offset} on to offset {self.sound.last_offset}, with"
-                f" {self.sound.records} records{_times(self.sound)}: a recovery would delete them"
+                f" {self.sound.records} records{_times(self.sound)}{cost}"
             )
         if self.restorable_batches:
             told.append(
@@ -65,13 +68,12 @@ class LogDamage(NamedTuple):
             )
         if self.odd_batches:
             told.append(
-                f"{_number(self.odd_batches, 'batch')} with a right checksum fit nowhere:"
-                " a recovery would delete them"
+                f"{_number(self.odd_batches, 'batch')} with a right checksum fit nowhere{cost}"
             )
         if self.unsearched_from is not None:
             told.append(
-                "whether sound batches follow, which a recovery would delete, is not known: the"
-                f" search ended at byte {self.unsearched_from}"
+                f"whether sound batches follow{', which a recovery would delete,' * is_recovered}"
+                f" is not known: the search ended at byte {self.unsearched_from}"
             )
         elif told and not (self.broken_places or self.lost_offsets):
             told.append("no offset is lost")

@@ -29,6 +29,8 @@ from segproof.verifying.segment_files import Segment
 
 CACHED_SUFFIXES = frozenset(SEGMENT_SUFFIXES[1:])
 """The three files of each segment in the cache."""
+LEFT = "a start of Kafka deletes it since 4.1, and leaves it before"
+LEFT_HINT = "nothing; before 4.1, remove it if it takes room: a broker does not read it again"
 
 
 def remote_segments(
@@ -62,10 +64,9 @@ def report_remote_names(directory: str, names: Collection[str], reporter: Report
         if known is None or (is_cache and not is_of_cache(known.stem)):
             _report_foreign(name, is_cache, report)
         elif known.passing == ".deleted":
-            report.add("LOAD-1", "it was removed from the cache: Kafka deletes it, now or at its"
-                       " next start")  # fmt: skip
+            report.add("LOAD-1", f"it was removed from the cache: {LEFT}", hint=LEFT_HINT)
         elif known.passing:
-            report.add("DISK-41", "it was being fetched: Kafka deletes it at its next start")
+            report.add("DISK-41", f"it was being fetched: {LEFT}", hint=LEFT_HINT)
     for stem, kept in sorted(_by_stem(directory, names).items()):
         suffixes = frozenset(one.suffix for one in kept)
         packing = next((one for one in PACKED_SUFFIXES if one in suffixes), None)

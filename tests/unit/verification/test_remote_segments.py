@@ -182,6 +182,7 @@ def test_a_remote_segment_is_judged_with_the_files_beside_it(
     assert laws <= {one.law for one in found}
     assert all(f"1014-{IDS[1014]}." in one.path for one in found)
     assert all("segproof" not in one.hint for one in found)
+    assert all("a recovery would" not in one.message for one in found)
     check_shown_again([one for one in found if one.is_defect])
 
 
