@@ -37,9 +37,16 @@ class Passes:
     """The times of one contestant's passes."""
 
     seconds: list[float] = field(default_factory=list)
+    processor_seconds: list[float] = field(default_factory=list)
+    """What the process itself computed in each pass; the JVM does not say it."""
     checksum: int | None = None
     peak_memory_bytes: int = 0
     """The most memory that the process had at once; 0 if it did not say."""
+
+    @property
+    def of_processor(self) -> "Passes":
+        """The same passes by their processor time."""
+        return Passes(self.processor_seconds)
 
     @property
     def median(self) -> float:
@@ -75,11 +82,12 @@ class Contestant:
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        nanoseconds, checksum = (int(word) for word in self._answer().split())
+        nanoseconds, checksum, *processor = (int(word) for word in self._answer().split())
         if self.passes.checksum not in (None, checksum):
             raise RuntimeError("two passes over the same file gave different answers")
         self.passes.checksum = checksum
         self.passes.seconds.append(nanoseconds / 1e9)
+        self.passes.processor_seconds += [one / 1e9 for one in processor]
 
     def _answer(self) -> str:
         assert self._process.stdout is not None

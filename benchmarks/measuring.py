@@ -98,3 +98,13 @@ def rate(result: Passes | NotRun, size_bytes: int, scale: float = 1e9) -> Cell:
     if isinstance(result, NotRun):
         return result
     return Figure(size_bytes / result.median / scale, size_bytes / result.best / scale)
+
+
+def memory(result: Passes | NotRun) -> Cell:
+    """Return the most memory, in MiB, that a contestant had at once."""
+    if isinstance(result, NotRun):
+        return result
+    if not result.peak_memory_bytes:
+        return NotRun("this system does not say how much memory a process had")
+    mebibytes = result.peak_memory_bytes / MIB
+    return Figure(mebibytes, mebibytes)

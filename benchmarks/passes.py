@@ -2,7 +2,8 @@
 """Our side of a measurement, a process of its own: `python -m benchmarks.passes MODE WARMUPS ...`.
 
 Speaks what KafkaBench.java speaks: says `ready` after the warm-up, then answers each line of
-standard input with the nanoseconds of a pass and a checksum of its answers.
+standard input with the nanoseconds of a pass and a checksum of its answers. It alone adds the
+nanoseconds of the processor.
 """
 
 import gc
@@ -16,6 +17,7 @@ from pathlib import Path
 from benchmarks import (
     rocketmq_passes,  # noqa: F401 -- registers its modes
     rocketmq_rebuild_passes,  # noqa: F401 -- registers its modes
+    salvage_passes,  # noqa: F401 -- registers its modes
     segment_passes,  # noqa: F401 -- registers its modes
     workloads,
 )
@@ -172,10 +174,11 @@ def main(words: list[str]) -> None:
     gc.disable()
     for _ in sys.stdin:
         one_pass = next_pass(work)
-        begin = time.perf_counter_ns()
+        begin, begin_of_processor = time.perf_counter_ns(), time.process_time_ns()
         checksum = one_pass()
         nanoseconds = time.perf_counter_ns() - begin
-        print(nanoseconds, checksum(), flush=True)
+        processor = time.process_time_ns() - begin_of_processor
+        print(nanoseconds, checksum(), processor, flush=True)
     print("peak", peak_memory_bytes())
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.contestants import Contestant, Passes, ours
-from benchmarks.measuring import MIB, Bench, race, rate, say
-from benchmarks.table import Cell, Figure, Goal, NotRun, Row, Section
+from benchmarks.measuring import MIB, Bench, memory, race, rate, say
+from benchmarks.table import Goal, NotRun, Row, Section
 
 _GOALS = {"1 KB": 2.5, "16 KB": 1.5, "1 MB": 1.5}
 _INTERPRETED_PART = 16
@@ -37,22 +37,22 @@ def sections(bench: Bench) -> list[Section]:
         "process, which checks nothing.",
         "Kafka 4.3.1",
     )
-    memory = Section(
+    memories = Section(
         "Memory",
         "The most that the verifying process of a row above had at once (resident, MiB).",
         "",
     )
     for name, goal in _GOALS.items():
-        plain.rows.append(_plain(bench, name, size, goal, memory))
-    deep.rows.append(_deep(bench, size, memory))
-    return [plain, deep, _two_jobs(bench, size), memory]
+        plain.rows.append(_plain(bench, name, size, goal, memories))
+    deep.rows.append(_deep(bench, size, memories))
+    return [plain, deep, _two_jobs(bench, size), memories]
 
 
 def _start(kernels: str, *arguments: object) -> Callable[[], Contestant]:
     return lambda: ours(kernels, "verify", 1, *arguments)
 
 
-def _plain(bench: Bench, name: str, size: int, goal: float, memory: Section) -> Row:
+def _plain(bench: Bench, name: str, size: int, goal: float, memories: Section) -> Row:
     say(f"verify, {name} batches")
     directory, recovered = bench.folder / "t-0", bench.folder / "recovered"
     segment = workloads.write_segment(directory, workloads.SHAPES[name], size)
@@ -66,13 +66,13 @@ def _plain(bench: Bench, name: str, size: int, goal: float, memory: Section) -> 
         bench.passes,
     )
     _expect(results, 0)
-    memory.rows.append(_memory(f"verify, {name} batches", results))
+    memories.rows.append(_memory(f"verify, {name} batches", results))
     _remove(directory, recovered)
     cells = {side: rate(result, segment.size_bytes) for side, result in results.items()}
     return Row.of(f"{name} batches", "GB/s", cells, Goal(goal, is_ratio=True), True)
 
 
-def _deep(bench: Bench, size: int, memory: Section) -> Row:
+def _deep(bench: Bench, size: int, memories: Section) -> Row:
     shape = workloads.SHAPES["160 x 100 B"]
     say(f"verify --deep, {shape.name}")
     directory, small = bench.folder / "t-0", bench.folder / "small-0"
@@ -89,7 +89,7 @@ def _deep(bench: Bench, size: int, memory: Section) -> Row:
     )
     _expect({side: result for side, result in results.items() if side != "theirs"}, 0)
     _expect({"theirs": results["theirs"]}, segment.records * shape.value_bytes)
-    memory.rows.append(_memory(f"verify --deep, {shape.name}", results))
+    memories.rows.append(_memory(f"verify --deep, {shape.name}", results))
     _remove(directory, small)
     sizes = {"interpreted": part.size_bytes}
     cells = {
@@ -120,16 +120,7 @@ def _two_jobs(bench: Bench, size: int) -> Section:
 
 
 def _memory(what: str, results: dict[str, Passes | NotRun]) -> Row:
-    cells: dict[str, Cell] = {}
-    for side in ("compiled", "interpreted"):
-        result = results[side]
-        if isinstance(result, NotRun):
-            cells[side] = result
-        elif not result.peak_memory_bytes:
-            cells[side] = NotRun("this system does not say how much memory a process had")
-        else:
-            mebibytes = result.peak_memory_bytes / MIB
-            cells[side] = Figure(mebibytes, mebibytes)
+    cells = {side: memory(results[side]) for side in ("compiled", "interpreted")}
     goal = Goal(_MEMORY_LIMIT_MIB, is_ratio=False, at_least=False)
     return Row.of(what, "MiB", cells, goal)
 
