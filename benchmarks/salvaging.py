@@ -75,14 +75,15 @@ def _of_sound(
     bench: Bench, name: str, size: int, sound: Section, clock: Section, memories: Section
 ) -> None:
     say(f"salvage, {name} batches")
-    directory, out = bench.folder / "t-0", bench.folder / "saved"
+    directory, copy = bench.folder / "t-0", bench.folder / "copy"
+    saved = {kernels: bench.folder / f"saved-{kernels}" for kernels in _KERNELS}
     segments = workloads.write_segments(directory, workloads.SHAPES[name], size // 2, 2)
     total = sum(segment.size_bytes for segment in segments)
-    starts = {"plain copy": _start("auto", "plain-copy", directory, bench.folder / "copy")}
+    starts = {"plain copy": _start("auto", "plain-copy", directory, copy)}
     for kernels in _KERNELS:
         starts[f"verify, {kernels}"] = _start(kernels, "verify", directory)
         starts[f"damage map, {kernels}"] = _start(kernels, "damage-map", directory)
-        starts[f"salvage, {kernels}"] = _start(kernels, "salvage", directory, out)
+        starts[f"salvage, {kernels}"] = _start(kernels, "salvage", directory, saved[kernels])
     results = race(starts, bench.passes, same_answers=False)
     for side, result in results.items():
         expected = 0 if side.startswith("verify") else total
@@ -103,7 +104,7 @@ def _of_sound(
     cells = {kernels: rate(results[f"salvage, {kernels}"], total) for kernels in _KERNELS}
     cells["theirs"] = rate(results["plain copy"], total)
     clock.rows.append(Row.of(f"{name} batches", "GB/s", cells, None, True))
-    _remove(directory, out, bench.folder / "copy")
+    _remove(directory, copy, *saved.values())
 
 
 def _of_damaged(

@@ -426,5 +426,5 @@ class _Salvage:
                 f" {told.last_offset}: a broker would cut it there",
                 law="SEG-20",
                 path=self._target,
-                hint="report it, with the log if you can",
+                hint="stop the broker, if one is at work here, and save again; else report it",
             )

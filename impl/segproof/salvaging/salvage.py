@@ -50,7 +50,10 @@ def salvage(
     Until all is whole and durable, the file `segproof-salvage.incomplete` stands there.
 
     `jobs` is the number of processes; each saves one partition at a time.
-    Memory: as a verification. Cost: a log is read twice and written, the new one is read once.
+    `on_progress` is called with the bytes done so far and those that there are: a third of them
+    counts when it is checked, a third when it is copied, the last when the new logs are loaded.
+    Memory: as a verification. Cost: a log is read twice and written, the new one is read once, and
+    once more where a part of the partition was lost or a leader epoch falls.
     Raises, at the first step: InvalidArgumentError for `jobs` below 1, and where `path` holds no
     partition that a broker would load, as a store of RocketMQ, which `salvage_store` saves;
     FileExistsError, NotADirectoryError for `out`; OSError. Later: OSError for what can't be
