@@ -30,7 +30,7 @@ def salvage(path: str, out: str) -> Prepared:
 def damage_map(path: str) -> Pass:
     """Read what each log of a partition holds; the bytes of its sound batches."""
     from segproof.files import REAL_FILES
-    from segproof.reading.log_pieces import PieceKind
+    from segproof.reading.pieces import PieceKind
     from segproof_harness.reports.file_map import read_file_map
 
     logs = sorted(str(log) for log in Path(path).glob("*.log"))
