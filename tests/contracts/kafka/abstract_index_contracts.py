@@ -185,17 +185,17 @@ def slots_of_few_entries(data: bytes, entries: int, target: int) -> bool:
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-26 TIMEIDX-10",
-    "any 4 raw entries of 12 bytes, int64 keys in any order, any target, warm window 2",
+    "any 3 raw entries of 12 bytes, int64 keys in any order, any target, warm window 1",
     Mutant("first) < target", "first) <= target"),
 )
 def lower_slot_of_timestamps(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int64 timestamps in entries of 12 bytes.
 
-    pre: len(data) == 48
+    pre: len(data) == 36
     post: _
     """
-    expected = _slots_by_probing(_int64_keys(data), target, 4, 2)
-    return _lower_slot(data, 12, 0, 8, 4, target, 2) == expected[0]
+    expected = _slots_by_probing(_int64_keys(data), target, 3, 1)
+    return _lower_slot(data, 12, 0, 8, 3, target, 1) == expected[0]
 
 
 @contract(

@@ -168,7 +168,7 @@ def batch_of_offset(data: bytes, target: int) -> bool:
     pre: _follow(data)
     post: _
     """
-    log = _batch(data[:8]) + _batch(data[8:])
+    log = _batch([*data[:8]]) + _batch([*data[8:]])
     found = _find_batch(log, 0, len(log), len(log), target)
     for number in (0, 1):
         _, last_offset = _offsets(data[8 * number :])
@@ -214,9 +214,9 @@ def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
     pre: data[3] % 2 == 0 and data[4] % 2 == 0
     post: _
     """
-    header = bytes(22) + data[:1] + bytes(4) + _number(data[1]) + _number(data[2])
-    records = b"".join(bytes((14, 0, data[n], data[n], 1, 2, 0, 0)) for n in (3, 4))
-    batch = header + bytes(14) + bytes((0, 0, 0, 2)) + records
+    header = [*bytes(22), data[0], *bytes(11), data[1], *bytes(7), data[2], *bytes(14), 0, 0, 0, 2]
+    records = [byte for n in (3, 4) for byte in (14, 0, data[n], data[n], 1, 2, 0, 0)]
+    batch = header + records
     found = _find_in_batch(batch, 0, len(batch), target, starting_offset)
     if data[0] % 8:
         return found == (segment_search.SEARCH_ODD, 0, 0)
@@ -228,15 +228,10 @@ def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
     return found == (segment_search.SEARCH_NONE, 0, 0)
 
 
-def _number(byte: int) -> bytes:
-    """Return a byte as an int64."""
-    return bytes(7) + bytes((byte,))
-
-
-def _batch(data: bytes) -> bytes:
+def _batch(data: list[int]) -> list[int]:
     """Return an empty batch: its base offset is the first 4 bytes, its last delta 4 bytes more."""
-    framing = bytes(4) + data[:4] + bytes((0, 0, 0, 49, 0, 0, 0, 0, 2))
-    return framing + bytes(6) + data[4:8] + bytes(34)
+    framing = [*bytes(4), *data[:4], 0, 0, 0, 49, 0, 0, 0, 0, 2]
+    return [*framing, *bytes(6), *data[4:8], *bytes(34)]
 
 
 def _offsets(data: bytes) -> tuple[int, int]:

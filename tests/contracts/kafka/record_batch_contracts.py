@@ -245,7 +245,7 @@ def header_decode_base_offset(data: bytes) -> bool:
     pre: len(data) == 8
     post: _
     """
-    return _reads_header(data + bytes(8) + b"\2" + bytes(44))
+    return _reads_header([*data, *bytes(8), 2, *bytes(44)])
 
 
 @contract(
@@ -263,7 +263,7 @@ def header_decode_framing(data: bytes) -> bool:
     pre: len(data) == 8
     post: _
     """
-    return _reads_header(bytes(8) + data + b"\2" + bytes(44))
+    return _reads_header([*bytes(8), *data, 2, *bytes(44)])
 
 
 @contract(
@@ -340,7 +340,7 @@ def header_decode_producer(data: bytes) -> bool:
 
 def _header(data: bytes, position: int) -> bytes:
     """Return a header of magic 2 that is zero but for `data` at `position`."""
-    return bytes(16) + b"\2" + bytes(position - 17) + data + bytes(61 - position - len(data))
+    return [*bytes(16), 2, *bytes(position - 17), *data, *bytes(61 - position - len(data))]
 
 
 def _reads_header(data: bytes) -> bool:
@@ -401,7 +401,7 @@ def short_varint_decode(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:plain_record",
     "BATCH-6 BATCH-16",
-    "a record of 8 bytes behind its length, any raw bytes with deltas of one byte",
+    "a record of 8 bytes behind its length with deltas 1 and 2, all other raw bytes",
     Mutant("limit, timestamp_delta, offset_delta", "limit, offset_delta, timestamp_delta"),
     Mutant("at + 1 != limit", "at + 1 > limit"),
 )
@@ -409,7 +409,7 @@ def plain_record_walk(data: bytes) -> bool:
     """Read a plain record by the short way as the model does, or leave it.
 
     pre: len(data) == 9
-    pre: data[0] == 16 and data[2] < 128 and data[3] < 128
+    pre: data[0] == 16 and data[2] == 2 and data[3] == 4
     post: _
     """
     found = _plain_record(data, 0, 9)
@@ -444,7 +444,7 @@ def record_length(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:next_record",
     "BATCH-6 BATCH-16",
-    "a record of 6 bytes behind its length, any raw bytes with deltas of one byte",
+    "a record of 6 bytes behind its length with deltas 1 and 2, all other raw bytes",
     Mutant(
         "limit, timestamp_delta, offset_delta, key",
         "limit, offset_delta, timestamp_delta, key",
@@ -454,7 +454,7 @@ def record_walk(data: bytes) -> bool:
     """Read or refuse a record as the model does, whatever its bytes.
 
     pre: len(data) == 7
-    pre: data[0] == 12 and data[2] < 128 and data[3] < 128
+    pre: data[0] == 12 and data[2] == 2 and data[3] == 4
     post: _
     """
     found = _next_record(data, 0, 7)

@@ -164,15 +164,15 @@ def append_rule(
 @contract(
     f"{RULES}:kept_entries",
     "TIMEIDX-11 TIMEIDX-12",
-    "any 3 raw entries, offsets in any order, any offset",
+    "any 2 raw entries, offsets in any order, any offset",
     Mutant("slot < 0", "slot <= 0"),
 )
 def truncate_to_cases(data: bytes, offset: int) -> bool:
     """Keep none, those before a match, or those up to the lower slot; offsets may repeat.
 
-    pre: len(data) == 36
+    pre: len(data) == 24
     post: _
     """
-    index = _Index(data, 3)
+    index = _Index(data, 2)
     index.truncate_to(offset)
-    return bool(_kept_entries(data, 12, 8, 3, offset, 682) == index.entries)
+    return bool(_kept_entries(data, 12, 8, 2, offset, 682) == index.entries)
