@@ -168,7 +168,7 @@ def batch_of_offset(data: bytes, target: int) -> bool:
     pre: _follow(data)
     post: _
     """
-    log = _batch([*data[:8]]) + _batch([*data[8:]])
+    log: Any = _batch([*data[:8]]) + _batch([*data[8:]])
     found = _find_batch(log, 0, len(log), len(log), target)
     for number in (0, 1):
         _, last_offset = _offsets(data[8 * number :])
@@ -216,7 +216,7 @@ def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
     """
     header = [*bytes(22), data[0], *bytes(11), data[1], *bytes(7), data[2], *bytes(14), 0, 0, 0, 2]
     records = [byte for n in (3, 4) for byte in (14, 0, data[n], data[n], 1, 2, 0, 0)]
-    batch = header + records
+    batch: Any = header + records
     found = _find_in_batch(batch, 0, len(batch), target, starting_offset)
     if data[0] % 8:
         return found == (segment_search.SEARCH_ODD, 0, 0)
