@@ -184,7 +184,7 @@ def test_numbers_reach_the_verifier(spark: "SparkSession", data_directory: Path)
 def test_the_verb_has_the_options_of_verify() -> None:
     """One that `verify` had been given, `spark verify` refused. It gives no verdicts."""
     own, others = (set(inspect.signature(one).parameters) for one in (on_spark, in_processes))
-    assert others - own == {"against", "jobs", "only_summary", "since"}
+    assert others - own == {"against", "jobs", "only_summary", "since", "watch_seconds"}
 
 
 def test_paths_that_cannot_be_read_are_usage(

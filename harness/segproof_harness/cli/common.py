@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import segproof
-from segproof.nearest_names import no_such
+from segproof.nearest_names import did_you_mean, no_such
 from segproof_harness.cli import candidates
 from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import plural as plural
@@ -278,6 +278,18 @@ def check_readable(path: Path) -> None:
         from segproof.reading.packed_segments import with_unpacked
 
         with_unpacked(REAL_FILES).open(os.fspath(path)).close()
+
+
+def complaint_about(laws: Collection[str]) -> str | None:
+    """Return the complaint about laws that verify does not check; None: it checks all of them."""
+    from segproof.verification import VERIFIED_LAWS
+    from segproof_harness.laws.law_order import order_of_law
+
+    unknown = sorted(set(laws) - VERIFIED_LAWS)
+    if not unknown:
+        return None
+    near = did_you_mean(unknown[0], sorted(VERIFIED_LAWS, key=order_of_law))
+    return f"verify does not check {', '.join(unknown)}{near} (`segproof explain` lists all)"
 
 
 def known_profile(name: str | None) -> "Release | None":

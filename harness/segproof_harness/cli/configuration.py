@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segproof.nearest_names import no_such
-from segproof_harness.cli.common import reason_of, refuse
+from segproof_harness.cli.common import complaint_about, reason_of, refuse
 from segproof_harness.cli.usage import UsageError, value_problem
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def ignored_findings(context: typer.Context, *, no_ignore: bool = False) -> "Ign
 
     Ends the command for a law that `verify` does not check.
     """
-    from segproof_harness.cli.verify import complaint_about
     from segproof_harness.reports.ignored_findings import IgnoredFindings
 
     read: _Configuration | None = context.meta.get(_READ)

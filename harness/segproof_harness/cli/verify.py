@@ -3,17 +3,20 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from segproof.nearest_names import did_you_mean
 from segproof_harness.cli import candidates, configuration
 from segproof_harness.cli.common import (
+    EXIT_CLEAN,
     EXIT_FINDINGS,
     HashSlotsOption,
     IndexBytesOption,
@@ -21,6 +24,7 @@ from segproof_harness.cli.common import (
     LimitOption,
     Show,
     check_readable,
+    complaint_about,
     cores,
     parse_since,
     plural,
@@ -30,6 +34,7 @@ from segproof_harness.cli.common import (
     release,
     summarise,
 )
+from segproof_harness.cli.watch import Known, NewsReport, watch
 from segproof_harness.reports.terminal import Color
 
 if TYPE_CHECKING:
@@ -116,6 +121,17 @@ SinceOption = Annotated[
         "2026-11-21T01:00Z. Damage by a disk does not change the time of a file.",
     ),
 ]
+WatchOption = Annotated[
+    float | None,
+    typer.Option(
+        "--watch",
+        metavar="SECONDS",
+        min=0.1,
+        max=86_400,
+        help="Look for changed files every so many seconds, verify again, and print the partitions "
+        "with another verdict or a new defect, until Ctrl-C.",
+    ),
+]
 PositionOption = Annotated[
     int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
 ]
@@ -165,6 +181,7 @@ def command(
     law: LawsOption = None,
     position: PositionOption = None,
     since: SinceOption = None,
+    watch_seconds: WatchOption = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
@@ -195,20 +212,66 @@ def command(
       segproof verify my-topic-0 --deep --format jsonl
       segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
       segproof verify /home/rocketmq/store
+      segproof verify /var/lib/kafka/data --since 2h --watch 60 --no-notes
     """
     laws = known_laws(law)
     if list_all and only_summary:
         refuse("give --all or --summary, not both")
     if only_summary and output_format in (VerifyFormat.SARIF, VerifyFormat.JUNIT):
         refuse(f"--summary is for text and jsonl: {output_format} is for findings")
+    if watch_seconds is not None:
+        _check_watched(watch_seconds, output_format, max_findings, against)
     ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     for path in paths:
         check_readable(path)
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
                   segment_index_bytes, since)  # fmt: skip
     shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
+    if watch_seconds is not None:
+        ignoring = partial(configuration.ignored_findings, context, no_ignore=no_ignore)
+        _watch(watch_seconds, asked, shown, ignoring, no_notes=no_notes)
     told = Told(shown.report(asked), max_findings, no_notes)
     judge(asked, told, ignored, fail_on, against)
+
+
+def _watch(
+    seconds: float,
+    asked: Asked,
+    shown: "Shown",
+    ignoring: "Callable[[], IgnoredFindings]",
+    *,
+    no_notes: bool,
+) -> NoReturn:
+    """Verify in rounds until Ctrl-C; a round without news is silent."""
+
+    def once(known: Known) -> int:
+        news = NewsReport(shown.report(asked), known)
+        told = Told(news, None, no_notes)
+        try:
+            close = verified(asked, told, ignoring())
+        except KeyboardInterrupt:
+            if news.has_news and (code := exit_code(told.counts, shown.fail_on)):
+                raise typer.Exit(code) from None  # what is on the screen already
+            raise
+        if news.has_news:
+            close(f"; at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, --watch goes on")
+        return exit_code(told.counts, shown.fail_on)
+
+    watch(asked.paths, seconds, once)
+
+
+def _check_watched(
+    seconds: float, output_format: VerifyFormat, max_findings: int | None, against: Against | None
+) -> None:
+    """Refuse what does not go with --watch."""
+    if isnan(seconds):  # older releases of typer let it pass
+        refuse("--watch: nan is no number of seconds")
+    if output_format in (VerifyFormat.SARIF, VerifyFormat.JUNIT):
+        refuse(f"--watch is for text and jsonl: {output_format} is one whole document")
+    if max_findings is not None or against is not None:
+        refuse(
+            f"--watch does not go with --{'against' if max_findings is None else 'max-findings'}"
+        )
 
 
 def judge(
@@ -219,8 +282,16 @@ def judge(
     against: Against | None = None,
 ) -> None:
     """Verify what is asked for, have the report written, and end with the exit code."""
-    started = time.monotonic()
+    verified(asked, told, ignored, against)("")
+    if code := exit_code(told.counts, fail_on):
+        raise typer.Exit(code)
 
+
+def verified(
+    asked: Asked, told: "Told", ignored: "IgnoredFindings", against: Against | None = None
+) -> "Callable[[str], None]":
+    """Verify what is asked for; return what writes the closing lines, with words at the end."""
+    started = time.monotonic()
     left_out = LeftOut()
 
     def summary(one: "Summary") -> None:
@@ -232,12 +303,17 @@ def judge(
         for path in asked.paths:
             told.take(_compared(path))
     told.report.end()
-    told.summarise()
-    if words := str(left_out):
-        summarise(f"not checked: {words} older than {asked.since_text}")
-    is_whole = asked.position is None and asked.since_ms is None and not told.more
-    more = told.more + tell_ignored(ignored, asked.laws, is_whole=is_whole)
-    end(told.counts, time.monotonic() - started, more, fail_on)
+    seconds = time.monotonic() - started
+
+    def close(words: str) -> None:
+        told.summarise()
+        if text := str(left_out):
+            summarise(f"not checked: {text} older than {asked.since_text}")
+        is_whole = asked.position is None and asked.since_ms is None and not told.more
+        more = told.more + tell_ignored(ignored, asked.laws, is_whole=is_whole)
+        tell_counts(told.counts, seconds, more + words)
+
+    return close
 
 
 class LeftOut:
@@ -396,12 +472,23 @@ def rules() -> dict[str, tuple[str, str]]:
 
 def end(counts: Counter[str], seconds: float, more: str, fail_on: FailOn) -> None:
     """Write the closing line, with more words behind it, and end with the exit code."""
+    tell_counts(counts, seconds, more)
+    if code := exit_code(counts, fail_on):
+        raise typer.Exit(code)
+
+
+def tell_counts(counts: Counter[str], seconds: float, more: str) -> None:
+    """Write the closing line, with more words behind it."""
     summarise(
         f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
         f"{plural(counts['note'], 'note')} in {seconds:.1f} s{more}"
     )
-    if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
-        raise typer.Exit(EXIT_FINDINGS)
+
+
+def exit_code(counts: Counter[str], fail_on: FailOn) -> int:
+    """Return the exit code for so many findings of each severity."""
+    is_failed = counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING)
+    return EXIT_FINDINGS if is_failed else EXIT_CLEAN
 
 
 def _found(
@@ -437,18 +524,6 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
     if complaint := complaint_about(wanted):
         refuse(complaint)
     return wanted
-
-
-def complaint_about(laws: Collection[str]) -> str | None:
-    """Return the complaint about laws that verify does not check; None: it checks all of them."""
-    from segproof.verification import VERIFIED_LAWS
-    from segproof_harness.laws.law_order import order_of_law
-
-    unknown = sorted(set(laws) - VERIFIED_LAWS)
-    if not unknown:
-        return None
-    near = did_you_mean(unknown[0], sorted(VERIFIED_LAWS, key=order_of_law))
-    return f"verify does not check {', '.join(unknown)}{near} (`segproof explain` lists all)"
 
 
 def _compared(path: Path) -> "Iterator[Finding]":

@@ -41,6 +41,7 @@ def found_since(path: Path) -> tuple[list[Finding], list[Summary], list[tuple[st
     return list(found), summaries, left_out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_partition_is_checked_from_its_first_changed_segment_on(
     name: str, tmp_path: Path
@@ -68,6 +69,7 @@ def test_damage_is_found_in_changed_segments_alone(tmp_path: Path) -> None:
     assert ([], []) == found_since(aged(folder))[:2]
 
 
+@pytest.mark.slow
 def test_a_store_is_checked_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     """One changed file of a queue is enough; a removed one has changed its folder."""
     assert 0 == cli.run(["demo", "--copy-to", str(tmp_path / "dumps")])

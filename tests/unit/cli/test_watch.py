@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verify --watch`: rounds, what is news, and how it ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segproof_harness import cli
+from segproof_tests.partition_files import copied_partition, name_of
+
+COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
+OLD_S = 1_700_000_000
+Step = Callable[[], object]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """Return a data directory with two partitions."""
+    copied_partition("plain", tmp_path)
+    copied_partition("txn-a", tmp_path)
+    return tmp_path
+
+
+def rounds(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    disk: Path,
+    *steps: Step,
+    code: int,
+    options: tuple[str, ...] = (),
+) -> list[tuple[str, str]]:
+    """Return what is printed before each step, and before Ctrl-C behind the last one."""
+    waiting, printed = list(steps), list[tuple[str, str]]()
+
+    def sleep(_seconds: float) -> None:
+        shown = capsys.readouterr()
+        printed.append((shown.out, shown.err))
+        if not waiting:
+            raise KeyboardInterrupt
+        waiting.pop(0)()
+
+    monkeypatch.setattr("segproof_harness.cli.watch.sleep", sleep)
+    assert code == cli.run(["verify", str(disk), "--jobs", "1", "--watch", "7", *options])
+    assert ("", "") == tuple(capsys.readouterr())
+    return printed
+
+
+@pytest.mark.slow
+def test_only_news_is_printed(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new defect, a repair, a partition that is gone; not a file that was only touched."""
+    index = disk / "plain-0" / name_of(60, ".index")
+    sound = index.read_bytes()
+
+    def put(data: bytes) -> Step:
+        def write() -> None:
+            index.write_bytes(data)
+            os.utime(index, (OLD_S, OLD_S + sum(data)))  # verify need not wait
+
+        return write
+
+    begun, touched, broken, worse, mended, gone = rounds(
+        capsys,
+        monkeypatch,
+        disk,
+        lambda: os.utime(index, (OLD_S, OLD_S)),
+        put(sound[:4] + b"\xff" * 4 + sound[8:]),
+        put(b"\xff" * 16 + sound[16:]),
+        put(sound),
+        lambda: shutil.rmtree(disk / "txn-a-0"),
+        code=0,
+    )
+    assert begun[0].count("sound: ") == 2
+    assert "2 partitions: 2 sound\n" in begun[1]
+    assert begun[1].endswith(" UTC, --watch goes on\n")
+    assert ("", "") == touched
+    assert broken[0].startswith(f"index damage only: {disk}/plain-0: ")
+    assert "txn-a" not in broken[0]
+    assert "error SEG-7 " in broken[0]
+    assert worse[0].startswith(f"index damage only: {disk}/plain-0: ")
+    assert broken[0] != worse[0]
+    assert mended[0].startswith(f"sound: {disk}/plain-0: ")
+    assert ("", True) == (gone[0], gone[1].startswith(f"no longer there: {disk}/txn-a-0\n"))
+
+
+def test_ctrl_c_ends_with_the_exit_code_of_the_last_round(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an entry ignores is no news, in JSON either."""
+    index = disk / "plain-0" / name_of(60, ".index")
+    config = disk.parent / "watch.toml"
+    config.write_text('[[ignore]]\nlaw = "DISK-5"\nreason = "known"\n', encoding="ascii")
+    options = ("--format", "jsonl", "--summary")
+    _, lost = rounds(capsys, monkeypatch, disk, index.unlink, code=1, options=options)
+    (told,) = map(json.loads, lost[0].splitlines())
+    assert ("index-damage-only", 1) == (told["verdict"], told["warnings"])
+    ignoring = (*options, "--config", str(config))
+    rounds(capsys, monkeypatch, disk, lambda: os.utime(disk), code=0, options=ignoring)
+
+
+@pytest.mark.slow
+def test_a_process_is_ended_by_a_signal_without_a_traceback(disk: Path) -> None:
+    """The real thing, with several processes of its own."""
+    (disk / "plain-0" / name_of(60, ".index")).unlink()
+    words = [*COMMAND, "verify", str(disk), "--jobs", "2", "--watch", "0.1"]
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        while "goes on" not in (line := process.stderr.readline()):
+            assert line
+        os.killpg(process.pid, signal.SIGINT)
+        assert ("", 1) == (process.stderr.read(), process.wait())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("0",),
+        ("1e300",),
+        ("nan",),
+        ("5", "--format", "junit"),
+        ("5", "--max-findings", "1"),
+        ("5", "--against", "model"),
+    ],
+    ids=" ".join,
+)
+def test_what_does_not_go_with_watching_is_usage(
+    options: tuple[str, ...], disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said before anything is checked."""
+    assert 2 == cli.run(["verify", str(disk), "--watch", *options])
+    shown = capsys.readouterr()
+    assert ("", True) == (shown.out, "--watch" in shown.err)
