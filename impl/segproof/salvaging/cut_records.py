@@ -53,6 +53,8 @@ SEARCHED_BYTES = 1 << 16
 """So many bytes are searched at once for the begin of a record."""
 WALKED_BYTES_OF_A_BYTE = 16
 """A search walks through records of so many bytes for each byte of the batch, at most."""
+TRIED_BYTES = 64 << 20
+"""Of so many bytes more of a gap batches are tried that reach to its end."""
 _POLYNOMIAL = 0x82F63B78
 _next_record = kernels.next_record.interpreted
 
@@ -100,9 +102,13 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
     with closing(ReadableParts(files.open(gap.path))) as file:
         at, expected = gap.position, gap.first_lost_offset
         end = min(file.size(), gap.position + gap.size_bytes)
+        left = TRIED_BYTES + WALKED_BYTES_OF_A_BYTE * (end - at)
         while at + BATCH_HEADER_BYTES < end:
             said = at + LOG_OVERHEAD_BYTES + kernels.decode_int32(file.pread(12, at), 8)
             ends = [one for one in (said, end) if _may_end(at, one, end)]
+            left -= sum(one - at for one in ends)
+            if left < 0:
+                ends = [one for one in ends if one == said]
             found = _found(file, at, ends)
             if found is not None:
                 data = found.data

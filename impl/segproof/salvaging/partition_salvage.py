@@ -258,6 +258,8 @@ class _Salvage:
                     self._keep(file, piece, base_offset)
                 elif piece not in moved:
                     self._pass_over(file, piece)
+            if next_offset is not None:
+                self._restore_held(file, next_offset, base_offset)
             self._give_up_held(file)
             self._move_back(file, base_offset, limit)
             told.bytes_read += size
@@ -270,24 +272,26 @@ class _Salvage:
     # --- what is kept
 
     def _keep(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> None:
-        told = self._told
-        held = self._held
-        if held is not None and self._fits_between(file, held, piece.first_offset):
-            del self._pending[-1]
-            self._held = None
-            restored = held._replace(
-                first_offset=self._reached + 1, last_offset=piece.first_offset - 1
-            )
-            position = self._copy(file, restored, base_offset)
-            assert self._log is not None
-            self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
-            told.restored_batches += 1
+        self._restore_held(file, piece.first_offset, base_offset)
         self._give_up_held(file)
         self._move_back(file, base_offset, piece.first_offset)
         self._close_gaps(piece.first_offset)
         position = self._copy(file, piece, base_offset)
         if piece.kind is PieceKind.RESTORABLE:
             self._restore_header(piece, position)
+
+    def _restore_held(self, file: ReadOnlyFile, following: int, base_offset: int) -> None:
+        """Keep a misplaced batch where exactly its offsets are missing before `following`."""
+        held = self._held
+        if held is None or not self._fits_between(file, held, following):
+            return
+        del self._pending[-1]
+        self._held = None
+        restored = held._replace(first_offset=self._reached + 1, last_offset=following - 1)
+        position = self._copy(file, restored, base_offset)
+        assert self._log is not None
+        self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
+        self._told.restored_batches += 1
 
     def _restore_header(self, piece: Piece, position: int) -> None:
         """Write the right size, magic and base offset of a batch into the new log."""

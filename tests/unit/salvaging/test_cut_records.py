@@ -14,6 +14,8 @@ from segproof.checksums import crc32c
 from segproof.files import REAL_FILES, File
 from segproof.kafka.record import Record
 from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof.reading import restorable_batches
+from segproof.salvaging import cut_records
 from segproof.salvaging.cut_records import MENDED_BYTES_MAX, Evidence, cut_batches, flipped_bit
 from segproof.salvaging.partition_salvage import Gap
 from segproof_harness.files.shipped_directories import KAFKA
@@ -144,6 +146,27 @@ def test_a_wrong_size_a_wrong_magic_and_a_bit_of_the_checksum_cost_no_record(
         bad = bytearray(whole)
         bad[at] ^= mask
         assert known == cut(bytes(bad), whole, tmp_path), at
+
+
+def test_the_work_for_small_broken_batches_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them may reach to the end of the gap; together that took quadratic time."""
+    summed = list[int]()
+    difference = restorable_batches.checksum_difference
+
+    def count(whole: bytes) -> int:
+        summed.append(len(whole))
+        return difference(whole)
+
+    monkeypatch.setattr("segproof.salvaging.cut_records.checksum_difference", count)
+    monkeypatch.setattr(cut_records, "TRIED_BYTES", 0)
+    monkeypatch.setattr(cut_records, "MENDED_BYTES_MAX", 0)
+    whole = plain_batch(1)
+    one = whole[:8] + (100).to_bytes(4, "big") + whole[12:23] + b"\xff" * 89
+    assert [] == cut(one * 500, whole, tmp_path)
+    assert 500 < len(summed)
+    assert sum(summed) < 20 * len(one) * 500
 
 
 def test_each_single_bit_has_its_own_difference() -> None:

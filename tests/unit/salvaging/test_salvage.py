@@ -104,6 +104,23 @@ def test_a_wrong_base_offset_is_restored(tmp_path: Path) -> None:
     assert (tmp_path / "out" / original.name / "partition.metadata").exists()
 
 
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("scenario", ["plain", "txn-a"])
+def test_a_wrong_base_offset_at_the_end_of_a_segment_is_restored(
+    scenario: str, tmp_path: Path
+) -> None:
+    """The next segment says which offsets are missing."""
+    original, bad = (copied_partition(scenario, tmp_path / one) for one in ("original", "bad"))
+    logs = [path for path in sorted(bad.glob("*.log")) if path.stat().st_size > 100][:-1]
+    for number, path in enumerate(logs):
+        log = bytearray(path.read_bytes())
+        log[len(log) - len(batches_of(bytes(log))[-1]) + 3 + number % 5] ^= 8
+        path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    assert (len(logs), 0, True) == (told.restored_batches, told.set_aside_batches, told.is_whole)
+    assert all_batches(original) == all_batches(tmp_path / "out" / bad.name)
+
+
 @pytest.mark.checks("BATCH-3", "SEG-20")
 def test_blocks_that_a_disk_swapped_are_moved_back(tmp_path: Path) -> None:
     """What is cut at the borders of the blocks is lost, and nothing else."""
