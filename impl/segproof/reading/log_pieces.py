@@ -17,7 +17,7 @@ Laws: BATCH-2, BATCH-3, BATCH-19, DUMP-6.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -420,11 +420,12 @@ class LogPieces:
             run.is_led_to, reaches = True, run.piece.start
         runs = [part for run, bounds in zip(self._runs, self._bounds(), strict=True)
                 for part in self._parts(run, *bounds)]  # fmt: skip
+        weights = self._weights(runs)
         able = [number for number, run in enumerate(runs) if self._may_be_sound(run.piece)]
         chain = heaviest_chain(
             [runs[number].piece.first_offset for number in able],
             [runs[number].piece.last_offset for number in able],
-            [_weight(runs[number], runs[number - 1] if number else None) for number in able],
+            [weights[number] for number in able],
         )
         sound = {able[number] for number in chain}
         held: _Run | None = None
@@ -439,6 +440,25 @@ class LogPieces:
             held = run
         if held is not None:
             yield from held.without_odd_end()
+
+    def _weights(self, runs: list[_Run]) -> list[int]:
+        """Return how much speaks for each run.
+
+        That is that sizes lead to it; then its batches; then the runs before it and behind it,
+        where no offset is left out between them.
+        """
+        goes_on = [
+            _follows(one.piece, other.piece)
+            and one.piece.last_offset + 1 == other.piece.first_offset
+            for one, other in pairwise(runs)
+        ]
+        begins = bool(runs) and runs[0].piece.first_offset == self._reached + 1
+        return [
+            (3 * run.piece.batches + before + behind) << 40 * run.is_led_to
+            for run, before, behind in zip(
+                runs, [begins, *goes_on], [*goes_on, False], strict=False
+            )
+        ]
 
     def _may_be_sound(self, piece: Piece) -> bool:
         is_sound = piece.kind is PieceKind.SOUND
@@ -470,16 +490,6 @@ class LogPieces:
         starts = np.flatnonzero(is_new).tolist()
         for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
             yield _Run.of(PieceKind.SOUND, table[start:end], is_led_to=run.is_led_to)
-
-
-def _weight(run: _Run, before: _Run | None) -> int:
-    """Return how much speaks for a run: that sizes lead to it, its batches, the run before it."""
-    piece = run.piece
-    is_next = before is not None and _follows(before.piece, piece)
-    continues = (
-        is_next and before is not None and before.piece.last_offset + 1 == piece.first_offset
-    )
-    return (2 * piece.batches + continues) << 40 * run.is_led_to
 
 
 def _follows(one: Piece, other: Piece) -> bool:

@@ -13,7 +13,7 @@ from segproof.reading import log_pieces
 from segproof.reading.log_pieces import Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.random_damages import check_pieces, damaged
+from segproof_tests.random_damages import batches_of, check_pieces, damaged
 
 LOGS = {"plain": 60, "txn-a": 1014, "v1-gzip": 1000, "compacted": 4104}
 
@@ -60,6 +60,23 @@ def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: P
         ("broken", 2 * size, 3 * size),
         ("sound", 3 * size, len(log)),
     ] == pieces_of(tmp_path / "log", beside)
+
+
+@pytest.mark.checks("BATCH-3")
+def test_of_two_batches_with_the_same_offsets_the_one_that_goes_on_is_sound(
+    tmp_path: Path,
+) -> None:
+    """A low bit of a base offset makes a batch overlap its neighbour; once that was misplaced."""
+    log = (copied_partition("plain", tmp_path) / name_of(60, ".log")).read_bytes()
+    start, whole = 0, batches_of(log)
+    for one in whole[:-1]:  # nothing behind the last one speaks for it
+        for mask in (1, 2, 4):
+            bad = bytearray(log)
+            bad[start + 7] ^= mask
+            told = pieces_of(tmp_path / "log", bytes(bad), reached=59, limit=162)
+            misplaced = [(first, end) for kind, first, end in told if kind == "misplaced"]
+            assert [(start, start + len(one))] == misplaced, (start, mask)
+        start += len(one)
 
 
 @pytest.mark.checks("DUMP-6")
