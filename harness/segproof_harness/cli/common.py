@@ -179,12 +179,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> None:
+def write_row(row: dict[str, Any], output_format: Format) -> None:
     """Write one flat object to stdout: as JSON, or as `name: value` pairs."""
     if output_format is Format.JSONL:
         sys.stdout.write(json.dumps(row) + "\n")
         return
-    write_prose(prefix + text_of(row))
+    write_prose(text_of(row))
 
 
 def text_of(row: dict[str, Any]) -> str:

@@ -119,7 +119,10 @@ class _Text:
 
     def row(self, row: Row, *, is_record: bool) -> None:
         self._write_heading()
-        write_row(with_times(row), Format.TEXT, prefix="| " if is_record else "")
+        if is_record:  # a value is data: it is not wrapped
+            write_line(f"| {text_of(with_times(row))}")
+        else:
+            write_row(with_times(row), Format.TEXT)
 
     def _write_heading(self) -> None:
         if self._heading:

@@ -157,13 +157,14 @@ class SegmentReader(SegmentSearch, Closing):
         file, end = self.log.file, self.log.size_in_bytes()
         if holds_zeros(file, position, end):
             return
-        pieces = LogPieces(file, position, end, reached=reached)
-        behind = next((one for one in pieces if one.kind is not PieceKind.BROKEN), None)
-        if self.is_last and behind is None:
+        is_torn, follows = True, ""
+        for piece in LogPieces(file, position, end, reached=reached):
+            is_torn &= piece.kind is PieceKind.BROKEN
+            if piece.kind is PieceKind.SOUND:
+                follows = f"; sound batches follow, from byte {piece.start} on"
+                break
+        if self.is_last and is_torn:
             return
-        follows = ""
-        if behind is not None and behind.kind is PieceKind.SOUND:
-            follows = f"; sound batches follow, from byte {behind.start} on"
         raise CorruptRecordError(
             f"the log can't be read from here to its end at byte {end}{follows}",
             law="DUMP-6",

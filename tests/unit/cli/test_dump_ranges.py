@@ -175,7 +175,7 @@ def test_damage_behind_the_range_is_not_looked_for(
         (f"{NAME}.index", "2026-11-21T01:00Z", "its entries have no times"),
         ("leader-epoch-checkpoint", "5", "--from and --to are for logs, indexes and queues"),
         (f"{NAME}.log", "2026-11-21", "has no time zone"),
-        (f"{NAME}.log", "x", "'x' is no time"),
+        (f"{NAME}.log", "x", "'x' is no offset and no time"),
     ],
 )
 def test_a_range_that_means_nothing_is_refused(
