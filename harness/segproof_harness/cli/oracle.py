@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_line,
+    write_prose,
     write_row,
 )
 from segproof_harness.cli.releases import ReleasesArgument
@@ -143,7 +144,7 @@ def check_releases(
             else:
                 _write_release(release, state, output_format)
                 for problem in problems:
-                    write_row({"error": f"{release.name}: {problem}"}, output_format, "  ")
+                    write_prose(f"  error: {release.name}: {problem}", indent=4)
             show(done, len(chosen))
     _summarise(ready, chosen)
     if ready < len(chosen):
