@@ -2,13 +2,14 @@
 """Processes that share the work of one command, and what tells how far they are."""
 
 import multiprocessing
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from segproof.closing import Closing
 
@@ -55,9 +56,19 @@ class Meter:
         self.add(done - self.done)
 
 
+def end_quietly() -> None:
+    """Let Ctrl-C end this worker without a traceback, once its work has cleaned up."""
+    signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def _begin_worker(counter: Any) -> None:
     global _counter
     _counter = counter
+    end_quietly()
 
 
 def count_bytes(count: int) -> None:

@@ -62,6 +62,8 @@ def write_bundle(target: str | os.PathLike[str]) -> int:
                 entry.create_system = 3  # Unix, whatever runs here
                 bundle.writestr(entry, data)
         unfinished.replace(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from None
     finally:
         unfinished.unlink(missing_ok=True)
     return target.stat().st_size

@@ -49,6 +49,7 @@ from segproof_harness.cli.common import (
     reason_of,
     version,
 )
+from segproof_harness.cli.help_text import plain_help
 from segproof_harness.cli.usage import UsageError, tell_usage
 
 ENTRY_POINTS = "segproof.commands"
@@ -124,7 +125,7 @@ def _entry_points() -> tuple[metadata.EntryPoint, ...]:
 @lru_cache(maxsize=1)
 def _command(_: tuple[metadata.EntryPoint, ...]) -> Any:
     """Return what runs a command line; a process that runs many builds it once."""
-    command = typer.main.get_command(build_app())
+    command = plain_help(typer.main.get_command(build_app()))
     configuration.offer(command)
     return command
 

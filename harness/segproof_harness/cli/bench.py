@@ -18,7 +18,10 @@ CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 def command(
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the benchmarks; -- --help lists them.")
+        list[str] | None,
+        typer.Argument(
+            metavar="ARGUMENT", help="Arguments of the benchmarks; -- --help lists them."
+        ),
     ] = None,
 ) -> None:
     """Run the benchmarks of a checkout.

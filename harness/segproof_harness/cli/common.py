@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 import time
@@ -73,6 +74,7 @@ LimitOption = Annotated[
     int | None,
     typer.Option(
         "--limit-bytes",
+        metavar="BYTES",
         min=1,
         help="Largest batch that --deep reads, in bytes, as stored and inflated; a larger one is "
         "a warning. Default: 16 MiB; inflated 1 MiB, or 128 times its size up to 64 MiB. "
@@ -85,6 +87,7 @@ IndexBytesOption = Annotated[
     int | None,
     typer.Option(
         "--segment-index-bytes",
+        metavar="BYTES",
         min=4,
         help="segment.index.bytes of the broker that starts next: verify tells if it is too small "
         "for the present indexes.",
@@ -94,13 +97,15 @@ HashSlotsOption = Annotated[
     int | None,
     typer.Option(
         "--hash-slots",
+        metavar="N",
         min=1,
         help="Slots of RocketMQ's index files, since the files do not hold this number. Default: "
         "found from their length, the files beside them, and their chains.",
     ),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core.")
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="Processes at a time. Default: one per core."),
 ]
 
 
@@ -150,6 +155,11 @@ def write_prose(text: str, *, indent: int = 2, to_stderr: bool = False) -> None:
         Lines(Color.NEVER, to_stderr=to_stderr).write(text, indent=indent)
 
 
+def suggest(what: str, *words: object) -> None:
+    """Write the command that comes next to stderr, to be pasted; `what` says what it is for."""
+    summarise(f"  {what}: `{shlex.join(map(str, words))}`")
+
+
 def refuse(text: str) -> NoReturn:
     """Complain and end: usage, or a path that can't be read."""
     complain(text)
@@ -157,11 +167,12 @@ def refuse(text: str) -> NoReturn:
 
 
 def reason_of(error: OSError) -> str:
-    """Return an error of the operating system in one line, with its path."""
+    """Return an error of the operating system in one line, with its path, or both of a copy."""
     if not error.strerror:
         return str(error)  # somebody's own words, which may name a path
     words = error.strerror[:1].lower() + error.strerror[1:]
-    return f"{error.filename}: {words}" if error.filename else words
+    places = [str(one) for one in (error.filename, error.filename2) if one]
+    return f"{' to '.join(places)}: {words}" if places else words
 
 
 def write_line(text: str, stream: TextIO | None = None) -> None:

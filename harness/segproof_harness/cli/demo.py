@@ -80,11 +80,18 @@ def _copy(target: Path) -> None:
         if target.exists():
             refuse(f"{target}: already exists; give a directory that does not exist yet")
         for partition in map(partition_of, scenarios()):
-            shutil.copytree(partition, target / partition.name, copy_function=shutil.copyfile)
-            write_line(str(target / partition.name))
+            _copy_folder(partition, target / partition.name)
         for store in stores():
-            place = target / "rocketmq" / store.parent.name
-            shutil.copytree(store, place, copy_function=shutil.copyfile)
-            write_line(str(place))
+            _copy_folder(store, target / "rocketmq" / store.parent.name)
     except OSError as error:
         refuse(reason_of(error))
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Copy one folder, and write where it is now. The first error ends it."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+    write_line(str(target))

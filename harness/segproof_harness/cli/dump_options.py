@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import NUMBER, parse_time
+from segproof_harness.cli.common import NUMBER, parse_time, refuse
 from segproof_harness.cli.dump_output import DumpFormat, Output, output_to_stdout
 from segproof_harness.reading.internal_topics import Decoder, RecordDecoder, decoder_of
 from segproof_harness.reports.bytes_as_text import (
@@ -63,6 +63,7 @@ LimitOption = Annotated[
     int | None,
     typer.Option(
         "--limit-bytes",
+        metavar="BYTES",
         min=1,
         help="Largest record and batch that --records shows, in bytes, a batch also inflated. "
         "Default: 8 MiB for a record, for a batch as in verify --deep; with --profile 3 MiB "
@@ -189,4 +190,7 @@ def range_of(begin: Bound | None, end: Bound | None, most: int | None) -> "RowRa
     from segproof_harness.reading.row_range import RowRange
 
     begin, end = begin or Bound(), end or Bound()
+    for first, behind in ((begin.offset, end.offset), (begin.time_ms, end.time_ms)):
+        if first is not None and behind is not None and behind <= first:
+            refuse("--to must be larger than --from: it is exclusive")
     return RowRange(begin.offset, end.offset, begin.time_ms, end.time_ms, most)

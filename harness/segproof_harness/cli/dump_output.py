@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from segproof_harness.cli.common import (
     Format,
     refuse,
+    summarise,
     text_of,
     value_text,
     with_times,
@@ -89,14 +90,13 @@ def output_to_stdout(
     if it has a row. `as_text` are the columns of bytes that Parquet has as text.
     """
     if output_format is DumpFormat.TEXT:
-        if sys.stdout.isatty():
-            terminal = _Terminal(names_late)
-            try:
-                yield terminal
-            finally:
-                terminal.end()
-        else:
-            yield _Text(names_late)
+        text = _Terminal(names_late) if sys.stdout.isatty() else _Text(names_late)
+        try:
+            yield text
+        finally:
+            text.end()
+        if names_late and text.is_empty:
+            summarise("nothing lies between --from and --to")
     elif output_format is DumpFormat.JSONL:
         yield _JsonLines(in_directory)
     elif output_format is DumpFormat.CSV:
@@ -111,6 +111,8 @@ class _Text:
     def __init__(self, names_late: bool) -> None:
         self._names_late = names_late
         self._heading = ""
+        self.is_empty = True
+        """Whether there was no row so far."""
 
     def begin(self, path: str) -> None:
         self._heading = f"# {path}"
@@ -118,11 +120,15 @@ class _Text:
             self._write_heading()
 
     def row(self, row: Row, *, is_record: bool) -> None:
+        self.is_empty = False
         self._write_heading()
         if is_record:  # a value is data: it is not wrapped
             write_line(f"| {text_of(with_times(row))}")
         else:
             write_row(with_times(row), Format.TEXT)
+
+    def end(self) -> None:
+        """Write what is left."""
 
     def _write_heading(self) -> None:
         if self._heading:
@@ -147,6 +153,7 @@ class _Terminal(_Text):
         super().begin(path)
 
     def row(self, row: Row, *, is_record: bool) -> None:
+        self.is_empty = False
         if len(row) <= TABLE_FIELDS and not is_record and not _is_index_header(row):
             if self._rows and list(row) != list(self._rows[0]):
                 self.end()

@@ -61,6 +61,8 @@ def command(
     """
     if what is not None and explain_of_release(what, structure, output_format):
         return
+    from segproof_model.releases import RELEASES
+
     known = known_laws()
     if what is None:
         for each, facts in known.items():
@@ -68,8 +70,8 @@ def command(
         return
     wanted = what.upper()
     if wanted not in known:
-        near = did_you_mean(wanted, known)
-        refuse(f"no law {what!r}{near} (`segproof explain` lists all)")
+        near = did_you_mean(wanted, known) or did_you_mean(what, RELEASES)
+        refuse(f"no law and no release {what!r}{near} (`segproof explain` lists all laws)")
     facts = {"law": wanted, **known[wanted]}
     finding, damage = _example(wanted)
     facts["example"] = damage

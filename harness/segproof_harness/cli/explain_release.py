@@ -5,7 +5,7 @@ import difflib
 import sys
 from typing import Any, NoReturn
 
-from segproof_harness.cli.common import Format, refuse, write_row
+from segproof_harness.cli.common import Format, refuse, summarise, write_prose, write_row
 from segproof_harness.reports.release_methods import (
     behaviour_named,
     classes_of,
@@ -30,7 +30,7 @@ def explain(what: str, structure: str | None, output_format: Format) -> None:
         for behaviour in reversed(RELEASES[what].behaviours):
             write_row(_facts(behaviour), output_format)
         if not RELEASES[what].behaviours:
-            sys.stderr.write(f"{what}: the newest release, so the model's files say what it does\n")
+            summarise(f"{what}: the newest release, so the model's files say what it does")
     else:
         _write_behaviour(behaviour_named(what), output_format)
 
@@ -49,12 +49,17 @@ def _write_behaviour(behaviour: type[Behaviour], output_format: Format) -> None:
     if output_format is Format.JSONL:
         write_row(facts, output_format)
         return
-    out = sys.stdout.write
-    out(f"{facts['behaviour']}\n\n  {facts['sentence']}\n\n")
-    out(f"releases: {facts['releases']}\n")
-    out(f"bends:    {', '.join(facts['laws'])}\n")
-    out(f"changes:  {', '.join(one.__name__ for one in behaviour.changes())}\n")
-    out(f"file:     segproof_model/{facts['file']}\n")
+    for line in (
+        facts["behaviour"],
+        "",
+        f"  {facts['sentence']}",
+        "",
+        f"releases: {facts['releases']}",
+        f"bends:    {', '.join(facts['laws'])}",
+        f"changes:  {', '.join(one.__name__ for one in behaviour.changes())}",
+        f"file:     segproof_model/{facts['file']}",
+    ):
+        write_prose(line, indent=10 if ": " in line[:10] else 2)
 
 
 def _write_methods(release: Release, name: str, output_format: Format) -> None:
@@ -72,7 +77,8 @@ def _write_methods(release: Release, name: str, output_format: Format) -> None:
                 )
             else:
                 source = f"{words.source}\n" if words.source else ""
-                sys.stdout.write(f"# {words.title}\n{source}\n")
+                write_prose(f"# {words.title}")
+                sys.stdout.write(f"{source}\n")
 
 
 def _refuse_structure(name: str, known: list[str]) -> NoReturn:

@@ -35,12 +35,13 @@ DrawingProfileOption = Annotated[
         help="The model's profile while drawing.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The first seed.")]
 LengthOption = Annotated[
-    int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
+    int, typer.Option("--length", metavar="N", min=1, max=100_000, help="Operations in a history.")
 ]
 CountOption = Annotated[
-    int, typer.Option("--count", min=1, help="Histories of each structure, one per seed.")
+    int,
+    typer.Option("--count", metavar="N", min=1, help="Histories of each structure, one per seed."),
 ]
 SubjectsOption = Annotated[
     str,

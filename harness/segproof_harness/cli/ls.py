@@ -33,13 +33,15 @@ SEGMENTS_HELP = (
 UNKNOWN = "?"
 WIDE = 100
 """So many columns hold both times in one line."""
+NARROW = 60
+"""Fewer columns hold no table."""
 
 
 def command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="Data directories, partition directories, stores of RocketMQ, or folders of them.",
         ),
     ],
@@ -114,10 +116,14 @@ def _with_path(row: "Row") -> str:
 
 
 def _write_tables(rows: "list[Row]") -> None:
-    """Write a table for each data directory and store, as wide as the terminal at most."""
+    """Write a table for each data directory and store; without room for one, the rows."""
     from rich.console import Console
 
     console = Console(highlight=False, legacy_windows=False)
+    if console.width < NARROW:
+        for row in rows:
+            write_row(_known(row), Format.TEXT)
+        return
     for parent, group in groupby(rows, _parent_of):
         console.print(f"# {printable(parent)}", markup=False, soft_wrap=True)
         console.print(table_of(group, console.width))

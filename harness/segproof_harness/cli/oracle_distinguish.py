@@ -13,25 +13,34 @@ if TYPE_CHECKING:
     from segproof_harness.conformance.distinguishing_histories import Distinction
 
 RECORD = "record.jsonl"
+OutOption = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="Folder of the traces and of the record of them."),
+]
+TryFirstOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--try-first", metavar="DIR", help="Folder of traces that are tried before random ones."
+    ),
+]
+SeedsOption = Annotated[
+    int,
+    typer.Option(
+        "--seeds", metavar="N", min=1, help="Seeds tried for each behaviour and structure."
+    ),
+]
 
 
 def command(
     behaviours: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="BEHAVIOUR...", help="Behaviours of older releases. Default: all of them."
+            metavar="BEHAVIOUR", help="Behaviours of older releases. Default: all of them."
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of the traces and of the record of them.")
-    ] = Path("traces"),
-    try_first: Annotated[
-        Path | None,
-        typer.Option("--try-first", help="Folder of traces that are tried before random ones."),
-    ] = None,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds tried for each behaviour and structure.")
-    ] = 3000,
+    out: OutOption = Path("traces"),
+    try_first: TryFirstOption = None,
+    seeds: SeedsOption = 3000,
 ) -> None:
     """Find, for each behaviour of older releases, a history that shows it.
 

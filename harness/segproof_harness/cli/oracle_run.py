@@ -17,7 +17,7 @@ from segproof_harness.cli.common import (
     summarise,
     write_line,
 )
-from segproof_harness.cli.histories import ALL, StructureOption, known_structure
+from segproof_harness.cli.histories import ALL, LengthOption, StructureOption, known_structure
 from segproof_harness.cli.releases import ReleasesArgument, chosen, refuse_unready
 
 if TYPE_CHECKING:
@@ -25,21 +25,25 @@ if TYPE_CHECKING:
 
 COUNT = 50
 LENGTH = 100
+FirstSeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", metavar="N", min=0, help="The first seed; without it 0, or the first fresh one."
+    ),
+]
 
 
 def command(
     releases: ReleasesArgument = None,
     structure: StructureOption = ALL,
     count: Annotated[
-        int, typer.Option("--count", min=1, help="Histories of each structure and release.")
+        int,
+        typer.Option(
+            "--count", metavar="N", min=1, help="Histories of each structure and release."
+        ),
     ] = COUNT,
-    length: Annotated[
-        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
-    ] = LENGTH,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=0, help="The first seed; without it 0, or the first fresh one."),
-    ] = None,
+    length: LengthOption = LENGTH,
+    seed: FirstSeedOption = None,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -53,6 +57,7 @@ def command(
         Path | None,
         typer.Option(
             "--record",
+            metavar="FILE",
             help="Keep the figures in this file; a repeated run replaces its old figures.",
         ),
     ] = None,

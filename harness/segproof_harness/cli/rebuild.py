@@ -50,6 +50,7 @@ IntervalOption = Annotated[
     int | None,
     typer.Option(
         "--index-interval-bytes",
+        metavar="BYTES",
         min=0,
         max=INT32_MAX,
         help="index.interval.bytes, for all files (as with --all). Default: a number that gives "
@@ -63,6 +64,7 @@ RoomOption = Annotated[
     int,
     typer.Option(
         "--max-index-bytes",
+        metavar="BYTES",
         min=24,
         max=INT32_MAX,
         help="segment.index.bytes: if an index needs more, no file is written.",

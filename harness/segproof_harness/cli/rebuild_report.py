@@ -100,7 +100,8 @@ class RebuildReport:
             summarise(f"nothing was written: {plural(self._errors, 'error')}")
             raise typer.Exit(EXIT_FINDINGS)
         verb = "would change" if self._is_dry else "changed"
-        kept = f", {self._kept} sound ones stay" if self._kept else ""
+        stay = "1 sound one stays" if self._kept == 1 else f"{self._kept} sound ones stay"
+        kept = f", {stay}" if self._kept else ""
         kinds = [plural(self._places.count(one), one) for one in dict.fromkeys(self._places)]
         places = "" if is_single else f"{' and '.join(kinds)}: "
         left = f", {self._left} not rebuilt, with {plural(self._errors, 'error')}" * bool(
@@ -108,7 +109,7 @@ class RebuildReport:
         )
         nothing = "; nothing was written" if self._is_dry else ""
         summarise(
-            f"{places}{self._changed} of {self._files} index files {verb}{kept}"
+            f"{places}{self._changed} of {plural(self._files, 'index file')} {verb}{kept}"
             f"{self._words * is_single}{left}, in {time.monotonic() - self._started:.1f} s{nothing}"
         )
         if self._left:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ReleasesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[RELEASE]...",
+        metavar="RELEASE",
         autocompletion=candidates.real_releases,
         help="Such as kafka-4.4.0. Default: all.",
     ),

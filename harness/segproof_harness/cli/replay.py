@@ -15,7 +15,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_findings,
-    write_line,
+    write_prose,
     write_row,
 )
 from segproof_harness.cli.histories import (
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 
 def command(
     trace: Annotated[
-        Path | None, typer.Argument(help="A trace file; without one, histories are drawn by seed.")
+        Path | None,
+        typer.Argument(
+            metavar="TRACE", help="A trace file; without one, histories are drawn by seed."
+        ),
     ] = None,
     structure: StructureOption = ALL,
     profile: DrawingProfileOption = "segproof",
@@ -56,7 +59,8 @@ def command(
     subjects: SubjectsOption = SUBJECTS,
     weights: WeightsOption = None,
     traces: Annotated[
-        Path, typer.Option("--traces", help="Where the trace of a divergence is saved.")
+        Path,
+        typer.Option("--traces", metavar="DIR", help="Where the trace of a divergence is saved."),
     ] = Path("traces"),
     show: Annotated[
         bool,
@@ -112,9 +116,9 @@ def _shower(output_format: Format) -> "Watch":
         told = [f"{name}: {answer!r}" for name, answer in answers.items()]
         if len(set(answers.values())) == 1:
             told = [repr(next(iter(answers.values())))]
-        write_line(f"{step:4} {operation!r}")
+        write_prose(f"{step:4} {operation!r}", indent=5)
         for line in told:
-            write_line(f"       {line}")
+            write_prose(f"       {line}", indent=9)
 
     def jsonl(step: int, operation: "Operation", answers: "Mapping[str, Outcome]") -> None:
         told = {name: answer.to_json() for name, answer in answers.items()}

@@ -152,7 +152,10 @@ def _new_page(out: Path) -> Iterator[Callable[[str], None]]:
             refuse(f"{out} is there, and is no page of segproof; give another name")
     if not out.parent.is_dir():
         refuse(f"{out.parent}: no such directory, and the page is to be written there")
-    descriptor, part = tempfile.mkstemp(".part", f".{out.name[:100]}.", out.parent)
+    try:
+        descriptor, part = tempfile.mkstemp(".part", f".{out.name[:100]}.", out.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(out)) from None
 
     def write(page: str) -> None:
         with open(descriptor, "w", encoding="utf-8", closefd=False) as file:

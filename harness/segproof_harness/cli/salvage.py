@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     plural,
     progress,
     refuse,
+    suggest,
     summarise,
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
@@ -104,7 +105,6 @@ def command(
     For each gap stdout tells the file, the bytes, and the offsets that are lost. Exit code 1 if
     anything was not kept.
 
-    \b
     To serve what was saved: stop the broker, move its own directory of the partition, or its store,
     away, move DIR/TOPIC-N, or DIR, in its place, and start it.
 
@@ -151,10 +151,12 @@ def _save_partitions(
                 lost += not told.is_whole
     except SegproofError as error:
         refuse(str(error))
+    of_them = f"{lost} of them " if partitions > 1 else ""
     summarise(
-        f"{plural(partitions, 'partition')} saved into {out}, {lost} of them with gaps, in"
-        f" {time.monotonic() - started:.1f} s"
+        f"{plural(partitions, 'partition')} saved into {out}{f', {of_them}with gaps' * bool(lost)},"
+        f" in {time.monotonic() - started:.1f} s"
     )
+    suggest("check what was saved", "segproof", "verify", out)
     if lost:
         raise typer.Exit(EXIT_FINDINGS)
 

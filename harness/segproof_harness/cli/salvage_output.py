@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `salvage` writes of a partition or a store: what was kept, and the gaps."""
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from segproof_harness.cli.common import Format, complain, write_prose, write_row
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
 
@@ -18,11 +20,15 @@ def telling_what_is_incomplete(out: Path) -> Iterator[None]:
     """Say of a directory that holds a part only what to do with it; errors go on."""
     from segproof.rebuilding.safe_places import SALVAGE_MARKER
 
+    marker = out / SALVAGE_MARKER
+    was_there = marker.exists()
     try:
         yield
-    except OSError:
-        if (out / SALVAGE_MARKER).exists():
-            complain(f"{out} is incomplete: remove it, and save again into one with more room")
+    except (OSError, KeyboardInterrupt) as error:
+        if not was_there and marker.exists():
+            is_full = isinstance(error, OSError) and error.errno in FULL
+            room = " into one with more room" if is_full else ""
+            complain(f"{out} is incomplete: remove it, and save again{room}")
         raise
 
 

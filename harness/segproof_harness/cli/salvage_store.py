@@ -15,6 +15,7 @@ from segproof_harness.cli.common import (
     plural,
     progress,
     refuse,
+    suggest,
     summarise,
 )
 from segproof_harness.cli.salvage_output import (
@@ -103,6 +104,7 @@ def save_store(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
     )
+    suggest("check what was saved", "segproof", "verify", out)
     if not told.is_whole:
         raise typer.Exit(EXIT_FINDINGS)
 

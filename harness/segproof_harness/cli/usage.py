@@ -55,6 +55,8 @@ def _problem(error: Any, context: Any) -> str:
         known = [name for one in context.command.params for name in _names(one)]
         near = did_you_mean(error.option_name, known)
         return f"{verb} has no option {error.option_name}{near}"
+    if unreadable := re.match(r"[A-Z]\w+ '(.*)' is not readable", error.message):
+        return f"{unreadable[1]}: permission denied"
     if "BadParameter" in kinds and error.param is not None:
         name = max(_names(error.param) or [_name(error.param)], key=len)
         return f"{name}: {value_problem(error)}"

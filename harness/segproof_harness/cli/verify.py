@@ -133,7 +133,8 @@ WatchOption = Annotated[
     ),
 ]
 PositionOption = Annotated[
-    int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
+    int | None,
+    typer.Option("--position", metavar="BYTE", min=0, help="Only findings at this byte of a file."),
 ]
 FailOnOption = Annotated[
     FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
@@ -153,7 +154,8 @@ AgainstOption = Annotated[
     ),
 ]
 MaxFindingsOption = Annotated[
-    int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
+    int | None,
+    typer.Option("--max-findings", metavar="N", min=1, help="Stop after this many findings."),
 ]
 AllOption = Annotated[
     bool, typer.Option("--all", help="List each finding, not one for each cause.")

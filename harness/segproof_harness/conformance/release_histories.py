@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segproof.processes import process_context, quiet_fork
+from segproof.processes import end_quietly, process_context, quiet_fork
 from segproof_harness.histories.compare import Counters
 from segproof_harness.releases.child_messages import reason_without
 from segproof_harness.releases.pinned import Release, release_named
@@ -160,7 +160,8 @@ def conform(tasks: Sequence[Conformance], jobs: int) -> Iterator[Conformance]:
     if jobs == 1:
         yield from map(run_task, tasks)
         return
-    with quiet_fork(), ProcessPoolExecutor(jobs, mp_context=process_context()) as pool:
+    context = process_context()
+    with quiet_fork(), ProcessPoolExecutor(jobs, context, initializer=end_quietly) as pool:
         for future in as_completed([pool.submit(run_task, task) for task in tasks]):
             yield future.result()
 

@@ -19,6 +19,7 @@ from typing import TypeVar
 from segproof.closing import Closing
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
+from segproof.findings import time_text
 from segproof.integers import INT64_MAX
 from segproof.reading.file_names import PACKED_SUFFIXES, holds_remote_segments, read_remote_name
 from segproof.reading.live_writer import (
@@ -223,5 +224,5 @@ class PartitionReader(PartitionSearch, Closing):
 
     def _why_no_timestamp(self, target: int) -> str:
         largest = max(self._largest_timestamps.values())
-        known = "there is none" if largest < 0 else f"the largest is {largest}"
+        known = "there is none" if largest < 0 else f"the largest is {time_text(largest)}"
         return f"{super()._why_no_timestamp(target)}: {known}"

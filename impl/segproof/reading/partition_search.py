@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import Any
 
 from segproof.files import REAL_FILES, Files
+from segproof.findings import time_text
 from segproof.kafka.segment_names import offset_of_name
 from segproof.reading.file_names import name_in_segment
 from segproof.reading.lookup_answers import OffsetAnswer, Steps, TimestampAnswer
@@ -137,7 +138,7 @@ class PartitionSearch(ABC):
     def _why_no_batch(self, target: int) -> str: ...
 
     def _why_no_timestamp(self, target: int) -> str:
-        return f"no segment has a timestamp of {target} or later"
+        return f"no segment has a timestamp of {time_text(target)} or later"
 
     def lookup_offset(self, target: int, *, explain: bool = False) -> OffsetAnswer:
         """Return where the first batch lies whose last offset is not below `target`.

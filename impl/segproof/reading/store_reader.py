@@ -16,6 +16,7 @@ Not covered: the broker's limits of 32 and 64 answers, unless they are asked for
 
 import os
 import posixpath
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -48,7 +49,6 @@ INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
 NOT_FOUND = "no message has this key in this time"
 NO_INDEX = "there is no index file"
-SCAN_HINT = "`segproof lookup STORE --key TOPIC#KEY --scan` reads the commit log instead"
 ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
 SHOWN_OFFSETS = 3
 _INT32 = Struct(">i")
@@ -286,22 +286,24 @@ class StoreReader:
         unreadable = tuple(question.unreadable)
         reason = _reason(question, bool(paths))
         if reason in (NOT_FOUND, NO_INDEX) and self.log is not None:
-            reason = f"{reason}{self._unindexed(paths)}"
+            reason = f"{reason}{self._unindexed(question.target, paths)}"
         return KeyAnswer(question.target, tuple(question.found), reason, unreadable, self.steps)
 
-    def _unindexed(self, paths: list[str]) -> str:
+    def _unindexed(self, target: str, paths: list[str]) -> str:
         """Return in words where else to look, if messages of the log are in no index file."""
+        command = shlex.join(("segproof", "lookup", self.path, "--key", target, "--scan"))
+        hint = f"`{command}` reads the commit log instead"
         for path in reversed(paths):
             with closing(self._files.open(path)) as file:
                 header = _sound_header(file)
             if header.index_count > 1:
                 break
         else:
-            return f"{'; its files have no entry' if paths else ''}: {SCAN_HINT}"
+            return f"{'; its files have no entry' if paths else ''}: {hint}"
         log, end = self.log, header.end_phy_offset
         if log is None or not self._is_followed(log, end):
             return ""
-        return f"; the index ends with offset {end}, and the log goes on behind it: {SCAN_HINT}"
+        return f"; the index ends with offset {end}, and the log goes on behind it: {hint}"
 
     def _is_followed(self, log: CommitLog, phy_offset: int) -> bool:
         """Return whether a message begins behind that at an offset."""

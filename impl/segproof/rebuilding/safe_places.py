@@ -14,6 +14,7 @@ from segproof.files import File, Files, SharedFiles
 
 MARKER: Final = "segproof-rebuild.incomplete"
 """What stands beside the new files until all of them are whole and durable."""
+IS_FULL: Final = "the directory exists and is not empty; give a new one"
 SALVAGE_MARKER: Final = "segproof-salvage.incomplete"
 """The same for what a salvage writes; no broker reads it."""
 COMPARED_BYTES: Final = 1 << 20
@@ -68,7 +69,7 @@ def names_in_new(directory: str, files: Files) -> list[str] | None:
     return files.list_directory(directory)
 
 
-def not_empty(path: str, words: str = "the directory exists and is not empty") -> FileExistsError:
+def not_empty(path: str, words: str = IS_FULL) -> FileExistsError:
     """Return the error for a directory that is to be new, and holds something else."""
     return FileExistsError(errno.ENOTEMPTY, words, path)
 

@@ -5,7 +5,9 @@ Spark is imported inside the functions only.
 """
 
 import contextlib
+import logging
 import os
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 
 
 Master = Annotated[
-    str, typer.Option("--master", help="Spark master: local[N], local[*], spark://HOST:PORT.")
+    str,
+    typer.Option(
+        "--master", metavar="MASTER", help="Spark master: local[N], local[*], spark://HOST:PORT."
+    ),
 ]
 Remote = Annotated[
     str | None,
@@ -57,11 +62,16 @@ def running(
 
     if remote is not None and master != LOCAL:
         refuse("give --master or --remote, not both")
+    at_interrupt = signal.getsignal(signal.SIGINT)
+    # py4j logs the exceptions that it raises too, on a logger that has no handler of its own.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         session = start_session(master, remote=remote, settings=settings)
     except SparkNotRunError as reason:
         complain(f"Spark: not run: {reason}")
         raise typer.Exit(EXIT_USAGE) from None
+    # Spark's own handler asks the JVM in the middle of another question, which fails.
+    signal.signal(signal.SIGINT, at_interrupt)
     try:
         with _telling(), progress_of(session, what):
             yield session

@@ -54,7 +54,8 @@ KindOption = Annotated[
     ),
 ]
 IndexOption = Annotated[
-    int | None, typer.Option("--index", min=0, help="Only the index or log of this number.")
+    int | None,
+    typer.Option("--index", metavar="N", min=0, help="Only the index or log of this number."),
 ]
 SubjectOption = Annotated[
     str,

@@ -40,6 +40,7 @@ TotalOption = Annotated[
     int | None,
     typer.Option(
         "--total",
+        metavar="N",
         min=1,
         help="Histories altogether, instead of --count; all structures get the same time.",
     ),

@@ -65,12 +65,14 @@ TaskBytes = Annotated[
     int | None,
     typer.Option(
         "--task-bytes",
+        metavar="BYTES",
         min=1,
         help="Bytes that a task reads, about. Default: 64 MiB to 1 GiB, by the size of the data.",
     ),
 ]
 MaxFindings = Annotated[
-    int | None, typer.Option("--max-findings", min=1, help="Show so many findings at most.")
+    int | None,
+    typer.Option("--max-findings", metavar="N", min=1, help="Show so many findings at most."),
 ]
 
 

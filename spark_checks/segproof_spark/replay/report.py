@@ -63,6 +63,8 @@ def _dataset(place: str) -> Any:
     from pyarrow import dataset, fs
 
     filesystem, path = _opened(place)
+    if filesystem.get_file_info(path).type is not fs.FileType.Directory:
+        raise NoResultsError(f"{place}: no such directory; give what `spark replay --out` wrote")
     files = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
     visible = [one.path for one in files if not _is_hidden(one.path, path)]
     found = [each for each in visible if each.endswith(".parquet")]

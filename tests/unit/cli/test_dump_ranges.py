@@ -184,3 +184,9 @@ def test_a_range_that_means_nothing_is_refused(
     """Exit code 2, and what to give instead."""
     assert 2 == cli.run(["dump", str(TXN / name), "--from", bound])
     assert why in capsys.readouterr().err
+
+
+def test_an_empty_range_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person once saw nothing at all, and could not tell it from a broken pipe."""
+    assert 0 == cli.run(["dump", str(TXN / f"{NAME}.log"), "--from", "99999"])
+    assert ("", "nothing lies between --from and --to\n") == tuple(capsys.readouterr())

@@ -10,6 +10,7 @@ import pytest
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 
+COMMAND = re.compile(r" +(segproof|spark-submit|echo|--decoder) ")
 PARTITION = str(KAFKA / "plain" / "plain-0")
 
 
@@ -38,6 +39,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
             "dump . --from 2x",
             "--from: '2x' is no offset and no time; write 4711 or 2026-11-21T01:00Z",
         ),
+        ("dump . --from 5 --to 5", "--to must be larger than --from: it is exclusive"),
         ("dump a b", "dump takes no further argument: b"),
         ("verify --jobs", "--jobs requires an argument"),
     ],
@@ -63,3 +65,28 @@ def test_a_missing_option_is_said_with_a_command_to_paste(
     words = [word.replace("/mnt/", "") for word in shlex.split(command)]
     assert 0 == cli.run(words)
     assert [Path(words[-1])] == [path.relative_to(tmp_path) for path in tmp_path.iterdir()]
+
+
+def verbs() -> list[tuple[str, ...]]:
+    """Return each verb, and each below another one, as the words of its call."""
+    command = cli._command(cli._entry_points())
+    found: list[tuple[str, ...]] = [()]
+    for name, verb in command.commands.items():
+        found.append((name,))
+        found += [(name, below) for below in getattr(verb, "commands", {})]
+    return found
+
+
+def test_each_help_speaks_of_values_and_not_of_python(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No type of Python, no x in a bound, no sentence cut off; only commands are long lines."""
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for words in verbs():
+            assert 0 == cli.run([*words, "-h"])
+            shown = capsys.readouterr().out
+            wrong = re.findall(r"<(?:list\[|int|str|path|Path).*|\bx[<>]=.*|.*\.\.\.$", shown, re.M)
+            assert [] == [line for line in wrong if not line.startswith("Usage: ")], words
+            wide = [line for line in shown.splitlines() if len(line) > columns]
+            assert all(COMMAND.match(line) for line in wide), words

@@ -2,6 +2,7 @@
 """Keys of a store whose index is lost: the commit log is read, also behind damage."""
 
 import json
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -221,7 +222,8 @@ def test_messages_behind_the_index_are_not_called_missing(tmp_path: Path) -> Non
     newest.unlink()
     reason = StoreReader(store).lookup_key(key, begin=last.store_timestamp - 500).reason
     assert reason is not None
-    assert "the log goes on behind it: `segproof lookup STORE" in reason
+    command = shlex.join(["segproof", "lookup", str(store), "--key", key, "--scan"])
+    assert f"the log goes on behind it: `{command}` reads the commit log" in reason
 
 
 def test_a_body_that_is_no_text_is_shown_as_hexadecimal_digits(

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C reaches every process of a terminal: workers end too, and only the parent speaks."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from segproof.processes import Meter, Workers
+
+
+def test_a_worker_that_waits_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    """It once wrote a traceback for each process, in the middle of what the verb said."""
+    with Workers(1, Meter(None, 0)) as workers:
+        pid = workers.result(workers.submit(os.getpid))
+        assert pid != os.getpid()
+        os.kill(pid, signal.SIGINT)
+    assert ("", "") == tuple(capfd.readouterr())
+
+
+def test_work_that_is_interrupted_cleans_up(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its `finally` runs, so that no unfinished file stays; the parent gets the exit code."""
+    reader, writer = os.pipe()
+    with Workers(1, Meter(None, 0)) as workers:
+        future = workers.submit(interrupted_work, writer)
+        with pytest.raises(SystemExit) as raised:
+            workers.result(future)
+    assert 128 + signal.SIGINT == raised.value.code
+    assert b"cleaned up" == os.read(reader, 100)
+    os.close(reader)
+    os.close(writer)
+    assert ("", "") == tuple(capfd.readouterr())
+
+
+def interrupted_work(writer: int) -> None:
+    """Be interrupted while at work, and clean up."""
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+    finally:
+        os.write(writer, b"cleaned up")
