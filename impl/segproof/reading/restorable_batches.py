@@ -12,7 +12,9 @@ Not covered: batches of magic 0 and 1; a batch whose end nothing shows, such as 
 broken one.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from segproof.checksums import crc32c
 from segproof.errors import SegproofError
@@ -30,6 +32,7 @@ CRC, COVERED = 17, 21
 """Where the checksum lies, and from where on it covers the batch."""
 _PASSED_OVER = (PieceKind.BROKEN, PieceKind.MISPLACED, PieceKind.UNLOADABLE)
 """A batch with a wrong size may hold such pieces in its values."""
+_WITHOUT_BATCHES = (PieceKind.BROKEN, PieceKind.ZEROS, PieceKind.UNSEARCHED)
 
 
 def with_restorable(
@@ -47,9 +50,13 @@ def with_restorable(
     Checksums are made of `work_bytes`; what is behind that stays broken. Raises: OSError.
     """
     tried, done = _Tried(file, work_bytes), 0
-    for piece, (far, following) in zip(pieces, _behind(pieces, next_offset), strict=True):
-        if piece.start < done:
+    behind = _Behind(pieces, next_offset)
+    for piece, ends in zip(pieces, behind.ends, strict=True):
+        if piece.end <= done:
             continue  # it lies in a restorable batch
+        if piece.start < done:  # a part of it does
+            kind = piece.kind if piece.kind in _WITHOUT_BATCHES else PieceKind.BROKEN
+            piece = Piece(kind, done, piece.end)
         if piece.kind is PieceKind.SOUND:
             reached = piece.last_offset
         if piece.kind is not PieceKind.BROKEN:
@@ -58,12 +65,13 @@ def with_restorable(
         at = done = piece.start
         while at < piece.end:
             said = tried.end_at(at)
-            data = tried.batch_at(at, (said, piece.end, far))
+            data = tried.batch_at(at, (said, piece.end, *ends))
             if data is None:
                 if tried.is_through or not at + BATCH_HEADER_BYTES <= said < piece.end:
                     break
                 at = said
                 continue
+            following = behind.next_offset(at + len(data))
             base_offset = fitting_base_offset(data, reached, following)
             if base_offset is not None and base_offset + _last_delta(data) < limit:
                 if done < at:
@@ -75,17 +83,27 @@ def with_restorable(
             yield Piece(PieceKind.BROKEN, done, piece.end)
 
 
-def _behind(pieces: Sequence[Piece], next_offset: int | None) -> list[tuple[int, int | None]]:
-    """Return for each piece how far a batch in it may reach, and the next sound batch's offset."""
-    found = list[tuple[int, int | None]]()
-    far, following = pieces[-1].end if pieces else 0, next_offset
-    for piece in reversed(pieces):
-        found.append((far, following))
-        if piece.kind is PieceKind.SOUND:
-            following = piece.first_offset
-        if piece.kind not in _PASSED_OVER:
-            far = piece.start
-    return found[::-1]
+class _Behind:
+    """What lies behind a piece of a log."""
+
+    def __init__(self, pieces: Sequence[Piece], next_offset: int | None) -> None:
+        self._sound = [piece for piece in pieces if piece.kind is PieceKind.SOUND]
+        self._next_offset = next_offset
+        self.ends: list[tuple[int, int]] = []
+        """For each piece how far a batch in it may reach: to the next sound batch, or over one that
+        stands alone and may lie in a value of it."""
+        near = far = pieces[-1].end if pieces else 0
+        for piece in reversed(pieces):
+            self.ends.append((near, far))
+            if piece.kind not in _PASSED_OVER:
+                near = piece.start
+                far = far if piece.kind is PieceKind.SOUND and piece.batches == 1 else near
+        self.ends.reverse()
+
+    def next_offset(self, position: int) -> int | None:
+        """Return the first offset of the next sound batch from a position on, if it is known."""
+        place = bisect_left(self._sound, position, key=attrgetter("start"))
+        return self._sound[place].first_offset if place < len(self._sound) else self._next_offset
 
 
 class _Tried:

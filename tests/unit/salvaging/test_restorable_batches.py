@@ -110,6 +110,27 @@ def test_batches_in_a_value_of_a_restorable_one_are_part_of_it(tmp_path: Path) -
     assert (5, 5, 1) == (pieces[1].first_offset, pieces[1].last_offset, pieces[1].records)
 
 
+@pytest.mark.parametrize("wrong", [(8, b"\x7f"), (16, b"\1")])
+def test_a_batch_in_a_value_does_not_take_the_place_of_the_batch_around_it(
+    wrong: tuple[int, bytes], tmp_path: Path
+) -> None:
+    """Also where its offset fits, in a log with gaps as compaction leaves them."""
+    for offset, inner in ((5, 5), (50, 7)):
+        outer = with_bytes(batch(offset, batch(inner)), *wrong)
+        log = batch(4), outer, batch(offset + 1), batch(offset + 2)
+        assert [offset] == restorable(tmp_path / "log", *log)
+
+
+def test_a_broken_batch_behind_a_restorable_one_that_holds_a_batch_is_not_passed_over(
+    tmp_path: Path,
+) -> None:
+    """The piece behind the batch in the value begins in the restorable one, and goes on."""
+    path = tmp_path / "log"
+    outer = with_bytes(batch(5, batch(900)), 16, b"\1")
+    assert [5, 6] == restorable(path, batch(4), outer, with_bytes(batch(6), 8, b"\x7f"), batch(7))
+    assert [5] == restorable(path, batch(4), outer, with_bytes(batch(6), 66, b"?"), batch(7))
+
+
 def test_a_copy_elsewhere_is_not_moved_back_beside_the_restored_batch(tmp_path: Path) -> None:
     """Else its offsets would be in the log twice."""
     bad = tmp_path / "t-0"
