@@ -194,7 +194,7 @@ class _Salvage:
                 first: int | None = None
                 if following is not None:
                     first = self._first_offset(following.path(".log"), following.base_offset)
-                    limit = min(limit, first)
+                    limit = min(limit, following.base_offset)
                 self._save_segment(segment.path(".log"), segment.base_offset, limit, first)
             if self._aside is not None:
                 self._aside.sync()
@@ -220,7 +220,11 @@ class _Salvage:
         self._told_bytes = done
 
     def _first_offset(self, path: str, base_offset: int) -> int:
-        """Return where a segment begins, by its name and its first batch: the later one."""
+        """Return where a segment begins, by its name and its first batch: the later one.
+
+        What compaction took away at its begin lies before that. The name alone is the limit of the
+        segment before: a base offset may be wrong.
+        """
         try:
             with closing(ReadableParts(self._files.open(path))) as file:
                 first = LogPieces(file, 0, file.size()).batch_at(0)

@@ -122,6 +122,24 @@ def test_a_wrong_base_offset_at_the_end_of_a_segment_is_restored(
 
 
 @pytest.mark.checks("BATCH-3", "SEG-20")
+def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
+    """A name says where a segment begins, and so where the one before it ends.
+
+    Here its first batch says more. So does a batch of the segment before: the only one there.
+    """
+    original, bad = (copied_partition("plain", tmp_path / one) for one in ("original", "bad"))
+    first, second = sorted(bad.glob("*.log"))[:2]
+    first.write_bytes(batches_of(first.read_bytes())[0])
+    for path, wrong in ((first, b"\4"), (second, b"\5")):
+        log = bytearray(path.read_bytes())
+        log[5:6] = wrong
+        path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    later = len([one for path in sorted(original.glob("*.log"))[1:] for one in
+                 batches_of(path.read_bytes())])  # fmt: skip
+    assert (later - 1, 2) == (told.batches, told.set_aside_batches)
+
+
 def test_blocks_that_a_disk_swapped_are_moved_back(tmp_path: Path) -> None:
     """What is cut at the borders of the blocks is lost, and nothing else."""
     original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
