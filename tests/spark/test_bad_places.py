@@ -142,11 +142,10 @@ def test_workers_without_a_package_that_segproof_needs(tmp_path: Path) -> None:
         check=False,
     )
     assert 2 == done.returncode, done.stderr
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith("segproof: Spark: ")
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("segproof: Spark: ")]
     assert "No module named '" in line
     assert "; a Python worker lacks it: install segproof's dependencies there" in line
-    # A stack of Spark's own processes, whose worker was ended, may stand before it; none of ours.
+    # A stack of Spark's own processes, whose worker was ended, may stand beside it; none of ours.
     assert "segproof_harness/cli" not in done.stderr
     assert "incubator" not in done.stderr
     assert "" == done.stdout
