@@ -26,6 +26,8 @@ BYTES_MAX = 1 << 20
 """A larger file is refused."""
 OPTION = "config"
 IGNORE = "ignore"
+LAWS = "law"
+"""The option of `verify`, `report` and `spark verify` that names laws."""
 ON_COMMAND_LINE_ONLY = frozenset({"in-place"})
 """Options that change data: a file that was forgotten in a parent directory must not give them."""
 _GIVEN, _READ = "segproof.given", "segproof.configuration"
@@ -133,7 +135,9 @@ class _Configuration:
         if len(data) > BYTES_MAX:
             refuse(f"{self.path}: more than {BYTES_MAX} bytes; no configuration is so large")
         try:
-            return tomllib.loads(data.decode())
+            return tomllib.loads(data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            refuse(f"{self.path}: no TOML: byte {error.start} is not UTF-8")
         except RecursionError:
             refuse(f"{self.path}: no TOML: its values are nested too deep")
         except ValueError as error:
@@ -232,6 +236,8 @@ class _Configuration:
             words = str(value)
         else:
             self._refuse(at, f"write text or a number, not {_toml(value)}")
+        if option.name == LAWS and (complaint := complaint_about({one.upper() for one in words})):
+            self._refuse(at, complaint)
         try:
             option.process_value(context, words)
         except UsageError as error:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from segproof.tables.files_below import Unit
 from segproof.tables.options import Request
+from segproof.tables.row_batches import as_utf8
 from segproof.tables.schemas import TABLES
 
 MERGED_ROWS = 16_384
@@ -49,8 +50,8 @@ def batch_of(
     """
     schema = arrow_schema(request)
     of_unit = {
-        "path": unit.path,
-        "directory": unit.directory,
+        "path": as_utf8(unit.path),
+        "directory": as_utf8(unit.directory),
         "segment_base_offset": unit.base_offset,
     }
     stored = () if table is None else table.dtype.names or ()

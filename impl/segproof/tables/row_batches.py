@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that come one by one, as batches of Arrow."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,4 +18,14 @@ def batches_of(
 
     left = iter(rows)
     while part := list(islice(left, most)):
-        yield pa.RecordBatch.from_pylist(part, schema=schema)
+        texts = [{name: _in_arrow(value) for name, value in row.items()} for row in part]
+        yield pa.RecordBatch.from_pylist(texts, schema=schema)
+
+
+def _in_arrow(value: Any) -> Any:
+    return as_utf8(value) if isinstance(value, str) else value
+
+
+def as_utf8(text: str) -> str:
+    r"""Return a text that Arrow takes: a byte of a path that is not UTF-8 becomes `\xff`, say."""
+    return os.fsencode(text).decode(errors="backslashreplace")

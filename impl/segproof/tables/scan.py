@@ -64,9 +64,10 @@ def scan(
     batch may have, and inflate to, for its records to be read; None: 64 MiB. An argument that does
     not belong to the table is refused.
 
-    Raises: ImportError without pyarrow; InvalidArgumentError for what is unknown, or where `path`
-    has only files of other kinds; OSError where `path` itself cannot be read. While it is read:
-    DamagedFileError.
+    Raises: ImportError without pyarrow; InvalidArgumentError for what is unknown, where `path` is
+    a file of another kind, or where it has only files of the other system; OSError where `path`
+    itself cannot be read. While it is read: DamagedFileError. A directory without files of Kafka
+    and RocketMQ has no rows, which is no error.
     """
     pa = _pyarrow()
     from segproof.tables.columns import arrow_schema
@@ -83,7 +84,7 @@ def scan(
         deep=deep,
         limit_bytes=limit_bytes,
     )
-    request, place = request_of(options), os.fspath(path)
+    request, place = request_of(options), os.fsdecode(path)
     schema = pa.schema([*arrow_schema(request)][: request.shown])
     if table == "findings":
         existing(place, files)

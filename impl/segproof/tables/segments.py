@@ -20,6 +20,7 @@ from segproof.tables.files_below import Unit, problem_of
 from segproof.tables.index_files import ABORTED_BYTES, whole_entries
 from segproof.tables.logs import Headers, LogReader, opened
 from segproof.tables.options import Request
+from segproof.tables.row_batches import as_utf8
 
 LENGTHS = {
     ".log": "log_bytes",
@@ -52,7 +53,7 @@ def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
                 _add_file(row, suffix, unit, request, files)
             except (OSError, SegproofError) as error:
                 errors.append(error)
-    damage = "; ".join(map(problem_of, errors)) or unit.problem or None
+    damage = as_utf8("; ".join(map(problem_of, errors)) or unit.problem) or None
 
     def column(value: object) -> Any:
         return lambda: [value]

@@ -31,6 +31,7 @@ from segproof.reading.file_names import (
     RemoteName,
     holds_remote_segments,
     is_known_in_data_directory,
+    names_around,
     read_file_name,
     read_partition_name,
     read_remote_name,
@@ -458,9 +459,12 @@ def list_again(segment: Segment, files: Files) -> Segment | None:
     except OSError:
         return segment
     directory, judged = segment.directory, segment.judged
-    others: Iterable[Segment] = remote_segments(directory, names, judged)
-    if not segment.stem:
-        others = _segments_of(directory, _kinds_of(names), files, judged)
+    others: Iterable[Segment]
+    if segment.stem:
+        others = remote_segments(directory, names, judged)
+    else:
+        kinds = _kinds_of(names_around(segment.base_offset, names))
+        others = _segments_of(directory, kinds, files, judged)
     for other in others:
         if (other.base_offset, other.stem) == (segment.base_offset, segment.stem):
             return sized(other, files)

@@ -26,7 +26,7 @@ def partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(text: str, path: str = FILE_NAME) -> None:
     """Write a configuration file."""
-    Path(path).write_text(text, encoding="ascii")
+    Path(path).write_text(text, encoding="utf-8")
 
 
 def verify(
@@ -162,6 +162,8 @@ def test_no_color_wins_over_the_file(
         ("[verify]\njobs = true", "[verify]: jobs: write text or a number, not true"),
         ('[verify]\ndeep = "yes"', '[verify]: deep: write true or false, not "yes"'),
         ('[verify]\nlaw = "SEG-7"', "[verify]: law: write a list "),
+        ('[verify]\nlaw = ["SGE-7"]', "[verify]: law: verify does not check SGE-7; did you mean"),
+        ("\ufeff[verify]\njobs = 0", "[verify]: jobs: 0 is too small"),
         ("[rebuild]\nin-place = true", "give --in-place on the command line"),
         ("ignore = 1", "ignore: begin each entry with a line [[ignore]]"),
         (LOST + '[[ignore]]\nlaw = "SEG-7"', "[[ignore]] 2: has no reason"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`segproof.scan`: batches come while files are read, and what it cannot read it says."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ import segproof
 from segproof.errors import DamagedFileError, InvalidArgumentError, SegproofError
 from segproof.files import File, RealFiles
 from segproof_harness.files.shipped_directories import DATA
+from segproof_tests.partition_files import name_of
 from segproof_tests.real_copies import copy_of, flip
 
 PLAIN = DATA / "kafka" / "plain" / "plain-0"
@@ -169,3 +171,16 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'segproof\[arrow\]'"):
         segproof.scan(PLAIN)
+
+
+def test_a_name_that_is_not_utf_8_is_shown_with_its_byte(partition: Path) -> None:
+    r"""Arrow takes only UTF-8: the byte stands there as `\xff`, in rows and in findings."""
+    odd = partition.parent / os.fsdecode(b"odd\xff-0")
+    partition.rename(odd)
+    (odd / name_of(0, ".index")).unlink()
+    shown = f"{partition.parent}/odd\\xff-0"
+    for table in ("records", "segments"):
+        assert {shown} == {row["directory"] for row in rows(odd, table)}
+    assert f"{shown}/{name_of(0, '.log')}" in [row["path"] for row in rows(odd, "findings")]
+    same = segproof.scan(os.fsencode(odd)).read_all()  # type: ignore[arg-type]
+    assert 746 == same.num_rows

@@ -15,7 +15,10 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.reading import file_names
+from segproof.reading.file_names import names_around
 from segproof.verification import verify
+from segproof.verifying import directory_checks
 from segproof_tests.altered_files import altered
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
 
@@ -289,3 +292,36 @@ def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
         return REAL_FILES.status(path)
 
     assert [] == list(verify(tmp_path, files=altered(status=status)))
+
+
+@pytest.mark.checks("DISK-5")
+def test_missing_indexes_of_many_segments_do_not_read_all_names_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each segment is listed again before it is told; only the names around it are read then."""
+    count = 40
+    for offset in range(count):
+        write_segment(tmp_path / "t-0", batch(offset), base_offset=offset)
+    for index in [*tmp_path.rglob("*.index"), *tmp_path.rglob("*.timeindex")]:
+        index.unlink()
+    read: list[str] = []
+
+    def noted(name: str) -> file_names.FileName:
+        read.append(name)
+        return file_names.read_file_name(name)
+
+    monkeypatch.setattr(directory_checks, "read_file_name", noted)
+    assert 2 * (count - 1) == len(found(tmp_path, "DISK-5", jobs=1))
+    assert len(read) <= 10 * count
+
+
+def test_names_around_a_segment_are_its_own_the_next_log_and_snapshots() -> None:
+    """Names that only look like the next log hide no later one."""
+    own = [name_of(5, suffix) for suffix in (".log", ".index", ".log.swap")]
+    next_log, snapshots = name_of(90, ".log"), ["7.snapshot", name_of(95, ".snapshot")]
+    others = [name_of(4, ".log"), name_of(91, ".index"), "6.log", "notes.log", "9" * 20 + ".log"]
+    lookalikes = [f"{6:019d}x.log", name_of(8, ".index")]
+    names = [*others, *own, next_log, *snapshots, *lookalikes]
+    assert {*own, next_log, *snapshots, *lookalikes} == set(names_around(5, names))
+    assert "9" * 20 + ".log" in names_around(90, names)
+    assert names == names_around(-1, names)
