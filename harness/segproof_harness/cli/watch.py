@@ -106,7 +106,22 @@ def _state_of(paths: Iterable[Path]) -> bytes:
 
 
 def _files_below(path: str) -> Iterator[str]:
+    """Yield the files and folders below a path, and those that links lead to.
+
+    As verify does, look into each folder once.
+    """
     yield path
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        yield from (os.path.join(folder, name) for name in sorted(names))
+    known = {_identity(path)}
+    for folder, folders, names in os.walk(path, followlinks=True):
+        yield from (os.path.join(folder, name) for name in sorted([*folders, *names]))
+        below = {_identity(os.path.join(folder, name)): name for name in sorted(folders)}
+        folders[:] = [name for identity, name in below.items() if identity not in known]
+        known.update(below)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:  # it went away
+        return None
+    return found.st_dev, found.st_ino

@@ -106,6 +106,19 @@ def test_ctrl_c_ends_with_the_exit_code_of_the_last_round(
     rounds(capsys, monkeypatch, disk, lambda: os.utime(disk), code=0, options=ignoring)
 
 
+def test_files_behind_a_link_are_watched(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition may lie on another disk. A link that leads back is no endless way."""
+    linked = disk / "linked"
+    linked.mkdir()
+    (linked / "plain-0").symlink_to(disk / "plain-0")
+    (linked / "back").symlink_to(linked)
+    index = disk / "plain-0" / name_of(60, ".index")
+    _, lost = rounds(capsys, monkeypatch, linked, index.unlink, code=1, options=("--summary",))
+    assert lost[0].startswith(f"index damage only: {linked}/plain-0: ")
+
+
 @pytest.mark.slow
 def test_a_process_is_ended_by_a_signal_without_a_traceback(disk: Path) -> None:
     """The real thing, with several processes of its own."""
