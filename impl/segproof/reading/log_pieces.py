@@ -311,7 +311,12 @@ class LogPieces:
         return end, known is not None
 
     def _is_torn(self, start: int) -> bool:
-        """Return whether the header of a batch continues the log, and says more than there is."""
+        """Return whether the header of a batch continues the log, and says more than there is.
+
+        In a segment behind which another one begins a wrong size is more likely than a torn batch.
+        """
+        if self._next_offset is not None:
+            return False
         reached = self._runs[-1].piece.last_offset if self._runs else self._reached
         base_offset = int.from_bytes(self._file.pread(8, start), "big", signed=True)
         return base_offset == reached + 1 and self._end_at(start) > self._end

@@ -4,7 +4,8 @@
 The checksum covers a batch from its attributes on: size and magic lie before. So it is tried over
 the bytes up to where the size leads, and over those up to the next piece of the log. Where it holds
 over exactly these, their size is right, and the magic is 2. The base offset is not covered either:
-it has to fit between the batches around.
+it has to fit between the batches around. A wrong one comes back where exactly these offsets are
+missing, and nothing else is broken between these batches.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch.
 Laws: BATCH-2, BATCH-3, BATCH-4, BATCH-12, BATCH-19.
@@ -50,6 +51,7 @@ def with_restorable(
     Checksums are made of `work_bytes`; what is behind that stays broken. Raises: OSError.
     """
     tried, done = _Tried(file, work_bytes), 0
+    kept_to = pieces[0].start if pieces else 0
     behind = _Behind(pieces, next_offset)
     for piece, ends in zip(pieces, behind.ends, strict=True):
         if piece.end <= done:
@@ -58,7 +60,7 @@ def with_restorable(
             kind = piece.kind if piece.kind in _WITHOUT_BATCHES else PieceKind.BROKEN
             piece = Piece(kind, done, piece.end)
         if piece.kind is PieceKind.SOUND:
-            reached = piece.last_offset
+            reached, kept_to = piece.last_offset, piece.end
         if piece.kind is not PieceKind.BROKEN:
             yield piece
             continue
@@ -71,14 +73,19 @@ def with_restorable(
                     break
                 at = said
                 continue
-            following = behind.next_offset(at + len(data))
-            base_offset = fitting_base_offset(data, reached, following)
+            end = at + len(data)
+            base_offset = fitting_base_offset(data, reached, behind.next_offset(end))
+            if base_offset != kernels.decode_int64(data, 0) and not (
+                kept_to == at and behind.begins_at(end)
+            ):
+                base_offset = None  # the missing offsets may be of what is broken beside it
             if base_offset is not None and base_offset + _last_delta(data) < limit:
                 if done < at:
                     yield Piece(PieceKind.BROKEN, done, at)
                 yield (found := _piece(data, base_offset, at))
                 done, reached = found.end, found.last_offset
-            at += len(data)
+                kept_to = end
+            at = end
         if done < piece.end:
             yield Piece(PieceKind.BROKEN, done, piece.end)
 
@@ -93,6 +100,9 @@ class _Behind:
         """For each piece how far a batch in it may reach: to the next sound batch, or over one that
         stands alone and may lie in a value of it."""
         near = far = pieces[-1].end if pieces else 0
+        self._end = next(
+            (one.end for one in reversed(pieces) if one.kind is not PieceKind.ZEROS), 0
+        )
         for piece in reversed(pieces):
             self.ends.append((near, far))
             if piece.kind not in _PASSED_OVER:
@@ -102,8 +112,17 @@ class _Behind:
 
     def next_offset(self, position: int) -> int | None:
         """Return the first offset of the next sound batch from a position on, if it is known."""
+        found = self._sound_from(position)
+        return self._next_offset if found is None else found.first_offset
+
+    def begins_at(self, position: int) -> bool:
+        """Return whether the next sound batch begins at a position, or the log ends there."""
+        found = self._sound_from(position)
+        return position == (self._end if found is None else found.start)
+
+    def _sound_from(self, position: int) -> Piece | None:
         place = bisect_left(self._sound, position, key=attrgetter("start"))
-        return self._sound[place].first_offset if place < len(self._sound) else self._next_offset
+        return self._sound[place] if place < len(self._sound) else None
 
 
 class _Tried:

@@ -80,6 +80,9 @@ def test_a_batch_is_put_back_only_where_its_offsets_fit(tmp_path: Path) -> None:
     assert [1] == restorable(path, batch(0), wrong, batch(9))
     assert [1] == restorable(path, batch(0), high, batch(2))
     assert [] == restorable(path, batch(0), high, batch(3))
+    gone = batch(1)[:40]
+    assert [] == restorable(path, batch(0), gone, high, batch(2))  # it may have been another one
+    assert [] == restorable(path, batch(0), high, gone, batch(2))
     assert [5] == restorable(path, batch(4), wrong, batch(6))
     assert [] == restorable(path, batch(4), wrong, batch(7))
     assert [] == restorable(path, batch(0), batch(1), wrong, batch(2))
@@ -142,6 +145,17 @@ def test_a_copy_elsewhere_is_not_moved_back_beside_the_restored_batch(tmp_path: 
     assert (5, 1, 0, 1) == (
         told.batches, told.restored_headers, told.moved_batches, told.set_aside_batches
     )  # fmt: skip
+
+
+def test_a_batch_behind_a_wrong_size_is_set_aside_in_a_segment_that_was_closed(
+    tmp_path: Path,
+) -> None:
+    """In the last segment the broken batch looks torn, and what is behind it like its value."""
+    broken = with_bytes(with_bytes(batch(2), 8, b"\x7f"), 66, b"?")
+    log = batch(0), batch(1), broken, batch(0), broken
+    kinds = [one.kind for one in pieces_of(tmp_path / "log", *log, next_offset=4)]
+    assert ["sound", "broken", "misplaced", "broken"] == kinds
+    assert ["sound", "broken"] == [one.kind for one in pieces_of(tmp_path / "log", *log)]
 
 
 def test_the_work_for_broken_batches_is_bounded(
