@@ -171,10 +171,12 @@ class _Configuration:
             if name not in fields:
                 self._refuse(at, f"has no {name}; each entry needs a law and a reason")
         pattern = fields.get("path")
-        if pattern is not None and (not PurePath(pattern).parts or "**" in pattern):
+        parts = () if pattern is None else PurePath(pattern).parts
+        if pattern is not None and (not parts or "**" in pattern or {"..", "~"} & {*parts}):
             self._refuse(
                 f"{at}: path",
-                "name a file, or a folder for all its files; * fits any name, and ** is not known",
+                "name a file, or a folder for all its files; * fits any name; **, .. and ~ are not"
+                " known",
             )
         return IgnoreEntry(**{**fields, "law": fields["law"].upper()})
 

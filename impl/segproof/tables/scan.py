@@ -109,7 +109,7 @@ def _options(**given: object) -> dict[str, str]:
     texts = {}
     for name, value in given.items():
         if isinstance(value, Iterable) and not isinstance(value, str):
-            texts[name] = ",".join(value)
+            texts[name] = ",".join(map(str, value))
         elif value is not None and value is not False:
             texts[name] = "true" if value is True else str(value)
     return texts

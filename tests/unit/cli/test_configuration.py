@@ -171,6 +171,7 @@ def test_no_color_wins_over_the_file(
         (LOST + 'until = "2026-12-31"', "[[ignore]] 1: until: write a day without quotes"),
         (LOST + 'path = "a/**"', "[[ignore]] 1: path: name a file, or a folder"),
         (LOST + 'path = "."', "[[ignore]] 1: path: name a file, or a folder"),
+        (LOST + 'path = "../plain-0"', "[[ignore]] 1: path: name a file, or a folder"),
         (LOST.replace("disk-5", "DIKS-5"), "[[ignore]] 1: law: verify does not check DIKS-5; did"),
         ("[verify", "no TOML: "),
         ("a = " + "[" * 100_000, "nested too deep"),

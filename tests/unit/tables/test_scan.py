@@ -89,6 +89,7 @@ def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
     [
         (PLAIN, {"table": "record"}, "no table 'record'; did you mean records? Known: segments,"),
         (PLAIN, {"columns": ["offset", "x"]}, "table records has no column 'x'; it has path,"),
+        (PLAIN, {"columns": [1]}, "table records has no column '1'; it has path,"),
         (PLAIN, {"where": "offset"}, "option where: 'offset' is no condition"),
         (PLAIN, {"limit_bytes": 0}, "option limit_bytes: it must be 1 or more"),
         (PLAIN, {"hash_slots": 5}, "hash_slots: it is not for table records, only for rocketmq"),
