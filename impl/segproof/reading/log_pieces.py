@@ -333,7 +333,9 @@ class LogPieces:
             if position <= start:
                 continue
             end = self._end_at(position)
-            self._left_of_entries -= max(0, end - position)
+            if not position < end <= self._end:
+                continue
+            self._left_of_entries -= end - position
             if self._left_of_entries < 0:
                 return None
             found = self._batch(position, end)
@@ -381,7 +383,9 @@ class LogPieces:
     def _batch_at(self, position: int) -> Piece | None:
         """Return the batch at a position, as `batch_at`; its checksum counts as searched."""
         end = self._end_at(position)
-        self._left -= max(0, min(end, self._end) - position)
+        if not position < end <= self._end:
+            return None  # a wrong size costs no checksum
+        self._left -= end - position
         return self._batch(position, end) if self._left >= 0 else None
 
     def batch_at(self, position: int) -> Piece | None:

@@ -158,6 +158,16 @@ def test_a_batch_behind_a_wrong_size_is_set_aside_in_a_segment_that_was_closed(
     assert ["sound", "broken"] == [one.kind for one in pieces_of(tmp_path / "log", *log)]
 
 
+def test_sizes_that_lead_behind_the_log_do_not_end_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No checksum is made for them, so they cost none of those that a search may make."""
+    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    log = [batch(offset) for offset in range(101)]
+    log[1::2] = [with_bytes(one, 8, b"\x7f") for one in log[1::2]]
+    assert [*range(1, 100, 2)] == restorable(tmp_path / "log", *log)
+
+
 def test_the_work_for_broken_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
