@@ -517,6 +517,6 @@ def test_figures_are_told() -> None:
     done = CliRunner().invoke(app, ["lookups", "--local", "--count", "2e4"])
     assert (0, "") == (done.exit_code, done.stdout)
     for structure in STRUCTURES:
-        assert f"{structure}: 1 units, " in done.stderr
+        assert f"{structure}: 1 unit, " in done.stderr
     assert " lookups compared in " in done.stderr
     assert ": 0 differ" in done.stderr

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replay on Spark compares what the verb `replay` compares, history by history."""
 
+import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -96,6 +98,30 @@ def test_the_report_starts_no_java(found: "Summary", out: str) -> None:
     subprocess.run([sys.executable, "-c", code, out], check=True)
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_fits_a_terminal(
+    columns: int, found: "Summary", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is longer than the terminal, and no figure is lost."""
+    from segproof_spark.replay.table import write_table
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream, whole = Terminal(), io.StringIO()
+    write_table(found, stream)
+    write_table(found, whole)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert len(whole.getvalue().splitlines()) == len(list(found.rows())) + 2
+    for row in found.rows():
+        assert any(str(row["answers_compared"]) in line.split() for line in lines)
+
+
 def test_the_query_of_the_help_works(spark: "SparkSession", found: "Summary", out: str) -> None:
     """The SQL that `spark report --help` shows, on the results."""
     from segproof_spark.cli.report import command
@@ -159,7 +185,7 @@ def test_findings_beyond_the_most_are_counted(spark: "SparkSession", tmp_path: P
     )
     assert 1 == len(cut.findings)
     assert cut.findings_cut > 0
-    assert f"1 findings; {cut.findings_cut} more are not shown" == counted(cut)
+    assert f"1 finding; {cut.findings_cut} more are not shown" == counted(cut)
     whole = report(place)
     assert cut.total.findings == len(whole.findings)
     assert cut.findings[0] in whole.findings

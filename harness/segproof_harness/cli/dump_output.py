@@ -183,10 +183,11 @@ class _Terminal(_Text):
 
 def _table(rows: list[Row]) -> "Table":
     """Return rows with the same fields as a table; numbers stand at the right."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    from segproof_harness.reports.terminal import bare_table
+
+    table = bare_table()
     for name, value in rows[0].items():
         table.add_column(
             name, justify="right" if isinstance(value, int) else "left", overflow="fold"

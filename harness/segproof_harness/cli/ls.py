@@ -14,8 +14,10 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    Show,
     check_readable,
     complain,
+    progress,
     refuse,
     with_times,
     write_row,
@@ -78,19 +80,20 @@ def command(
         complain(text)
 
     told = ""
-    for path in paths:
-        found = False
-        for row in _rows(os.fspath(path), segments, tell):
-            found = True
-            if is_table:
-                shown.append(row)
-            else:
-                write_row(_known(row) if output_format is Format.TEXT else row, output_format)
-            if row["reason"] is not None and not told.startswith(text := _with_path(row)):
-                told = text  # of a partition: it is the reason of its first such segment too
-                tell(text)
-        if not found:
-            refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
+    with progress("ls", unit="partitions") as show:
+        for path in paths:
+            found = False
+            for row in _rows(os.fspath(path), segments, tell, show):
+                found = True
+                if is_table:
+                    shown.append(row)
+                else:
+                    write_row(_known(row) if output_format is Format.TEXT else row, output_format)
+                if row["reason"] is not None and not told.startswith(text := _with_path(row)):
+                    told = text  # of a partition: it is the reason of its first such segment too
+                    tell(text)
+            if not found:
+                refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
     if is_table:
         _write_tables(shown)
     if not sane:
@@ -102,11 +105,13 @@ def _known(row: "Row") -> "Row":
     return with_times({name: value for name, value in row.items() if value is not None})
 
 
-def _rows(path: str, with_segments: bool | None, tell: Callable[[str], None]) -> "Iterator[Row]":
+def _rows(
+    path: str, with_segments: bool | None, tell: Callable[[str], None], show: Show
+) -> "Iterator[Row]":
     from segproof_harness.reading.listed_partitions import partition_rows
     from segproof_harness.reading.listed_stores import store_part_rows
 
-    yield from partition_rows(path, tell, with_segments=with_segments)
+    yield from partition_rows(path, tell, with_segments=with_segments, on_progress=show)
     yield from store_part_rows(path)
 
 
@@ -141,10 +146,11 @@ def _parent_of(row: "Row") -> str:
 def table_of(rows: "Iterable[Row]", columns: int) -> "Table":
     """Return the rows as a table; narrower than 100 columns, both times are below each other."""
     from rich.filesize import decimal
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    from segproof_harness.reports.terminal import bare_table
+
+    table = bare_table()
     table.add_column("name", overflow="fold")
     table.add_column("files", justify="right")
     for name in ("size", "offsets"):

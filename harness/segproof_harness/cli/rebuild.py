@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from segproof_model.language.behaviours import Release
 
 INT32_MAX = 2**31 - 1
+ROOM_BYTES = 10485760
+"""segment.index.bytes of a broker that is not told of another."""
 
 OutOption = Annotated[
     Path | None,
@@ -136,7 +138,7 @@ def command(
     backup: BackupOption = None,
     all_files: AllOption = False,
     index_interval_bytes: IntervalOption = None,
-    max_index_bytes: RoomOption = 10485760,
+    max_index_bytes: RoomOption = ROOM_BYTES,
     hash_slots: HashSlotsOption = None,
     index_num: IndexNumOption = None,
     profile: ReleaseOption = None,
@@ -190,7 +192,7 @@ def command(
     )
     asked = _Asked(paths, stores, out, options, hash_slots, index_num, release, jobs or cores())
     _check_options(asked)
-    _rebuild(asked, RebuildReport(output_format, is_dry=dry_run))
+    _rebuild(asked, RebuildReport(output_format, _command_of(asked) if dry_run else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,27 @@ class _Asked:
     def is_alone(self, path: str) -> bool:
         """Return whether this partition or store is all that was given."""
         return [path] == [str(one) for one in self.paths]
+
+
+def _command_of(asked: _Asked) -> list[str]:
+    """Return the words of the same command without --dry-run: in place, if not into --out."""
+    options = asked.options
+    words = ["segproof", "rebuild", *map(str, asked.paths)]
+    words += ["--in-place"] if asked.out is None else ["--out", str(asked.out)]
+    for name, value in (
+        ("--backup", options.backup),
+        ("--index-interval-bytes", options.index_interval_bytes),
+        ("--hash-slots", asked.hash_slots),
+        ("--index-num", asked.index_num),
+        ("--profile", None if asked.release is None else asked.release.name),
+    ):
+        words += [] if value is None else [name, str(value)]
+    room = options.max_index_bytes
+    words += [] if room == ROOM_BYTES else ["--max-index-bytes", str(room)]
+    words += ["--all"] if options.all_files and asked.release is None else []
+    words += ["--cut-tail"] if options.cut_tail else []
+    words += ["--copy"] if options.copy else []
+    return words
 
 
 def _check_target(

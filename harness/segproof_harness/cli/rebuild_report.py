@@ -13,6 +13,7 @@ from segproof_harness.cli.common import (
     Show,
     complain,
     plural,
+    suggest,
     summarise,
     write_findings,
     write_row,
@@ -45,9 +46,11 @@ class Steps:
 class RebuildReport:
     """Writes what was done in each partition and store, then a summary of all."""
 
-    def __init__(self, output_format: Format, *, is_dry: bool) -> None:
+    def __init__(self, output_format: Format, to_write: Sequence[str] = ()) -> None:
+        """`to_write` is the command that writes what a dry run tells; empty: this is none."""
         self._format = output_format
-        self._is_dry = is_dry
+        self._to_write = to_write
+        self._is_dry = bool(to_write)
         self._lines = Lines(Color.NEVER)
         self._started = time.monotonic()
         self._places: list[str] = []
@@ -112,6 +115,8 @@ class RebuildReport:
             f"{places}{self._changed} of {plural(self._files, 'index file')} {verb}{kept}"
             f"{self._words * is_single}{left}, in {time.monotonic() - self._started:.1f} s{nothing}"
         )
+        if self._is_dry and self._changed:
+            suggest("change them" if self._changed > 1 else "change it", *self._to_write)
         if self._left:
             raise typer.Exit(EXIT_FINDINGS)
 
@@ -126,6 +131,8 @@ class RebuildReport:
         if file.changed:
             verb = "would change" if self._is_dry else "changed"
         before = "none" if file.old_entries is None else file.old_entries
+        if file.old_entries is None and file.was_there:
+            before = "an unsound file" if "law" in fields else "a file of another size"
         law = getattr(file, "law", None)
         why = f"; {law}: {file.why}" if law else ""
         backup = f"; old file: {file.backup}" if file.backup else ""

@@ -30,20 +30,24 @@ def partition_rows(
     tell: Callable[[str], None],
     *,
     with_segments: bool | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield a row for each partition at or below `path`, by data directory, topic and number.
 
     With `with_segments` a row for each of its segments follows; None: where `path` itself is the
     partition. What can't be read is null, and `reason` says why; `tell` is told of each directory
-    that can't be listed. Raises: OSError for `path`.
+    that can't be listed. `on_progress` is told how many partitions are read, and how many there are
+    in all. Raises: OSError for `path`.
     """
     reporter, files = Reporter(Wanted()), with_unpacked(files)
     found = [one for one in find_partitions(path, files, reporter) if one.segments]
     for finding in reporter.finish():
         if finding.law == UNREADABLE:
             tell(f"{finding.path}: {finding.message}")
-    for partition in sorted(found, key=_order):
+    for done, partition in enumerate(sorted(found, key=_order)):
+        if on_progress is not None:
+            on_progress(done, len(found))
         segments = list(_segment_rows(partition, files))
         yield _whole(partition, segments, files)
         if with_segments or (with_segments is None and os.path.samefile(partition.directory, path)):

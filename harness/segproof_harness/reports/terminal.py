@@ -12,6 +12,7 @@ from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 WORD = re.compile(r"(\s*)([^\s`]*`segproof [^`]*`\S*|\S+)")
@@ -126,3 +127,10 @@ class Lines:
         """
         is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         return self._is_terminal and not os.environ.get("NO_COLOR") and not is_dumb
+
+
+def bare_table() -> "Table":
+    """Return a table without rows and without lines between them."""
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -97,7 +97,9 @@ def facts_of(summary: Summary) -> str:
         parts += ["what lies beside its partitions"] if is_found else []
     else:
         parts.append(summary.kind)
-    if summary.kind != "directory":
+    if summary.verdict is Verdict.UNREADABLE and not summary.bytes_checked:
+        parts.append("nothing was read")
+    elif summary.kind != "directory":
         parts.append(decimal(summary.bytes_checked))
     first, end = summary.first_offset, summary.end_offset
     if first is not None:

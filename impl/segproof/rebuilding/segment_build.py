@@ -78,6 +78,8 @@ class RebuiltFile:
     """Why the file was made new, or kept, in words."""
     backup: str | None = None
     """Where the old file is kept; None without an old file, without a backup, and if it stays."""
+    was_there: bool = True
+    """Whether there was an old file, sound or not."""
 
     @property
     def is_kept(self) -> bool:
@@ -350,7 +352,16 @@ class _Build:
                 )
                 continue
             yield RebuiltFile(
-                path, count, before, not is_same_as_old, interval, source, law, why, kept
+                path,
+                count,
+                before,
+                not is_same_as_old,
+                interval,
+                source,
+                law,
+                why,
+                kept,
+                suffix in self._segment.suffixes,
             )
 
     def _defect(self, suffix: str) -> Defect | None:

@@ -63,6 +63,8 @@ class RebuiltIndexFile:
     """Where the old file is kept; None without an old file, without a backup, and if it stays."""
     is_kept: bool = False
     """Whether the old file stays, since the whole store is sound."""
+    was_there: bool = True
+    """Whether there was an old file of this name, whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +401,7 @@ class _Rebuild:
             _entries_of(old_path, self._files) if old else None,
             changed,
             None if backup is None else backup_of(old_path, backup),
+            was_there=built.name in self._old_names,
         )
 
 

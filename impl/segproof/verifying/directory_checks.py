@@ -87,7 +87,7 @@ declare("partition-log", Severity.NOTE,
     "nothing, if the partition was moved or removed; else look for its directory in the other"
     " log directories", "DISK-39")  # fmt: skip
 
-NOT_LOOKED_INTO = "verify does not look into files of this name"
+NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""

@@ -17,6 +17,7 @@ from segproof_harness.cli.common import (
     write_findings,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
+from segproof_harness.reports.text import plural
 from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
@@ -203,14 +204,15 @@ def _show(summary: "Summary", seconds: float, output_format: Format) -> None:
     each = summary.lookups / seconds / 1e6
     left_out = f"; {summary.left_out} not or not wholly asked" if summary.left_out else ""
     summarise(
-        f"{summary.lookups} lookups compared in {seconds:.1f} s, {each:.2f} million a second: "
-        f"{summary.differing} differ{left_out}"
+        f"{plural(summary.lookups, 'lookup')} compared in {seconds:.1f} s,"
+        f" {each:.2f} million a second: {summary.differing} differ{left_out}"
     )
 
 
 def _line_of(total: "Total") -> str:
     return (
-        f"{total.structure}: {total.units} units, {total.lookups} lookups, {total.by_model} asked"
-        f" of the model, {total.by_single} one by one, {total.differing} differ,"
-        f" {total.seconds:.1f} s of processes, largest {total.worker_peak_bytes >> 20} MiB"
+        f"{total.structure}: {plural(total.units, 'unit')}, {plural(total.lookups, 'lookup')},"
+        f" {total.by_model} asked of the model, {total.by_single} one by one,"
+        f" {total.differing} differ, {total.seconds:.1f} s of processes,"
+        f" largest {total.worker_peak_bytes >> 20} MiB"
     )

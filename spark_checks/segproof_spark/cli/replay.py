@@ -30,6 +30,7 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
+from segproof_harness.reports.text import plural
 from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
@@ -58,7 +59,7 @@ OutOption = Annotated[
 def counted(result: "Summary") -> str:
     """Say how many findings are shown, and how many more there are."""
     cut = result.findings_cut
-    return f"{len(result.findings)} findings" + (f"; {cut} more are not shown" if cut else "")
+    return plural(len(result.findings), "finding") + (f"; {cut} more are not shown" if cut else "")
 
 
 def command(

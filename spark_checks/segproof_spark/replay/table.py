@@ -3,11 +3,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from segproof_harness.reports.terminal import bare_table
 from segproof_harness.reports.text import printable
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 from segproof_spark.replay.summary import Summary
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 HEAD = (
     "structure",
@@ -22,32 +26,63 @@ HEAD = (
 )
 LEFT = 3
 """So many columns are words, on the left; the others are numbers."""
+ALL_OPERATIONS = "(all)"
+WHOLE = 10_000
+"""Columns of what is no terminal: no line is broken there."""
 
 
 def write_table(found: Summary, stream: TextIO) -> None:
     """Write a row for each operation, one for each structure, and the total.
 
     An answer is what an operation or an accessor returned; each lookup is one. `states` are those
-    reached, of those that the structure has. Seconds are those of the workers.
+    reached, of those that the structure has. Seconds are those of the workers. On a terminal
+    without room for all columns the operations are indented, and the name of their structure
+    follows them.
     """
+    from rich.console import Console
+
     rows = [HEAD, *map(_cells, found.rows())]
     total, states = found.total, sum(map(len, found.states.values()))
     words = ("total", "", "", total.histories, total.operations, total.answers_compared)
     rows.append(tuple(map(str, (*words, states, total.findings, f"{total.seconds:.1f}"))))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            cell.ljust(width) if place < LEFT else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        stream.write(printable("  ".join(cells).rstrip()) + "\n")
+    console = Console(file=stream, highlight=False, legacy_windows=False)
+    if not stream.isatty():
+        console.width = WHOLE
+    table = _table(rows, LEFT)
+    unbroken = console.options.update(max_width=WHOLE)
+    if console.measure(table, options=unbroken).maximum > console.width:
+        table = _table([(_short_name(row), *row[LEFT:]) for row in rows], 1)
+        table.padding = (0, 1, 0, 0)
+    console.print(table)
+
+
+def _table(rows: "Sequence[Sequence[str]]", left: int) -> "Table":
+    """Return rows below a head; the first `left` columns are words."""
+    from rich.text import Text
+
+    table = bare_table()
+    for place, name in enumerate(rows[0]):
+        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
+    for row in rows[1:]:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def _short_name(row: "Sequence[str]") -> str:
+    """Return one name for the words of a row: an operation, or else its structure and profile."""
+    structure, profile, operation = row[:LEFT]
+    if row is HEAD:
+        return operation
+    if operation in ("", ALL_OPERATIONS):
+        return f"{structure} {profile}".rstrip()
+    return f"  {operation}"
 
 
 def _cells(row: Mapping[str, Any]) -> Sequence[str]:
     numbers = (str(row[name]) for name in ("histories", "operations", "answers_compared"))
     states = _states(row["structure"], row["states_reached"]) if "states_reached" in row else ""
     end = (states, str(row["findings"]), f"{row['seconds']:.1f}")
-    return (row["structure"], row["profile"], row["operation"] or "(all)", *numbers, *end)
+    return (row["structure"], row["profile"], row["operation"] or ALL_OPERATIONS, *numbers, *end)
 
 
 def _states(structure: str, reached: Mapping[str, int]) -> str:

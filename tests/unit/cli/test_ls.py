@@ -14,6 +14,7 @@ from segproof.kafka.record_file import LogAsFound
 from segproof_harness import cli
 from segproof_harness.cli.ls import table_of
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
+from segproof_harness.reading.listed_partitions import partition_rows
 
 Row = dict[str, Any]
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -153,3 +154,14 @@ def test_what_is_no_directory_of_files_is_refused(
     ):
         assert 2 == cli.run(["ls", str(path)])
         assert f"{path}: {why}" in capsys.readouterr().err
+
+
+def test_progress_counts_partitions(folder: Path) -> None:
+    """Each partition is told of before it is read."""
+    shutil.copytree(folder, folder.parent / "txn-a-1", copy_function=shutil.copyfile)
+    shown: list[tuple[int, int]] = []
+    found = partition_rows(
+        str(folder.parent), print, on_progress=lambda done, total: shown.append((done, total))
+    )
+    assert 2 == len(list(found))
+    assert [(0, 2), (1, 2)] == shown

@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -69,9 +71,23 @@ def test_in_place(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [f"would change: {row}"] == captured.out.splitlines()
     assert "1 of 9 index files would change, 8 sound ones stay" in captured.err
     assert damaged == images(copy)
-    assert 0 == cli.run(["rebuild", str(copy), "--in-place"])
+    (command,) = re.findall("change it: `segproof (.+)`", captured.err)
+    assert 0 == cli.run(shlex.split(command))
     assert [f"changed: {row}"] == capsys.readouterr().out.splitlines()
     assert before == images(copy)
+
+
+def test_an_unsound_old_file_is_not_called_missing(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next command has the options of the dry run."""
+    (copy / f"{SEGMENT}.index").write_bytes(b"\1" * 80)
+    options = ["--out", str(copy.parent / "new"), "--max-index-bytes", "4096", "--copy"]
+    assert 0 == cli.run(["rebuild", str(copy), "--dry-run", *options])
+    captured = capsys.readouterr()
+    assert ", before: an unsound file; " in captured.out
+    words = ["segproof", "rebuild", str(copy), *options]
+    assert f"change it: `{shlex.join(words)}`" in captured.err
 
 
 def test_a_broken_log_is_a_finding(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

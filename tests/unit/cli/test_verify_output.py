@@ -564,3 +564,13 @@ def test_a_hostile_name_breaks_no_document(
         assert "%1B%5B31mt%0A%3Ca%3E" in uri["artifactLocation"]["uri"]
     else:
         assert str(folder) == json.loads(text.splitlines()[-1])["path"]
+
+
+def test_a_file_of_another_program_is_not_called_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its name says that it is no file of Kafka or RocketMQ; nothing of it was read."""
+    (tmp_path / "passwd").write_text("root:x:0:0\n")
+    told = run(capsys, str(tmp_path / "passwd"))
+    assert f"{tmp_path}/passwd: file, nothing was read; 1 warning" in told
+    assert "no file of Kafka or RocketMQ that verify looks into has such a name" in told
