@@ -125,7 +125,13 @@ def test_a_process_is_ended_by_a_signal_without_a_traceback(disk: Path) -> None:
     (disk / "plain-0" / name_of(60, ".index")).unlink()
     words = [*COMMAND, "verify", str(disk), "--jobs", "2", "--watch", "0.1"]
     with subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A parent that runs in the background hands on an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stderr is not None
         while "goes on" not in (line := process.stderr.readline()):
