@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segproof.nearest_names import no_such
-from segproof_harness.cli.common import complaint_about, reason_of, refuse
+from segproof_harness.cli.common import complaint_about, reason_of, refuse, tell
 from segproof_harness.cli.usage import UsageError, value_problem
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ FILE_NAME = "segproof.toml"
 VARIABLE = "SEGPROOF_CONFIG"
 BYTES_MAX = 1 << 20
 """A larger file is refused."""
+LINE_BYTES_MAX = 1000
+"""So is one with a longer line: reading a key takes the square of its dots."""
 OPTION = "config"
 IGNORE = "ignore"
 LAWS = "law"
@@ -43,9 +45,15 @@ def take(context: typer.Context, given: Path | None) -> None:
     if context.parent is None:
         context.meta[_GIVEN] = given
         return
-    path = given or context.meta[_GIVEN] or os.environ.get(VARIABLE) or _nearest()
-    if path is not None:
-        _Configuration(os.fspath(path)).apply(context)
+    named = given or context.meta[_GIVEN] or os.environ.get(VARIABLE)
+    path = named or _nearest()
+    if path is None:
+        return
+    configuration = _Configuration(os.fspath(path))
+    configuration.apply(context)
+    if not named and context.default_map:  # it may be a file that was forgotten, or another user's
+        names = ", ".join(name.replace("_", "-") for name in context.default_map)
+        tell(f"segproof: options from {configuration.path}: {names}")
 
 
 ConfigOption = Annotated[
@@ -134,6 +142,9 @@ class _Configuration:
             refuse(reason_of(error))
         if len(data) > BYTES_MAX:
             refuse(f"{self.path}: more than {BYTES_MAX} bytes; no configuration is so large")
+        for number, line in enumerate(data.splitlines(), 1):
+            if len(line) > LINE_BYTES_MAX:
+                refuse(f"{self.path}: line {number} has more than {LINE_BYTES_MAX} bytes; break it")
         try:
             return tomllib.loads(data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:

@@ -174,7 +174,8 @@ def test_no_color_wins_over_the_file(
         (LOST + 'path = "../plain-0"', "[[ignore]] 1: path: name a file, or a folder"),
         (LOST.replace("disk-5", "DIKS-5"), "[[ignore]] 1: law: verify does not check DIKS-5; did"),
         ("[verify", "no TOML: "),
-        ("a = " + "[" * 100_000, "nested too deep"),
+        ("a = " + "[\n" * 100_000, "nested too deep"),
+        ("[verify]\na" + ".a" * 50_000 + " = 1", "line 2 has more than 1000 bytes"),
         ("#" * (BYTES_MAX + 1), f"more than {BYTES_MAX} bytes"),
     ],
     ids=lambda text: text[:30],
@@ -200,3 +201,18 @@ def test_a_file_of_other_bytes_or_a_directory_is_refused(
         assert 2 == cli.run(["verify", str(partition), "--config", path])
         shown = capsys.readouterr().err
         assert (1, True) == (shown.count("\n"), shown.startswith(f"segproof: {path}: "))
+
+
+def test_a_file_that_was_found_is_named_with_its_options(
+    partition: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lie in a directory above, forgotten; one that the user names is known."""
+    write('[verify]\nfail-on = "error"\nno-notes = true\n')
+    (Path.cwd() / "below").mkdir()
+    monkeypatch.chdir("below")
+    words = ["verify", str(Path("..", partition))]
+    assert 0 == cli.run(words)
+    found = Path("..", FILE_NAME).resolve()
+    assert f"segproof: options from {found}: fail-on, no-notes\n" in capsys.readouterr().err
+    assert 0 == cli.run([*words, "--config", str(found)])
+    assert "options from" not in capsys.readouterr().err
