@@ -106,8 +106,8 @@ class _Behind:
         for piece in reversed(pieces):
             self.ends.append((near, far))
             if piece.kind not in _PASSED_OVER:
-                near = piece.start
-                far = far if piece.kind is PieceKind.SOUND and piece.batches == 1 else near
+                is_alone = piece.kind is PieceKind.SOUND and piece.batches == 1
+                near, far = piece.start, near if is_alone else piece.start
         self.ends.reverse()
 
     def next_offset(self, position: int) -> int | None:

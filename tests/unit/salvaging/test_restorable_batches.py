@@ -158,6 +158,17 @@ def test_a_batch_behind_a_wrong_size_is_set_aside_in_a_segment_that_was_closed(
     assert ["sound", "broken"] == [one.kind for one in pieces_of(tmp_path / "log", *log)]
 
 
+def test_batches_that_stand_alone_do_not_use_up_the_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many broken ones between them each is tried up to the next ones only."""
+    monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
+    log = [batch(offset) for offset in range(201)]
+    log[1::2] = [with_bytes(with_bytes(one, 8, b"\x7f"), 66, b"?") for one in log[1::2]]
+    log[199] = with_bytes(batch(199), 8, b"\x7f")
+    assert [199] == restorable(tmp_path / "log", *log)
+
+
 def test_sizes_that_lead_behind_the_log_do_not_end_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
