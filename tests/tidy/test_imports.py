@@ -33,8 +33,8 @@ NOT_IN_THE_MODEL = frozenset(
 CLOCKS = frozenset({"now", "today", "utcnow", "astimezone"})
 
 # What other modules than the door may ask of `os`: nothing that opens, changes or removes.
-HARMLESS = frozenset({"PathLike", "cpu_count", "environ", "fsdecode", "fspath", "getpid", "path"})
-HARMLESS |= {"process_cpu_count", "sched_getaffinity", "sep"}
+HARMLESS = frozenset({"PathLike", "cpu_count", "environ", "fsdecode", "fsencode", "fspath"})
+HARMLESS |= {"getpid", "path", "process_cpu_count", "sched_getaffinity", "sep"}
 
 
 def imported_roots(path: Path) -> set[str]:
