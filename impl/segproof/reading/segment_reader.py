@@ -15,7 +15,7 @@ Deviates: the largest timestamp of a segment is taken from index and log togethe
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from segproof.closing import Closing, told_state
@@ -35,6 +35,7 @@ Index = TypeVar("Index", OffsetIndex, TimeIndex)
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
 _Searched = tuple[Entry, int | None, int]
 """The entry found, its slot, and how many entries behind it were passed over."""
+DAMAGE_HINT = "`segproof verify` tells what is wrong"
 INDEX_BYTES_MAX = 64 << 20
 """Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
 
@@ -135,7 +136,8 @@ class SegmentReader(SegmentSearch, Closing):
         log, position = self.log, start.position
         self._check_entry(start)
         read_before = log.batches_read
-        found = log.search_for_offset_with_size(offset, position)
+        with self._naming_the_log():
+            found = log.search_for_offset_with_size(offset, position)
         batches = log.batches_read - read_before
         if found is not None and log.last_read is not None:
             batches -= log.last_read.position > found.position  # the search reads one ahead
@@ -170,7 +172,7 @@ class SegmentReader(SegmentSearch, Closing):
             law="DUMP-6",
             path=self.log.name,
             position=position,
-            hint="`segproof verify` tells what is wrong",
+            hint=DAMAGE_HINT,
         )
 
     # --- by timestamp
@@ -191,13 +193,24 @@ class SegmentReader(SegmentSearch, Closing):
         log, position = self.log, start.position
         self._check_entry(start)
         read_before = log.batches_read
-        found = log.search_for_timestamp(timestamp, position, starting_offset)
+        with self._naming_the_log():
+            found = log.search_for_timestamp(timestamp, position, starting_offset)
         if self.steps.wanted:
             holder, batch = None, log.last_read
             if found is not None and batch is not None:
                 holder = LogOffsetPosition(batch.base_offset, batch.position, batch.size_bytes)
             self._note_scan(position, log.batches_read - read_before, holder)
         return found
+
+    @contextmanager
+    def _naming_the_log(self) -> Iterator[None]:
+        """Let an error of one batch name the log."""
+        try:
+            yield
+        except SegproofError as error:
+            error.path = error.path or self.log.name
+            error.hint = error.hint or DAMAGE_HINT
+            raise
 
     def largest_timestamp(self) -> int:
         """Return the largest timestamp of the segment's batches; -1 without any.

@@ -179,6 +179,17 @@ def test_a_wrong_size_before_the_answer(
     assert f"sound batches follow, from byte {len(data) // 2} on [DUMP-6]" in shown
 
 
+def test_an_error_of_a_batch_names_the_log_and_the_place(
+    holes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong magic of 1 makes other fields of the header a codec that is none."""
+    log = first_log(holes, True)
+    data = log.read_bytes()
+    log.write_bytes(data[:16] + b"\x01\x07" + data[18:])
+    assert 1 == cli.run(["lookup", str(holes), "--offset", "102"])
+    assert f"{log}: byte 0: " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("question", ["--offset=112", "--timestamp=2002"])
 @pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.checks("DUMP-6")
