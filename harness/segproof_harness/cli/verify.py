@@ -246,18 +246,18 @@ def _watch(
 ) -> NoReturn:
     """Verify in rounds until Ctrl-C; a round without news is silent."""
 
-    def once(known: Known) -> int:
+    def once(known: Known) -> None:
         news = NewsReport(shown.report(asked), known)
         told = Told(news, None, no_notes)
         try:
             close = verified(asked, told, ignoring())
+            known.exit_code = exit_code(told.counts, shown.fail_on)
+            if news.has_news:
+                close(f"; at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, --watch goes on")
         except KeyboardInterrupt:
             if news.has_news and (code := exit_code(told.counts, shown.fail_on)):
                 raise typer.Exit(code) from None  # what is on the screen already
             raise
-        if news.has_news:
-            close(f"; at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, --watch goes on")
-        return exit_code(told.counts, shown.fail_on)
 
     watch(asked.paths, seconds, once)
 

@@ -28,6 +28,8 @@ class Known:
     """What the rounds so far have told: of each partition or store its verdict and defects."""
 
     places: "dict[Place, tuple[Verdict, frozenset[Defect]]]" = field(default_factory=dict)
+    exit_code: int | None = None
+    """That of the last round that ended; set before the round tells that it has."""
 
 
 class NewsReport:
@@ -72,23 +74,23 @@ class NewsReport:
             summarise(f"no longer there: {place[1]}")
 
 
-def watch(paths: Iterable[Path], seconds: float, verify_once: Callable[[Known], int]) -> NoReturn:
+def watch(paths: Iterable[Path], seconds: float, verify_once: Callable[[Known], None]) -> NoReturn:
     """Verify, and again whenever a file has changed, until Ctrl-C.
 
-    The files are looked at every so many seconds. `verify_once` tells what is new, and returns the
+    The files are looked at every so many seconds. `verify_once` tells what is new, and keeps the
     exit code; that of the last round is the exit code of all.
     """
-    known, code = Known(), None
+    known = Known()
     try:
         while True:
             seen = _state_of(paths)
-            code = verify_once(known)
+            verify_once(known)
             while _state_of(paths) == seen:
                 sleep(seconds)
     except KeyboardInterrupt:
-        if code is None:
+        if known.exit_code is None:
             raise
-        raise typer.Exit(code) from None
+        raise typer.Exit(known.exit_code) from None
 
 
 def _state_of(paths: Iterable[Path]) -> bytes:

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segproof_harness import cli
+from segproof_harness.cli.verify import tell_counts
 from segproof_tests.partition_files import copied_partition, name_of
 
 COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
@@ -104,6 +106,21 @@ def test_ctrl_c_ends_with_the_exit_code_of_the_last_round(
     assert ("index-damage-only", 1) == (told["verdict"], told["warnings"])
     ignoring = (*options, "--config", str(config))
     rounds(capsys, monkeypatch, disk, lambda: os.utime(disk), code=0, options=ignoring)
+
+
+def test_ctrl_c_right_behind_the_closing_line_ends_with_its_exit_code(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line was written, and the exit code of its round not kept yet."""
+    (disk / "plain-0" / name_of(60, ".index")).unlink()
+
+    def tell_and_press(*told: Any) -> None:
+        tell_counts(*told)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("segproof_harness.cli.verify.tell_counts", tell_and_press)
+    assert 1 == cli.run(["verify", str(disk), "--jobs", "1", "--watch", "7"])
+    assert capsys.readouterr().err.endswith(" UTC, --watch goes on\n")
 
 
 def test_files_behind_a_link_are_watched(
