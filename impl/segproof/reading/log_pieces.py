@@ -511,7 +511,8 @@ def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]
     """Yield which of the first `count` bytes of `data` may begin a batch.
 
     `room` is how many bytes there are from the first of `data` on. A header of magic 2 has 61
-    bytes; those of older messages are looked at one by one.
+    bytes; those of older messages are looked at one by one, if their offset fits into the log:
+    much looks like one.
     """
     if len(data) < HEADER_BYTES:
         data += bytes(HEADER_BYTES - len(data))
@@ -525,7 +526,8 @@ def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]
     sizes = field(8, ">i4", rows) + LOG_OVERHEAD_BYTES
     rows = rows[(sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)]
     offsets = field(0, ">i8", rows)
-    rows = rows[(offsets >= 0) & (offsets < limit)]
+    is_here = (offsets >= 0) & (offsets < limit)
+    rows = rows[is_here | (field(16, "u1", rows) == 2)]  # one that belongs elsewhere is kept too
     last_deltas, counts = field(23, ">i4", rows), field(57, ">i4", rows)
     is_new = (counts >= 0) & (counts <= last_deltas + 1) & (field(21, ">u2", rows) < 128)
     yield from rows[is_new | (field(16, "u1", rows) < 2)].tolist()
