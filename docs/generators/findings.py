@@ -2,6 +2,7 @@
 """The page of the findings, docs/reference/findings.md: each law that `verify` checks."""
 
 import ast
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -31,7 +32,9 @@ instance, is an error in a closed segment and a note in the one that is still wr
 
 The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `expected` and `actual`
 are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
-STORE. *Source* is the file that reports the law, in `impl/segproof/verifying/`.
+STORE.
+
+The laws, by the file of `impl/segproof/verifying/` that reports them:
 
 """
 STRUCTURES = (
@@ -50,8 +53,8 @@ STRUCTURES = (
 def pages() -> dict[str, str]:
     """Return the page by path."""
     fields = ",\n".join(", ".join(f"`{each}`" for each in FIELDS[at : at + 5]) for at in (0, 5))
-    parts = [OPENING.format(fields=fields)]
     laws = known_laws()
+    parts = [OPENING.format(fields=fields), _source_table(laws)]
     for structure, title in STRUCTURES:
         own = [
             law_id for law_id in laws if law_id in RULES and RULES[law_id].structure == structure
@@ -61,13 +64,21 @@ def pages() -> dict[str, str]:
     return {"reference/findings.md": "\n".join(parts)}
 
 
+def _source_table(laws: Iterable[str]) -> str:
+    """Return the files that report laws, and the laws of each in the order of their ids."""
+    rows = ["| file | laws |", "| --- | --- |"]
+    for file in sorted(set(sources().values())):
+        own = [f"[{one}](#{one.lower()})" for one in laws if sources().get(one) == file]
+        rows.append(f"| `{file}` | {', '.join(own)} |")
+    return "\n".join([*rows, ""])
+
+
 def _finding(law_id: str, facts: dict[str, str | None]) -> str:
     """Return what there is to say of one law."""
     lines = [
         f"### {law_id}\n",
         f"{facts['sentence']}\n",
         f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}.\n",
-        f"Source: `{sources()[law_id]}`.\n",
     ]
     example = EXAMPLES.get(law_id)
     found = None if example is None else finding_of(law_id, example)

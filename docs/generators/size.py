@@ -31,6 +31,8 @@ what operators got since: the map of a damage, `salvage`, `rebuild` of whole dir
 every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered storage, and `scan`, whose
 readers of tables came from Spark's package.
 
+Those of claims come on top of the number before them; those of proofs are in it.
+
 | package | before | light | now | goal |
 | --- | --- | --- | --- | --- |
 | model | 14 479 | 14 319 | 14 333 | 12 000 |
@@ -40,9 +42,9 @@ readers of tables came from Spark's package.
 | tests | 34 420 | 37 084, 2 102 of them of proofs, new | 42 589, 2 116 of proofs | 22 000 |
 
 Only that of Spark is reached. The goals were set by eye, as two thirds of what there was. What was
-said twice is gone: of runs of six or more equal lines 50 pairs are left, where there were 85. Half of
-them are signatures and records that model and implementation share on purpose. The rest stays for
-these reasons:
+said twice is gone: of runs of six or more equal lines 50 pairs are left, where there were 85. Half
+of them are signatures and records that model and implementation share on purpose. The rest stays
+for these reasons:
 
 - **model**: 250 behaviours have a frame of six lines each, and imports take 1 400 lines. Laws
   decode bytes themselves, so that they judge the structure and do not repeat it.
@@ -60,7 +62,8 @@ these reasons:
 
 ## The model
 
-*Before* is the last commit on which one file said all releases, by flags.
+*Before* is here the last commit on which one file said all releases, by flags: 41cbae63. The goal
+is for the newest release.
 
 """
 TABLE = """\

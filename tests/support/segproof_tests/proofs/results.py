@@ -43,8 +43,10 @@ should fail. [What "proved" means](../explanation/what-proved-means.md) says how
   the change, so a test on such calls sees it.
 - *Gap*: the mutant is proved, and does something else. No claim speaks of what was changed.
 
-Seconds are those of the processor, on a shared machine. *Slowest* is the condition of a kernel that
-took the most of them.
+A *kernel* is a loop or a decision that the implementation runs, compiled or not. A *condition* is
+one question to z3, such as whether a read is in range; what is true as it is written is not asked,
+so a kernel may have none. Seconds are those of the processor, on a shared machine. *Slowest* is the
+condition of a kernel that took the most of them. An empty place is 0.
 """
 GAPS_OPENING = """\
 ## Gaps
