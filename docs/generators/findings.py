@@ -34,7 +34,9 @@ The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `exp
 are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
 STORE.
 
-The laws, by the file of `impl/segproof/verifying/` that reports them:
+The laws, by the file of `impl/segproof/verifying/` that declares them. It reports them too, but for
+DISK-6, which `batch_checks.py` and `index_file_checks.py` report; with `--deep` `record_checks.py`
+reports some laws of batches as well.
 
 """
 STRUCTURES = (
