@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
@@ -25,7 +26,6 @@ REMOTE_INDEX_CACHE = "remote-log-index-cache"
 PACKED_SUFFIXES = (".rsm-manifest", ".indexes")
 """Of files of a remote segment that a storage plugin has packed."""
 REMOTE_EPOCH_SUFFIXES = (".leader_epoch_checkpoint", ".leader-epoch-checkpoint")
-INT64_MAX = (1 << 63) - 1
 
 _SEGMENT_FILE = re.compile(
     r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?"
@@ -168,15 +168,19 @@ def is_of_cache(stem: str) -> bool:
     return stem.lstrip("0123456789").startswith("_")
 
 
+def is_index_cache(directory: str) -> bool:
+    """Return whether a directory is a broker's cache of indexes, by its name."""
+    return posixpath.basename(posixpath.normpath(directory)) == REMOTE_INDEX_CACHE
+
+
 def holds_remote_segments(directory: str, names: Collection[str]) -> bool:
     """Return whether a directory with these names is one of segments in tiered storage.
 
     A partition of a broker's is not: there, such a name is a stray.
     """
-    folder = posixpath.basename(posixpath.normpath(directory))
-    if folder == REMOTE_INDEX_CACHE:
+    if is_index_cache(directory):
         return True
-    if read_partition_name(folder) is not None:
+    if read_partition_name(posixpath.basename(posixpath.normpath(directory))) is not None:
         return False
     return any(map(read_remote_name, names)) and not any(
         read_file_name(name).kind is NameKind.SEGMENT for name in names

@@ -18,10 +18,10 @@ from itertools import pairwise
 
 from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Severity
+from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
-    INT64_MAX,
     METADATA_TOPIC,
     REMOTE_INDEX_CACHE,
     SEGMENT_SUFFIXES,

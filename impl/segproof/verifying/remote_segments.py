@@ -17,10 +17,10 @@ from segproof.findings import Severity
 from segproof.reading.file_names import (
     PACKED_SUFFIXES,
     REMOTE_EPOCH_SUFFIXES,
-    REMOTE_INDEX_CACHE,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     RemoteName,
+    is_index_cache,
     is_of_cache,
     read_remote_name,
 )
@@ -57,7 +57,7 @@ def small_remote_names(names: Iterable[str]) -> tuple[str, ...]:
 
 def report_remote_names(directory: str, names: Collection[str], reporter: Reporter) -> None:
     """Report what is odd about the names in a directory of remote segments."""
-    is_cache = _is_cache(directory)
+    is_cache = is_index_cache(directory)
     for name in names:
         known = read_remote_name(name)
         report = reporter.at(posixpath.join(directory, name), shown_by=directory)
@@ -101,14 +101,10 @@ def _report_foreign(name: str, is_cache: bool, report: PathReporter) -> None:
     )
 
 
-def _is_cache(directory: str) -> bool:
-    return posixpath.basename(posixpath.normpath(directory)) == REMOTE_INDEX_CACHE
-
-
 def _by_stem(directory: str, names: Iterable[str]) -> dict[str, list[RemoteName]]:
     """Return the files of each segment, but for those that are about to be removed or fetched."""
     found: dict[str, list[RemoteName]] = {}
-    is_cache = _is_cache(directory)
+    is_cache = is_index_cache(directory)
     for name in names:
         known = read_remote_name(name)
         if known is None or known.passing:

@@ -14,11 +14,11 @@ from segproof.checksums import crc32c
 from segproof.files import REAL_FILES, File
 from segproof.kafka.record import Record
 from segproof.kafka.record_batch import RecordBatch, read_batch
-from segproof.reading import restorable_batches
 from segproof.salvaging import cut_records
 from segproof.salvaging.cut_records import MENDED_BYTES_MAX, Evidence, cut_batches, flipped_bit
 from segproof.salvaging.partition_salvage import Gap
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.random_damages import batches_of
 
 HEADER_BYTES = 61
@@ -152,14 +152,7 @@ def test_the_work_for_small_broken_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them may reach to the end of the gap; together that took quadratic time."""
-    summed = list[int]()
-    difference = restorable_batches.checksum_difference
-
-    def count(whole: bytes) -> int:
-        summed.append(len(whole))
-        return difference(whole)
-
-    monkeypatch.setattr("segproof.salvaging.cut_records.checksum_difference", count)
+    summed = summed_sizes(monkeypatch, cut_records)
     monkeypatch.setattr(cut_records, "TRIED_BYTES", 0)
     monkeypatch.setattr(cut_records, "MENDED_BYTES_MAX", 0)
     whole = plain_batch(1)

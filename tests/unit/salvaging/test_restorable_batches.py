@@ -12,6 +12,7 @@ from segproof.reading import restorable_batches
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.salvage import salvage
+from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of
 
@@ -183,14 +184,7 @@ def test_the_work_for_broken_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes that lead from one broken batch to the next make no quadratic number of checksums."""
-    summed = list[int]()
-    difference = restorable_batches.checksum_difference
-
-    def count(whole: bytes) -> int:
-        summed.append(len(whole))
-        return difference(whole)
-
-    monkeypatch.setattr(restorable_batches, "checksum_difference", count)
+    summed = summed_sizes(monkeypatch, restorable_batches)
     monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
     one = with_bytes(batch(1), 30, b"?")
     log = [batch(0), *[one] * 2000, batch(2)]
