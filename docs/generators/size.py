@@ -31,7 +31,7 @@ what operators got since: the map of a damage, `salvage`, `rebuild` of whole dir
 every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered storage, and `scan`, whose
 readers of tables came from Spark's package.
 
-Those of claims come on top of the number before them; those of proofs are in it.
+The claims are counted beside the harness; the proofs are counted in the tests.
 
 | package | before | light | now | goal |
 | --- | --- | --- | --- | --- |

@@ -159,7 +159,7 @@ def test_each_entry_of_the_index_is_looked_at_once(
 @pytest.mark.checks("BATCH-19")
 @pytest.mark.parametrize("offset", [5000, 1 << 60, (1 << 64) - 7])
 def test_a_batch_of_elsewhere_is_found_behind_a_broken_one(offset: int, tmp_path: Path) -> None:
-    """Its offset belongs to another segment, or has a wrong bit: what holds is not thrown away."""
+    """Its checksum holds, though its offset is of another segment or has a wrong bit: it stays."""
     broken = batch(1)[:12] + b"?" * 60
     away = offset.to_bytes(8, "big") + batch(2)[8:]
     told = pieces_of(tmp_path / "log", batch(0) + broken + away + batch(3), limit=100)
