@@ -21,7 +21,7 @@ from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
-from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
 from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN, FILLER_TOPIC
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
@@ -198,6 +198,24 @@ def test_wrong_offsets_and_numbers(tmp_path: Path) -> None:
     assert not told.is_whole
     (warning,) = (one for one in verify(tmp_path / "out") if one.is_defect)
     assert (Severity.WARNING, "RMQDISK-37") == (warning.severity, warning.law)
+
+
+@pytest.mark.checks("RMQDISK-24")
+def test_messages_behind_a_false_blank_end_are_saved(tmp_path: Path) -> None:
+    """A message of a real store is overwritten by a blank end that takes the rest of the file, or
+    by one of another size: it is lost, and said to be, and no other one."""
+    for number, size in ((40, None), (40, 77), (219, 77)):
+        folder = tmp_path / f"{number}-{size}"
+        store = copied_store(folder, "rolled-4.9.8")
+        found = messages_of(store)
+        at = list(found)[number]
+        data = bytearray((store / LOG).read_bytes())
+        data[at : at + 8] = blank_tail(size or len(data) - at)[:8]
+        (store / LOG).write_bytes(data)
+        told = salvage_store(store, folder / "out")
+        assert found.keys() - {at} == messages_of(folder / "out").keys()
+        assert (1, 1, False) == (told.gap_count, told.lost_messages, told.is_whole)
+        assert [] == [str(one) for one in verify(folder / "out") if one.is_defect]
 
 
 def test_old_queues_tell_what_a_tags_code_was(tmp_path: Path) -> None:

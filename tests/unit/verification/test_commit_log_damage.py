@@ -11,7 +11,8 @@ from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
-from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
+from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file
@@ -35,7 +36,7 @@ def damages(store: Path) -> list[Finding]:
 
 
 @pytest.mark.checks(*LAWS)
-@pytest.mark.parametrize("kind", ["body", "magic", "size", "zeros", "blank"])
+@pytest.mark.parametrize("kind", ["body", "magic", "size", "zeros", "blank", "blank to the end"])
 def test_messages_behind_damage_are_counted(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +53,7 @@ def test_messages_behind_damage_are_counted(
         "size": (at, (1 << 20).to_bytes(4, "big")),
         "zeros": (at, bytes(message.total_size)),
         "blank": (at + 4, b"\xcb\xd4\x31\x94"),
+        "blank to the end": (at, blank_tail(len(data) - at)[:8]),
     }
     position, changed = change[kind]
     data[position : position + len(changed)] = changed
@@ -126,6 +128,28 @@ def test_what_an_earlier_recovery_cut_off_is_told_as_older(tmp_path: Path) -> No
     assert "5 sound messages" in told.message
     assert "5 of them are older than the last message before the damage" in told.message
     assert "a recovery after an abnormal stop" in told.hint
+
+
+def test_a_blank_end_hides_no_messages(tmp_path: Path) -> None:
+    """A broker goes on with the next file behind a false blank end, and cuts nothing; messages
+    behind a true one that an earlier recovery has cut off are no loss."""
+    images = log_images(drawn(30), SIZE)
+    store = written(tmp_path / "s", images)
+    name, found = min(images), places(store)
+    at, count = found[2][0], sum(offset < SIZE for offset, _ in found)
+    false_end = images[name][:at] + blank_tail(SIZE - at)[:8] + images[name][at + 8 :]
+    (store / "commitlog" / name).write_bytes(false_end)
+    (told,) = damages(store)
+    assert (Severity.ERROR, "RMQDISK-24", at) == (told.severity, told.law, told.position)
+    assert f"a blank end of {SIZE - at} bytes, with sound messages behind it" in told.message
+    assert f"{30 - 3} sound messages" in told.message
+    assert "goes on with the next file" in told.message
+    assert "throws" not in told.message
+    scan = StoreReader(store).scan_keys([f"T#k{number}" for number in range(count)])
+    assert [2] == [number for number, one in enumerate(scan.values()) if not one.phy_offsets]
+    older = log_images(drawn(30, FIRST_TIMESTAMP_MS - 10**7), SIZE)[name]
+    (store / "commitlog" / name).write_bytes(false_end[: at + 8] + older[at + 8 :])
+    assert [] == damages(store)
 
 
 def test_files_behind_a_hole_are_counted(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def damage(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) ->
     name = data.draw(st.sampled_from(within))
     content = bytearray(files[name])
     what = data.draw(
-        st.sampled_from(["byte"] * 6 + ["word"] * 4 + ["zeros", "cut", "more", "misplace"])
+        st.sampled_from(["byte"] * 6 + ["word"] * 4 + ["zeros", "cut", "more", "misplace", "blank"])
     )
     used = max(1, len(content.rstrip(b"\0")))
     at = data.draw(st.integers(0, min(len(content), used + 8) - 1))
@@ -310,6 +310,10 @@ def damage(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) ->
         content[at : at + 4] = value.to_bytes(4, "big", signed=True)[: len(content) - at]
     elif what == "zeros":
         content[at : at + 40] = bytes(len(content[at : at + 40]))
+    elif what == "blank":
+        # Where a message begins, if one does so nearby.
+        at = max(0, content.rfind(b"\xda\xa3\x20", 0, at + 8) - 4)
+        content[at : at + 8] = blank_tail(max(8, len(content) - at))[:8]
     elif what == "cut":
         del content[at:]
     elif what == "more":

@@ -2,8 +2,9 @@
 """What a damage in a commit log costs: which sound messages lie behind it, and what is lost.
 
 A recovery reads the log from one of its last files on, and ends at the first place where it reads
-no message. It cuts the log there, and removes all later files. What lies before the file that it
-begins with stays as it is, and queues lead to it.
+no message. It cuts the log there, and removes all later files. A blank end leads it to the next
+file, also where sound messages lie behind it. What lies before the file that it begins with stays
+as it is, and queues lead to it.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: CommitLog.recoverNormally and recoverAbnormally,
 MappedFileQueue.truncateDirtyFiles.
@@ -219,10 +220,11 @@ class Recovery:
         """None: nothing is said of where a recovery begins."""
         self._is_clean = is_clean
 
-    def words(self, damage: Damage, one: LogFile, kept: int) -> str:
+    def words(self, damage: Damage, one: LogFile, kept: int, *, is_passed: bool = False) -> str:
         """Return what lies behind a damage, to follow the words of a finding; empty for a tail.
 
-        `kept` is how many messages lie before it.
+        `kept` is how many messages lie before it. `is_passed` says that a recovery goes on behind
+        the damage, with the next file: it is a blank end.
         """
         sound, told = damage.sound, damage.words()
         if not told:
@@ -233,6 +235,12 @@ class Recovery:
         told.append(
             lost + ("" if count is None else f", with {_number(count, 'message')} by queues")
         )
+        if is_passed:
+            told.append(
+                "a recovery that reaches this place goes on with the next file: no new queue and no"
+                f" new index gets the messages that lie behind it in this file{self._start(one)}"
+            )
+            return "".join(f"; {each}" for each in told)
         thrown = f"these {sound.messages}" if sound.messages else "what follows"
         told.append(
             f"a recovery that reaches this place keeps the {_number(kept, 'message')} before it,"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
+from segproof.reading.store_pieces import StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
     BLANK_MAGIC,
@@ -115,6 +116,8 @@ class LogRecords:
         """Messages so far."""
         self._time = -1
         """The store time of the last of them."""
+        self._time_here = -1
+        """The same of those in the file that is read; -1 without any."""
         self._store = store
         self._files = files
         self._reporter = reporter
@@ -219,7 +222,7 @@ class LogRecords:
         alone = CommitLog(self._store, self.log.mapped_file_size, (one,), self._files)
         position = one.start
         block = LogBlock(position)
-        failed = False
+        failed, self._time_here = False, -1
         try:
             for offset, result in self._records(alone, one):
                 message = result.message
@@ -232,7 +235,8 @@ class LogRecords:
                 block.offsets.append(offset)
                 position = block.end = offset + result.size
                 self._read += result.size
-                self._kept, self._time = self._kept + 1, message.store_timestamp
+                self._kept += 1
+                self._time = self._time_here = message.store_timestamp
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
                     block = LogBlock(position)
@@ -240,7 +244,7 @@ class LogRecords:
             failed = True
             self._damaged(one, position, str(error), self._is_last(one))
         else:
-            failed = failed or not self._is_filled_up(one, position)
+            failed = failed or not self._is_lawful_end(one, position)
             if failed:
                 self._explain(one, position, self._is_last(one))
         file_end = one.start + self.log.mapped_file_size
@@ -272,17 +276,21 @@ class LogRecords:
             return False
         for pause in PAUSES_SECONDS:
             found = alone.check(offset)
-            if found.success and (found.message or self._is_filled_up(one, offset)):
+            if found.success and (found.message or self._is_lawful_end(one, offset)):
                 return True
             if not wait_for_a_step([one.path], self._files, pause):
                 break
         return False
 
-    def _is_filled_up(self, one: LogFile, offset: int) -> bool:
-        """Return whether a blank end says that it takes the rest of the file."""
+    def _is_lawful_end(self, one: LogFile, offset: int) -> bool:
+        """Return whether a blank end takes the rest of the file, and hides no messages."""
+        position = offset - one.start
         with closing(self._files.open(one.path)) as file:
-            size = int.from_bytes(file.pread(4, offset - one.start), "big")
-        return offset - one.start + size == one.size_bytes
+            if position + int.from_bytes(file.pread(4, position), "big") != one.size_bytes:
+                return False
+            alone = CommitLog(self._store, one.size_bytes, (one,), self._files)
+            pieces = StorePieces(alone, self._files)
+            return not pieces.hides_messages(file, one, position, self._time_here)
 
     def _behind(self, one: LogFile) -> Damage:
         """Return what lies behind the damage of a file."""
@@ -293,9 +301,10 @@ class LogRecords:
             self.sound_behind = sound.messages - sound.older
         return self._map.at(one)
 
-    def _words(self, one: LogFile) -> str:
+    def _words(self, one: LogFile, *, is_blank: bool = False) -> str:
         """Return in words what lies behind the damage of a file."""
-        return self._recovery.words(self._behind(one), one, self._kept)
+        is_passed = is_blank and one.start < self.log.log_files[-1].start
+        return self._recovery.words(self._behind(one), one, self._kept, is_passed=is_passed)
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""
@@ -315,7 +324,7 @@ class LogRecords:
 
     def _explain(self, one: LogFile, offset: int, is_last: bool) -> None:
         """Say why no record can be read at an offset, if that is no lawful end."""
-        position = offset - one.start
+        position, is_blank = offset - one.start, False
         with closing(self._files.open(one.path)) as file:
             head = file.pread(min(8, max(0, one.size_bytes - position)), position)
             if not head.strip(b"\0"):
@@ -327,8 +336,11 @@ class LogRecords:
             if len(head) == 8:
                 size, magic = _START.unpack(head)
                 left = one.size_bytes - position
-                if magic == BLANK_MAGIC:
+                is_blank = magic == BLANK_MAGIC
+                if is_blank:
                     words = f"a blank end of {size} bytes, where {left} are left"
+                    if size == left:
+                        words = f"a blank end of {size} bytes, with sound messages behind it"
                 elif magic not in (MAGIC_V1, MAGIC_V2):
                     words = f"no record begins here: the magic number is {magic}"
                 elif size > left:
@@ -339,14 +351,16 @@ class LogRecords:
                         self._wrong_checksum(one, position, data)
                         return
                     words = f"the fields of a record of {size} bytes do not fit it"
-        self._damaged(one, offset, words, is_last)
+        self._damaged(one, offset, words, is_last, is_blank=is_blank)
 
-    def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
+    def _damaged(
+        self, one: LogFile, offset: int, words: str, is_last: bool, *, is_blank: bool = False
+    ) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
         is_end = is_last and offset > self.known_end and self._behind(one).is_tail
         self._reporter.at(one.path).add(
             "RMQDISK-24",
-            f"{words}; RocketMQ {rest}{self._words(one)}",
+            f"{words}; RocketMQ {rest}{self._words(one, is_blank=is_blank)}",
             position=offset - one.start,
             severity=Severity.WARNING if is_end else None,
             hint=LEFT_BEHIND if is_end else None,

@@ -93,7 +93,11 @@ def log_files_follow(store: StoreFiles) -> bool:
 
 @law("RMQDISK-24", MessageStore, COMMIT_LOG)
 def records_are_whole(store: StoreFiles) -> bool:
-    """Zeros or a blank end follow the records of a log file, not a damaged record."""
+    """Zeros or a blank end follow the records of a log file, not a damaged record.
+
+    A blank end takes the rest of the file. No record lies behind it that says its own offset and is
+    as young as the last one before it.
+    """
     return all(one.is_whole or one.unchecked is not None for one in store.log)
 
 

@@ -53,12 +53,28 @@ class LogFile:
         """Offset after the last record."""
         self.rest = data[position:]
         """What follows the records."""
-        self.is_blank = found.success and int.from_bytes(self.rest[:4], "big") == len(self.rest)
-        """Whether that is a blank end, which says that it takes the rest of the file."""
+        takes_the_rest = int.from_bytes(self.rest[:4], "big") == len(self.rest)
+        self.is_blank = found.success and takes_the_rest and not self._hides_messages(position)
+        """Whether that is a blank end, which takes the rest of the file and hides no message."""
         self.is_whole = self.is_blank or not any(self.rest[:8])
         """Whether the records end as they may: at a blank end or in zeros."""
         self.unchecked = Message.check_message_and_return_size(data, position, False).message
         """The record that follows, if only its checksum is wrong."""
+
+    def _hides_messages(self, blank: int) -> bool:
+        """Return whether a record with its own offset lies behind a blank end, as young as the last
+        one before it. What an earlier recovery has cut off is older.
+        """
+        least = max(self.messages.items())[1].store_timestamp if self.messages else -1
+        for position in range(blank, len(self.data) - 8):
+            found = Message.check_message_and_return_size(self.data, position)
+            message = found.message
+            if message is None or position + found.size > len(self.data) - 8:
+                continue
+            is_own = message.physical_offset == self.start + position
+            if is_own and message.store_timestamp >= least:
+                return True
+        return False
 
 
 class StoreFiles:
