@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin for pytest: the fixture `assert_sound`, for tests of programs that write such files.
+
+pytest loads this file in each of its runs, wherever segproof is installed. So it imports nothing
+that costs time; the verb is loaded by the first call.
+"""
+
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import Protocol
+
+import pytest
+
+
+class AssertSound(Protocol):
+    """What the fixture `assert_sound` gives, for tests that are annotated."""
+
+    def __call__(self, path: str | os.PathLike[str], *options: str) -> None:
+        """Fail the test unless `segproof verify` ends with 0 for the path, with what it prints.
+
+        `path` is a file, a partition directory, a data directory or a store. `options` are those
+        of the verb, such as `"--deep"`. Notes are left out, and one process does the work, unless
+        the options say otherwise. The findings that a `segproof.toml` says to ignore are ignored,
+        as on the command line, which looks for it from the working directory upwards.
+
+        A path that can't be read fails the test. So does one without a file of Kafka or RocketMQ
+        (DISK-20), which is a warning: `"--fail-on", "error"` lets it pass.
+        """
+
+
+@pytest.fixture(scope="session")
+def assert_sound() -> AssertSound:
+    """Fail a test unless files are sound: `assert_sound(path, "--deep")`.
+
+    It takes the options of `segproof verify`, and fails with the words of this verb.
+    """
+    return _assert_sound
+
+
+def _assert_sound(path: str | os.PathLike[str], *options: str) -> None:
+    __tracebackhide__ = True
+    from segproof_harness import cli
+
+    fixed = ("--format", "text", "--no-notes", "--jobs", "1")
+    words, closing = StringIO(), StringIO()
+    with redirect_stdout(words), redirect_stderr(closing):
+        code = cli.run(["verify", *fixed, *options, "--", os.fspath(path)])
+    if code == cli.EXIT_INTERRUPTED:
+        raise KeyboardInterrupt
+    told = "\n".join(filter(None, (words.getvalue().strip(), closing.getvalue().strip())))
+    if code:
+        pytest.fail(told)
+    sys.stdout.write(f"{told}\n")  # shown if the test fails later
