@@ -30,7 +30,12 @@ from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import Piece, PieceKind, are_controls, first_offsets, piece_of
-from segproof.reading.restorable_batches import is_loadable, with_restorable
+from segproof.reading.restorable_batches import (
+    BATCH_BYTES_MAX,
+    end_by_records,
+    is_loadable,
+    with_restorable,
+)
 from segproof.reading.rising_chain import heaviest_chain
 
 Int64Array = NDArray[np.int64]
@@ -171,7 +176,7 @@ class LogPieces:
         self._zeros_from = end
         self._unsearched: list[Piece] = []
         self._torn_from = end
-        """Where the last batch begins that is longer than the log."""
+        """Where the last batch begins that the end of the log cuts off."""
         self._left = CRC_BYTES + CRC_BYTES_OF_A_BYTE * (end - start)
         """Of so many bytes more checksums are made in the search."""
         self._left_of_entries = self._left
@@ -311,15 +316,20 @@ class LogPieces:
         return end, known is not None
 
     def _is_torn(self, start: int) -> bool:
-        """Return whether the header of a batch continues the log, and says more than there is.
+        """Return whether a batch continues the log, and the log ends inside of it for certain.
 
-        In a segment behind which another one begins a wrong size is more likely than a torn batch.
+        Its size leads behind the log, and so do the lengths in it, to the same byte: a wrong size
+        has no such lengths. Of compressed records no length is known.
         """
-        if self._next_offset is not None:
-            return False
         reached = self._runs[-1].piece.last_offset if self._runs else self._reached
-        base_offset = int.from_bytes(self._file.pread(8, start), "big", signed=True)
-        return base_offset == reached + 1 and self._end_at(start) > self._end
+        header, end = self._file.pread(HEADER_BYTES, start), self._end_at(start)
+        base_offset = int.from_bytes(header[:8], "big", signed=True)
+        if len(header) < HEADER_BYTES or base_offset != reached + 1 or end <= self._end:
+            return False
+        if header[16] < 2:
+            return self._has_lengths(start)
+        size, left = end - start, min(self._end - start, BATCH_BYTES_MAX)
+        return end_by_records(self._file.pread(left, start)) == size
 
     def _known_batch(self, start: int) -> Piece | None:
         """Return the first batch behind `start` that an entry of the index leads to."""

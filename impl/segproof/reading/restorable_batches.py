@@ -13,6 +13,7 @@ Not covered: batches of magic 0 and 1; a batch whose end nothing shows, such as 
 broken one.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -189,6 +190,25 @@ def agrees_with_records(data: bytes) -> bool:
         return False
     delta = _last_delta(data)
     return rises and delta >= 0 and count <= last + 1 <= delta + 1
+
+
+def end_by_records(data: bytes) -> int:
+    """Return how long a batch is by its records, as many as its header counts; -1: not known.
+
+    `data` begins with the batch, and may end inside of its last record or go on behind it.
+    Compressed records say no length.
+    """
+    if len(data) <= BATCH_HEADER_BYTES or data[22] & 7:
+        return -1
+    count = kernels.decode_int32(data, 57)
+    summary = array("q", bytes(8 * kernels.SUMMARY_ROW))
+    kernels.summarise_records.announce(min(count, len(data)))
+    kernels.summarise_records(data, BATCH_HEADER_BYTES, len(data), count, memoryview(summary), 0)
+    status, at, seen = summary[:3]
+    if status == kernels.RECORDS_BAD_LENGTH and seen == count - 1:
+        length, body = kernels.decode_varint(data, at, len(data))
+        return body + length
+    return at if seen == count else -1
 
 
 def _last_delta(data: bytes) -> int:

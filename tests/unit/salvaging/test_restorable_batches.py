@@ -148,15 +148,30 @@ def test_a_copy_elsewhere_is_not_moved_back_beside_the_restored_batch(tmp_path: 
     )  # fmt: skip
 
 
-def test_a_batch_behind_a_wrong_size_is_set_aside_in_a_segment_that_was_closed(
-    tmp_path: Path,
+@pytest.mark.checks("DUMP-6", "SEG-20")
+@pytest.mark.parametrize("next_offset", [None, 4])
+@pytest.mark.parametrize("size", [b"\x7f", b"\0\0\1"])
+def test_a_batch_behind_a_wrong_size_is_set_aside(
+    size: bytes, next_offset: int | None, tmp_path: Path
 ) -> None:
-    """In the last segment the broken batch looks torn, and what is behind it like its value."""
-    broken = with_bytes(with_bytes(batch(2), 8, b"\x7f"), 66, b"?")
-    log = batch(0), batch(1), broken, batch(0), broken
-    kinds = [one.kind for one in pieces_of(tmp_path / "log", *log, next_offset=4)]
-    assert ["sound", "broken", "misplaced", "broken"] == kinds
-    assert ["sound", "broken"] == [one.kind for one in pieces_of(tmp_path / "log", *log)]
+    """Its records end before the size does, or the size is too large for any: it is not torn."""
+    broken = with_bytes(with_bytes(batch(2), 8, size), 66, b"?")
+    log = batch(0), batch(1), broken, batch(0), batch(1)
+    pieces = pieces_of(tmp_path / "log", *log, next_offset=next_offset)
+    assert ["sound", "broken", "misplaced"] == [one.kind for one in pieces]
+
+
+@pytest.mark.checks("DUMP-6")
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_batches_in_a_value_of_a_torn_batch_are_part_of_it(magic: int, tmp_path: Path) -> None:
+    """Its lengths lead behind the log, to where its size does. With another size they do not."""
+    records = [Record(2, 1000 if magic else -1, None, batch(0) * 3)]
+    torn = write_batch(records, base_offset=2, magic=magic)[:-2]
+    kinds = [one.kind for one in pieces_of(tmp_path / "log", batch(0), batch(1), torn)]
+    assert ["sound", "broken"] == kinds
+    wrong = with_bytes(torn, 9, b"\1")
+    kinds = [one.kind for one in pieces_of(tmp_path / "log", batch(0), batch(1), wrong)]
+    assert [*["sound", "broken"], *["misplaced"] * 2, "broken"] == kinds
 
 
 def test_batches_that_stand_alone_do_not_use_up_the_checksums(

@@ -13,6 +13,7 @@ from segproof.kafka import Record, write_batch
 from segproof.reading import log_pieces
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
+from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_tests.partition_files import write_segment
 
@@ -126,6 +127,20 @@ def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
     before = b"".join(batch(offset) for offset in range(7))
     (finding,) = verify(write_segment(tmp_path / "t-0", before + outer[:-1]))
     assert ("DUMP-6", Severity.WARNING) == (finding.law, finding.severity)
+
+
+@pytest.mark.checks("DUMP-6")
+def test_misplaced_batches_behind_a_wrong_size_make_no_torn_tail(tmp_path: Path) -> None:
+    """A block of elsewhere lies there: its records may be in no other place."""
+    wrong = batch(5)[:8] + b"\0\0\1" + batch(5)[11:66] + b"?" + batch(5)[67:]
+    log = [*map(batch, range(5)), wrong, batch(2), batch(3)]
+    folder = write_segment(tmp_path / "t-0", b"".join(log))
+    (finding,) = verify(folder)
+    assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
+    assert "2 batches with a right checksum fit nowhere: a recovery would delete" in finding.message
+    assert "nothing, if" not in finding.hint
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (5, 2) == (told.batches, told.set_aside_batches)
 
 
 @pytest.mark.checks("DUMP-6")
