@@ -2,36 +2,51 @@
 """Batches of magic 2 whose size or magic is wrong, and whose checksum proves them all the same.
 
 The checksum covers a batch from its attributes on: size and magic lie before. So it is tried over
-the bytes up to where the size leads, and over those up to the next piece of the log. Where it holds
-over exactly these, their size is right, and the magic is 2. The base offset is not covered either:
+the bytes up to where the size leads, and up to each other place where the batch may end: at the
+next piece of the log, behind as many records as it counts, before the next header or the last
+zeros, and where a size with one other bit leads. Where it holds over exactly these bytes, their
+size is right, and the magic is 2. The base offset is not covered either:
 it has to fit between the batches around. A wrong one comes back where exactly these offsets are
 missing, and nothing else is broken between these batches.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch.
 Laws: BATCH-2, BATCH-3, BATCH-4, BATCH-12, BATCH-19.
-Not covered: batches of magic 0 and 1; a batch whose end nothing shows, such as one before another
-broken one.
+Not covered: batches of magic 0 and 1; a compressed batch before a damage of any bytes.
 """
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from segproof.checksums import crc32c
 from segproof.errors import SegproofError
-from segproof.files import ReadOnlyFile
+from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record import end_transaction_marker
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.kernels import records as kernels
-from segproof.reading.pieces import Piece, PieceKind, piece_of
+from segproof.reading.pieces import Int64Array, Piece, PieceKind, piece_of
 
 BATCH_BYTES_MAX = 16 << 20
 """A larger batch is not tried."""
 CRC, COVERED = 17, 21
 """Where the checksum lies, and from where on it covers the batch."""
+GUESSED_BYTES_MAX = 1 << 20
+"""So long batches may be whose end is guessed; Kafka's default limit."""
+SEARCHED_BYTES = 1 << 20
+"""So many bytes are searched at once for headers."""
+TRIAL_BYTES = 512
+"""A place where a batch may begin counts as so many bytes of work, at least."""
+STARTS_MAX = 1 << 16
+"""So many such places of a piece are looked at."""
+HEADERS_TRIED = 8
+"""Before so many of the next headers a batch may end."""
 _PASSED_OVER = (PieceKind.BROKEN, PieceKind.MISPLACED, PieceKind.UNLOADABLE)
 """A batch with a wrong size may hold such pieces in its values."""
 _WITHOUT_BATCHES = (PieceKind.BROKEN, PieceKind.ZEROS, PieceKind.UNSEARCHED)
@@ -66,16 +81,19 @@ def with_restorable(
             yield piece
             continue
         at = done = piece.start
-        while at < piece.end:
-            said = tried.end_at(at)
-            data = tried.batch_at(at, (said, piece.end, *ends))
+        starts = tried.starts(piece, reached, behind.next_offset(piece.end))
+        while at < piece.end and not tried.is_through:
+            place = bisect_right(starts, at)
+            following = starts[place : place + HEADERS_TRIED]
+            data = tried.by_size(at) or tried.by_guess(at, (piece.end, *ends, *following))
             if data is None:
-                if tried.is_through or not at + BATCH_HEADER_BYTES <= said < piece.end:
-                    break
-                at = said
+                said = tried.end_at(at)
+                following += [said] if at + BATCH_HEADER_BYTES <= said else []
+                at = min(following, default=piece.end)
                 continue
             end = at + len(data)
-            base_offset = fitting_base_offset(data, reached, behind.next_offset(end))
+            next_offset = behind.next_offset(end)
+            base_offset = fitting_base_offset(data, reached, next_offset, lost_bytes=at - kept_to)
             if base_offset != kernels.decode_int64(data, 0) and not (
                 kept_to == at and behind.begins_at(end)
             ):
@@ -88,7 +106,9 @@ def with_restorable(
                 kept_to = end
             at = end
         if done < piece.end:
-            yield Piece(PieceKind.BROKEN, done, piece.end)
+            is_end = piece.start < done and piece.end == pieces[-1].end
+            is_zero = is_end and holds_zeros(file, done, piece.end)
+            yield Piece(PieceKind.ZEROS if is_zero else PieceKind.BROKEN, done, piece.end)
 
 
 class _Behind:
@@ -132,11 +152,26 @@ class _Tried:
     def __init__(self, file: ReadOnlyFile, work_bytes: int) -> None:
         self._file = file
         self._left = work_bytes
+        self._left_of_guesses = work_bytes
 
     @property
     def is_through(self) -> bool:
         """Whether too much was tried."""
         return self._left < 0
+
+    def starts(self, piece: Piece, above: int, below: int | None) -> list[int]:
+        """Return where in a piece a batch may begin, rising, whatever its size and its magic.
+
+        Its base offset lies between `above` and `below`; without the latter it leaves out no more
+        offsets than the piece has bytes.
+        """
+        below = above + 2 + piece.size_bytes if below is None else below
+        found = list[int]()
+        for at in range(piece.start, piece.end, SEARCHED_BYTES):
+            size = min(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, piece.end - at)
+            rows = _headers(self._file.pread(size, at), above, below)
+            found += (rows[: STARTS_MAX - len(found)] + at).tolist()
+        return found
 
     def end_at(self, position: int) -> int:
         """Return where a batch would end by its size field; -1 behind the end of the log."""
@@ -145,22 +180,67 @@ class _Tried:
             return -1
         return position + LOG_OVERHEAD_BYTES + kernels.decode_int32(header, 8)
 
-    def batch_at(self, position: int, ends: Sequence[int]) -> bytes | None:
-        """Return the batch up to the first of some ends for which its checksum holds.
+    def by_size(self, position: int) -> bytes | None:
+        """Return the batch at a position, as its size says, if its checksum holds.
 
-        Without one, and of a batch that no broker loads, return None.
+        Return None for a batch that no broker loads.
         """
-        for end in dict.fromkeys(ends):
-            size = end - position
-            if self.is_through or not BATCH_HEADER_BYTES <= size <= BATCH_BYTES_MAX:
+        end = self.end_at(position)
+        self._left -= TRIAL_BYTES
+        if not BATCH_HEADER_BYTES <= end - position <= BATCH_BYTES_MAX:
+            return None
+        self._left -= end - position
+        return self._batch_at(position, [end])
+
+    def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
+        """Return the batch up to the first end for which its checksum holds, as `by_size`.
+
+        `ends` are some of its possible ends. No batch reaches behind the largest.
+        """
+        if self._left_of_guesses < 0:
+            return None
+        data = self._file.pread(min(max(ends) - position, GUESSED_BYTES_MAX), position)
+        if len(data) < BATCH_HEADER_BYTES:
+            return None
+        said, content = kernels.decode_int32(data, 8), len(data.rstrip(b"\0"))
+        sizes = [LOG_OVERHEAD_BYTES + (said ^ 1 << bit) for bit in range(31)]
+        sizes += [end_by_records(data), *range(content, content + 9)]
+        sizes = [size for size in sizes if size <= len(data)]
+        sizes += [end - position for end in ends if end - position <= BATCH_BYTES_MAX]
+        sizes = sorted({size for size in sizes if size >= BATCH_HEADER_BYTES})
+        self._left_of_guesses -= TRIAL_BYTES + len(data) + max(sizes, default=0)
+        return self._batch_at(position, [position + size for size in sizes])
+
+    def _batch_at(self, position: int, ends: Sequence[int]) -> bytes | None:
+        """Return the batch up to the first of rising ends for which its checksum holds."""
+        stored, made = self._file.pread(COVERED, position)[CRC:], 0
+        at = position + COVERED
+        for end in ends:
+            made = crc32c(self._file.pread(end - at, at), made)
+            at = end
+            if made.to_bytes(4, "big") != stored:
                 continue
-            self._left -= size
-            whole = self._file.pread(size, position)
-            if len(whole) == size and checksum_difference(whole) == 0:
-                data = bytes(with_size_and_magic(whole))
-                if agrees_with_records(data) and is_loadable(read_batch(data)):
-                    return data
+            data = bytes(with_size_and_magic(self._file.pread(end - position, position)))
+            is_whole = len(data) == end - position and agrees_with_records(data)
+            if is_whole and is_loadable(read_batch(data)):
+                return data
         return None
+
+
+def _headers(data: bytes, above: int, below: int) -> Int64Array:
+    """Return where in `data` a header of magic 2 may begin, whatever its size and its magic."""
+    count = max(0, len(data) - BATCH_HEADER_BYTES + 1)
+
+    def field(place: int, kind: str) -> NDArray[Any]:
+        return np.ndarray((count,), kind, data, place, (1,)) if count else np.empty(0, kind)
+
+    rows = np.flatnonzero((field(21, "u1") == 0) & (field(22, "u1") < 128))
+    offsets = field(0, ">i8")[rows]
+    rows = rows[(above < offsets) & (offsets < below)]
+    last_deltas, counts = field(23, ">i4")[rows].astype(np.int64), field(57, ">i4")[rows]
+    is_counted = (counts >= 0) & (counts <= last_deltas + 1) & (last_deltas >= 0)
+    found: Int64Array = rows[is_counted & (field(CRC, ">u4")[rows] != 0)]  # zeros are no header
+    return found
 
 
 def _piece(data: bytes, base_offset: int, position: int) -> Piece:
@@ -215,15 +295,18 @@ def _last_delta(data: bytes) -> int:
     return kernels.decode_int32(data, 23)
 
 
-def fitting_base_offset(data: bytes, reached: int, following: int | None) -> int | None:
+def fitting_base_offset(
+    data: bytes, reached: int, following: int | None, *, lost_bytes: int = 0
+) -> int | None:
     """Return the base offset of a batch behind the offset `reached` and before `following`.
 
     Where exactly its offsets are missing it has these. Else it has to fit as it is; without a sound
-    batch behind it (None) only one that goes on fits. None: its base offset is not known.
+    batch behind it (None) no more offsets may be missing before it than `lost_bytes`, the bytes
+    that are broken there. None: its base offset is not known.
     """
     base, delta = kernels.decode_int64(data, 0), _last_delta(data)
     if following is None:
-        return base if base == reached + 1 else None
+        return base if reached < base <= reached + 1 + lost_bytes else None
     if reached + 1 + delta + 1 == following:
         return reached + 1
     return base if reached < base <= base + delta < following else None

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many bytes go into checksums while broken batches are tried."""
 
-from types import ModuleType
-
 import pytest
 
-from segproof.reading.restorable_batches import checksum_difference
+from segproof.checksums import crc32c
+from segproof.reading import restorable_batches
 
 
-def summed_sizes(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[int]:
-    """Return a list that gets the size of each batch whose checksum a module makes from now on."""
+def summed_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets how many bytes each checksum is made of from now on."""
     summed: list[int] = []
 
-    def count(whole: bytes) -> int:
-        summed.append(len(whole))
-        return checksum_difference(whole)
+    def count(data: bytes | memoryview, before: int = 0) -> int:
+        summed.append(len(data))
+        return crc32c(data, before)
 
-    monkeypatch.setattr(module, "checksum_difference", count)
+    monkeypatch.setattr(restorable_batches, "crc32c", count)
     return summed

@@ -152,7 +152,7 @@ def test_the_work_for_small_broken_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them may reach to the end of the gap; together that took quadratic time."""
-    summed = summed_sizes(monkeypatch, cut_records)
+    summed = summed_sizes(monkeypatch)
     monkeypatch.setattr(cut_records, "TRIED_BYTES", 0)
     monkeypatch.setattr(cut_records, "MENDED_BYTES_MAX", 0)
     whole = plain_batch(1)

@@ -8,7 +8,6 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
-from segproof.reading import restorable_batches
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.salvage import salvage
@@ -106,6 +105,33 @@ def test_a_batch_with_a_second_damage_stays_broken(tmp_path: Path) -> None:
         assert [] == restorable(path, batch(0), with_bytes(twice, 8, b"\x7f"), batch(2))
 
 
+@pytest.mark.checks("BATCH-3", "SEG-20")
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_batch_with_a_wrong_size_is_put_back_beside_other_damage(
+    compression: str, tmp_path: Path
+) -> None:
+    """Where its records end, a header, the last zeros or one bit of its size show where it ends."""
+    path = tmp_path / "log"
+    whole = [
+        write_batch([Record(offset, 1000, None, b"a value " * 20)], base_offset=offset,
+                    compression=compression)
+        for offset in range(6)
+    ]  # fmt: skip
+    wrong = [with_bytes(one, 8, b"\x7f\1\2\3") for one in whole]
+    bad = [with_bytes(one, 66, b"?") for one in wrong]
+    bit = with_bytes(wrong[2], 8, whole[2][8:11] + bytes([whole[2][11] ^ 4]))
+    gone = b"?" * 50
+    assert [1] == restorable(path, whole[0], wrong[1], bad[2], whole[3])
+    assert [3] == restorable(path, whole[0], bad[1], bad[2], wrong[3], bad[4], whole[5])
+    assert [1, 3] == restorable(path, whole[0], wrong[1], bad[2], wrong[3], bad[4])
+    assert [2] == restorable(path, whole[0], gone, wrong[2], whole[3])
+    assert [2] == restorable(path, whole[0], gone, bit, gone, whole[4])
+    assert [2, 3] == restorable(path, whole[0], gone, wrong[2], wrong[3])
+    assert [1] == restorable(path, whole[0], wrong[1], bytes(9000))
+    assert "zeros" == pieces_of(path, whole[0], wrong[1], bytes(9000))[-1].kind
+    assert ([2] if compression == "none" else []) == restorable(path, *whole[:2], wrong[2], gone)
+
+
 def test_batches_in_a_value_of_a_restorable_one_are_part_of_it(tmp_path: Path) -> None:
     """Its checksum says more than theirs. So none of them is told as misplaced."""
     outer = with_bytes(batch(5, batch(900) * 2), 8, b"\x7f")
@@ -199,7 +225,7 @@ def test_the_work_for_broken_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes that lead from one broken batch to the next make no quadratic number of checksums."""
-    summed = summed_sizes(monkeypatch, restorable_batches)
+    summed = summed_sizes(monkeypatch)
     monkeypatch.setattr("segproof.reading.log_pieces.CRC_BYTES", 0)
     one = with_bytes(batch(1), 30, b"?")
     log = [batch(0), *[one] * 2000, batch(2)]
