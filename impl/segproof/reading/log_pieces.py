@@ -102,24 +102,29 @@ class _Run:
         before_last = other.before_last if is_longer else self.piece.last_offset
         return _Run(self.piece.joined(other.piece), self.is_led_to, other.last, before_last)
 
-    def without_odd_end(self) -> Iterator[Piece]:
+    def without_odd_end(self, before: Piece | None) -> Iterator[Piece]:
         """Yield it in one piece, or without its last batch, which says a wrong base offset.
 
         So it does where nothing behind it speaks for it, where it is the only one that leaves
         offsets out, and where one bit makes the difference: compaction leaves no such log.
+        `before` are batches that speak for a short run.
         """
-        expected, last = self.before_last + 1, self.last
-        is_whole = self.piece.records - last.records == expected - self.piece.first_offset
+        expected, last, whole = self.before_last + 1, self.last, self.piece
+        if before is not None and whole.batches <= WHOLE_BATCHES_MIN:
+            expected = expected if whole.batches > 1 else before.last_offset + 1
+            whole = before.joined(whole)
+        is_whole = whole.records - last.records == expected - whole.first_offset
         jump = last.first_offset ^ expected
-        if not (is_whole and self.piece.batches > WHOLE_BATCHES_MIN and jump.bit_count() == 1):
+        if not (is_whole and whole.batches > WHOLE_BATCHES_MIN and jump.bit_count() == 1):
             yield self.piece
             return
-        yield self.piece._replace(
-            end=last.start,
-            batches=self.piece.batches - 1,
-            records=self.piece.records - last.records,
-            last_offset=self.before_last,
-        )
+        if self.piece.batches > 1:
+            yield self.piece._replace(
+                end=last.start,
+                batches=self.piece.batches - 1,
+                records=self.piece.records - last.records,
+                last_offset=self.before_last,
+            )
         yield last._replace(kind=PieceKind.MISPLACED)
 
 
@@ -142,7 +147,8 @@ class LogPieces:
     `reached` is the last offset before `start`, `limit` the first offset that lies behind the log,
     such as the first one of the next segment. `next_offset` is that one, if it is known: what is
     restorable at the end of the log fits before it. `entries` are of the log's offset index.
-    `epoch` is the leader epoch of the last batch before `start`.
+    `epoch` is the leader epoch of the last batch before `start`; `before` are sound batches that
+    end with `reached`.
     Memory: as `BatchScan`, and some hundred bytes for each place where batches begin behind damage,
     or where offsets do not rise. Cost: sound batches are read once, damaged bytes a few times.
     Raises: OSError.
@@ -159,8 +165,10 @@ class LogPieces:
         next_offset: int | None = None,
         entries: Entries = NO_ENTRIES,
         epoch: int = -1,
+        before: Piece | None = None,
     ) -> None:
         self._file = file
+        self._before = before
         self._start = start
         self._end = end
         self._reached = reached
@@ -455,10 +463,13 @@ class LogPieces:
                 held = held.joined(run)
                 continue
             if held is not None:
-                yield from held.without_odd_end()
+                yield from self._without_odd_end(held)
             held = run
         if held is not None:
-            yield from held.without_odd_end()
+            yield from self._without_odd_end(held)
+
+    def _without_odd_end(self, run: _Run) -> Iterator[Piece]:
+        yield from run.without_odd_end(self._before if run.piece.start == self._start else None)
 
     def _weights(self, runs: list[_Run]) -> list[int]:
         """Return how much speaks for each run.

@@ -162,6 +162,8 @@ class _Salvage:
         self._on_bytes = on_bytes
         self._told = SalvagedPartition(partition.directory, None)
         self._reached = -1
+        self._before: Piece | None = None
+        """The batches that were kept last, one piece."""
         self._epoch = -1
         """The leader epoch of the last batch of the segments so far."""
         self._do_epochs_rise = True
@@ -249,7 +251,7 @@ class _Salvage:
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
                 entries=entries_in(path.removesuffix(".log") + ".index", base_offset, self._files),
-                epoch=self._epoch,
+                epoch=self._epoch, before=self._before,
             )  # fmt: skip
             found = list(pieces)
             self._epoch = pieces.last_epoch
@@ -339,7 +341,8 @@ class _Salvage:
         position = self._log_bytes
         copy_bytes(file, piece.start, piece.end, self._log, position)
         self._log_bytes += piece.size_bytes
-        self._reached = told.last_offset = piece.last_offset
+        self._before, self._reached = piece, piece.last_offset
+        told.last_offset = piece.last_offset
         told.bytes_kept += piece.size_bytes
         told.batches += piece.batches
         told.records += piece.records

@@ -202,6 +202,23 @@ def test_a_last_batch_whose_base_offset_is_one_bit_too_high_is_set_aside(tmp_pat
         assert all_batches(original)[:-1] == all_batches(tmp_path / f"out-{bit}" / bad.name)
 
 
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_segment_before_speaks_against_a_wrong_bit_in_a_short_last_segment(
+    count: int, tmp_path: Path
+) -> None:
+    """A last batch alone in its segment once had no other to be compared with."""
+    original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
+    path = sorted(bad.glob("*.log"))[-1]
+    log = batches_of(path.read_bytes())[:count]
+    right = [one for one in all_batches(original) if one not in batches_of(path.read_bytes())]
+    path.write_bytes(b"".join(log))
+    assert 0 == saved(bad, tmp_path / "right").set_aside_batches
+    path.write_bytes(b"".join([*log[:-1], log[-1][:5] + b"\1" + log[-1][6:]]))
+    assert 1 == saved(bad, tmp_path / "wrong").set_aside_batches
+    assert [*right, *log[:-1]] == all_batches(tmp_path / "wrong" / bad.name)
+
+
 @pytest.mark.checks("EPOCH-1")
 @pytest.mark.parametrize("places", [((60, 7), (162, 0)), ((162, -1),)], ids=["first", "last"])
 def test_a_leader_epoch_between_two_equal_ones_is_restored(
