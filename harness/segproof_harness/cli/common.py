@@ -160,6 +160,23 @@ def suggest(what: str, *words: object) -> None:
     summarise(f"  {what}: `{shlex.join(map(str, words))}`")
 
 
+def command_line(context: typer.Context, replaced: Mapping[str, Any]) -> list[str]:
+    """Return the words of the present call, with each option that has not its default.
+
+    `replaced` has other values than those given, by the name of the parameter; None leaves it out.
+    """
+    words = ["segproof", str(context.info_name)]
+    for parameter in context.command.params:
+        name = parameter.opts[0]
+        value = {**context.params, **replaced}.get(str(parameter.name))
+        values = value if isinstance(value, list | tuple) else [value]
+        if not name.startswith("-"):
+            words += map(str, values)
+        elif value is not None and value != parameter.default:
+            words += [name] if value is True else [w for one in values for w in (name, str(one))]
+    return words
+
+
 def refuse(text: str) -> NoReturn:
     """Complain and end: usage, or a path that can't be read."""
     complain(text)

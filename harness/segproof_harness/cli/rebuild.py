@@ -17,6 +17,7 @@ from segproof_harness.cli.common import (
     JobsOption,
     check_profile_of,
     check_readable,
+    command_line,
     cores,
     known_profile,
     progress,
@@ -125,6 +126,7 @@ CopyOption = Annotated[
 
 
 def command(
+    context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -192,7 +194,10 @@ def command(
     )
     asked = _Asked(paths, stores, out, options, hash_slots, index_num, release, jobs or cores())
     _check_options(asked)
-    _rebuild(asked, RebuildReport(output_format, _command_of(asked) if dry_run else ()))
+    replaced = {"dry_run": None, "in_place": out is None, "jobs": None, "output_format": None}
+    _rebuild(
+        asked, RebuildReport(output_format, command_line(context, replaced) if dry_run else ())
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,27 +222,6 @@ class _Asked:
     def is_alone(self, path: str) -> bool:
         """Return whether this partition or store is all that was given."""
         return [path] == [str(one) for one in self.paths]
-
-
-def _command_of(asked: _Asked) -> list[str]:
-    """Return the words of the same command without --dry-run: in place, if not into --out."""
-    options = asked.options
-    words = ["segproof", "rebuild", *map(str, asked.paths)]
-    words += ["--in-place"] if asked.out is None else ["--out", str(asked.out)]
-    for name, value in (
-        ("--backup", options.backup),
-        ("--index-interval-bytes", options.index_interval_bytes),
-        ("--hash-slots", asked.hash_slots),
-        ("--index-num", asked.index_num),
-        ("--profile", None if asked.release is None else asked.release.name),
-    ):
-        words += [] if value is None else [name, str(value)]
-    room = options.max_index_bytes
-    words += [] if room == ROOM_BYTES else ["--max-index-bytes", str(room)]
-    words += ["--all"] if options.all_files and asked.release is None else []
-    words += ["--cut-tail"] if options.cut_tail else []
-    words += ["--copy"] if options.copy else []
-    return words
 
 
 def _check_target(

@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     JobsOption,
     LimitOption,
     check_readable,
+    command_line,
     cores,
     refuse,
     release,
@@ -96,36 +97,17 @@ def command(
                   segment_index_bytes)  # fmt: skip
     from segproof_harness.reports.page import Made, PageReport
 
+    replaced = {"paths": paths, "out": os.path.abspath(out), "jobs": None,
+                "law": sorted(asked.laws or ())}  # fmt: skip
     made = Made(
         release(),
-        _command_of(asked, out, fail_on, no_notes=no_notes, no_ignore=no_ignore),
+        shlex.join(command_line(context, replaced)),
         datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC"),
         asked.restriction,
         deep,
     )
     with _new_page(out) as write:
         judge(asked, Told(PageReport(write, rules(), made), None, no_notes), ignored, fail_on)
-
-
-def _command_of(
-    asked: Asked, out: Path, fail_on: FailOn, *, no_notes: bool, no_ignore: bool
-) -> str:
-    """Return the command line that makes the page."""
-    words = ["segproof", "report", *map(str, asked.paths)]
-    words += ["--deep"] if asked.deep else []
-    for law in sorted(asked.laws or ()):
-        words += ["--law", law]
-    for name, value in (
-        ("--position", asked.position),
-        ("--limit-bytes", asked.limit),
-        ("--hash-slots", asked.hash_slots),
-        ("--segment-index-bytes", asked.segment_index_bytes),
-    ):
-        words += [] if value is None else [name, str(value)]
-    words += [] if fail_on is FailOn.WARNING else ["--fail-on", fail_on.value]
-    words += ["--no-notes"] if no_notes else []
-    words += ["--no-ignore"] if no_ignore else []
-    return shlex.join([*words, "--out", os.path.abspath(out)])
 
 
 def _check_apart(path: Path, out: Path) -> None:

@@ -36,27 +36,6 @@ from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, s
 if TYPE_CHECKING:
     from segproof.salvaging.salvage import Gap, SalvagedPartition
 
-PARTITION_FIELDS = (
-    "directory",
-    "target",
-    "bytes_read",
-    "bytes_kept",
-    "unreadable_bytes",
-    "batches",
-    "records",
-    "first_offset",
-    "last_offset",
-    "restored_batches",
-    "restored_headers",
-    "moved_batches",
-    "restored_epochs",
-    "set_aside_batches",
-    "lost_offsets",
-    "gap_count",
-    "open_transactions",
-    "left_out",
-)
-
 
 def command(
     path: Annotated[
@@ -146,7 +125,7 @@ def _save_partitions(
             for told in salvage(path, out, jobs=jobs, on_progress=show):
                 written = write_records(told, out) if with_records else {}
                 lines = chain(_lines(told), record_lines(written) if written and told.gaps else ())
-                write_saved(told, PARTITION_FIELDS, _kept(told), lines, output_format, written)
+                write_saved(told, _kept(told), lines, output_format, written)
                 partitions += 1
                 lost += not told.is_whole
     except SegproofError as error:

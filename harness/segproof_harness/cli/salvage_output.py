@@ -2,8 +2,9 @@
 """What `salvage` writes of a partition or a store: what was kept, and the gaps."""
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,8 @@ from segproof_harness.cli.common import Format, complain, write_prose, write_row
 FULL = (errno.ENOSPC, errno.EDQUOT)
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
+LISTS = ("gaps", "lost_numbers")
+"""What is no plain field of the JSON object: it stands behind it, or at its end."""
 
 
 @contextmanager
@@ -34,18 +37,18 @@ def telling_what_is_incomplete(out: Path) -> Iterator[None]:
 
 def write_saved(
     told: Any,
-    fields: Sequence[str],
     kept: str,
     lines: Iterable[str],
     output_format: Format,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write what was saved: as JSON its `fields` and each gap, as text `kept` and the lines.
+    """Write what was saved: as JSON its fields and each gap, as text `kept` and the lines.
 
     `beside` are further fields of the JSON object.
     """
     if output_format is Format.JSONL:
-        write_row({name: getattr(told, name) for name in fields} | {**beside}, output_format)
+        names = [field.name for field in fields(told) if field.name not in LISTS]
+        write_row({name: getattr(told, name) for name in names} | {**beside}, output_format)
         for gap in told.gaps:
             write_row(gap._asdict(), output_format)
         return

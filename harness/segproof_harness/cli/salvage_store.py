@@ -40,28 +40,6 @@ MappedFileSizeOption = Annotated[
         " (mappedFileSizeCommitLog of the broker). Default: what most files have.",
     ),
 ]
-STORE_FIELDS = (
-    "directory",
-    "target",
-    "bytes_read",
-    "bytes_kept",
-    "unreadable_bytes",
-    "messages",
-    "first_offset",
-    "last_offset",
-    "restored_messages",
-    "misplaced_messages",
-    "older_messages",
-    "lost_messages",
-    "mapped_file_size",
-    "queues",
-    "stand_ins",
-    "unqueued_messages",
-    "index_files",
-    "index_entries",
-    "gap_count",
-    "left_out",
-)
 
 
 def is_store(path: Path) -> bool:
@@ -99,7 +77,7 @@ def save_store(
     except SegproofError as error:
         refuse(str(error))
     beside = {"lost_numbers": [lost._asdict() for lost in told.lost_numbers]}
-    write_saved(told, STORE_FIELDS, _kept(told), _lines(told), output_format, beside)
+    write_saved(told, _kept(told), _lines(told), output_format, beside)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
