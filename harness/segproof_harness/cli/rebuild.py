@@ -193,11 +193,14 @@ def command(
         backup=None if backup is None else str(backup),
     )
     asked = _Asked(paths, stores, out, options, hash_slots, index_num, release, jobs or cores())
-    _check_options(asked)
+    to_write = _without_dry_run(context, out) if dry_run else []
+    _rebuild(asked, RebuildReport(output_format, to_write))
+
+
+def _without_dry_run(context: typer.Context, out: Path | None) -> list[str]:
+    """Return the words of the same command without --dry-run: in place, if not into --out."""
     replaced = {"dry_run": None, "in_place": out is None, "jobs": None, "output_format": None}
-    _rebuild(
-        asked, RebuildReport(output_format, command_line(context, replaced) if dry_run else ())
-    )
+    return command_line(context, replaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +269,7 @@ def _rebuild(asked: _Asked, report: RebuildReport) -> None:
     """Rebuild all partitions and stores at or below the paths, and write what was done."""
     from segproof.errors import SegproofError
 
+    _check_options(asked)
     is_single = False
     try:
         with progress("rebuild") as show:

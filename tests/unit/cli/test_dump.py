@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dump` of small files, keys and values as text, and times as ISO 8601, in and out."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from segproof.kafka.record import Record, RecordHeader
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
 from segproof_harness.reports.bytes_as_text import BytesAs, encoder
+from segproof_tests.printed_rows import jsonl, shown
 
 TXN = KAFKA / "txn-a" / "txn-a-0"
 PLAIN = KAFKA / "plain" / "plain-0"
@@ -25,18 +25,6 @@ LAST_PRODUCER = {
     "current_txn_first_offset": None, "last_timestamp": 1795223361742, "first_sequence": 85,
     "last_sequence": 85, "first_offset": 989, "last_offset": 989, "offset_delta": 0,
 }  # fmt: skip
-
-
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
-    """Run a verb and return what it wrote on standard output."""
-    assert code == cli.run([str(each) for each in arguments])
-    return capsys.readouterr().out
-
-
-def jsonl(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> list[Any]:
-    """Run a verb with `--format jsonl` and return what it printed."""
-    out = shown(capsys, *arguments, "--format", "jsonl", code=code)
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def test_small_files_are_dumped_with_the_words_of_kafka(

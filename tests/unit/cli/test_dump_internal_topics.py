@@ -20,6 +20,7 @@ from segproof_harness.reading.internal_topics import (
     RecordDecoder,
     decoder_of,
 )
+from segproof_tests.printed_rows import jsonl
 
 TOPICS = Path(segproof_tests.__file__).parent / "internal_topics"
 LOG = "00000000000000000000.log"
@@ -31,8 +32,7 @@ COMMIT_KEY = bytes.fromhex("0001 0007") + b"billing" + b"\0\6orders" + bytes(4)
 
 def records(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[Any]:
     """Return the records that `dump --records` shows of a log."""
-    assert cli.run(["dump", str(path), "--records", "--format", "jsonl", *options]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = jsonl(capsys, "dump", path, "--records", *options)
     return [row for row in rows if "magic" not in row]
 
 

@@ -15,6 +15,7 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
 from segproof_harness.reading import segment_file_rows, store_file_rows
+from segproof_tests.partition_files import copied_partition
 
 PLAIN = KAFKA / "plain" / "plain-0"
 
@@ -40,8 +41,7 @@ def meanwhile(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a copy of a partition."""
-    shutil.copytree(PLAIN, tmp_path / "plain-0")
-    return tmp_path / "plain-0"
+    return copied_partition("plain", tmp_path)
 
 
 @pytest.mark.parametrize("when", ["before it", "behind its rows"])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dump --from --to --max`: the rows that a reader of the whole file would pick, with few reads."""
 
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ from segproof.findings import time_text
 from segproof.kafka.record_file import LogAsFound
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
+from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import jsonl
 
 Row = dict[str, Any]
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -22,15 +22,13 @@ STORE = ROCKETMQ / "rolled-4.9.8" / "store"
 
 def dumped(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> list[Row]:
     """Return the rows of a dump."""
-    assert code == cli.run(["dump", *map(str, arguments), "--format", "jsonl"])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return jsonl(capsys, "dump", *arguments, code=code)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a copy of a partition."""
-    shutil.copytree(TXN, tmp_path / TXN.name, copy_function=shutil.copyfile)
-    return tmp_path / TXN.name
+    return copied_partition("txn-a", tmp_path)
 
 
 def without_indexes(folder: Path) -> None:

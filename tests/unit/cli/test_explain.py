@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`segproof explain`: a law in words, an example, what to do, what is proved."""
 
-import json
-from typing import Any
-
 import pytest
 
 from segproof_harness import cli
 from segproof_harness.laws.every_law import RETIRED
-
-
-def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Any]:
-    """Return the rows that `explain --format jsonl` prints."""
-    assert 0 == cli.run(["explain", *arguments, "--format", "jsonl"])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+from segproof_tests.printed_rows import jsonl
 
 
 def test_explain_a_law_of_files(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +28,7 @@ def test_explain_a_retired_law(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_explain_knows_every_law(capsys: pytest.CaptureFixture[str]) -> None:
     """Every law that the model states or verify reports has a sentence."""
-    laws = explained(capsys)
+    laws = jsonl(capsys, "explain")
     assert len(laws) > 100
     assert all(row["sentence"] for row in laws)
 
@@ -47,5 +39,5 @@ def test_explain_names_what_is_proved(capsys: pytest.CaptureFixture[str]) -> Non
     said = capsys.readouterr().out
     assert "proved for every length: kernel index_rules:kept_entries\n" in said
     assert "            ensures:  0 <= result <= entries\n" in said
-    (row,) = explained(capsys, "OFFIDX-17")
+    (row,) = jsonl(capsys, "explain", "OFFIDX-17")
     assert ["index_rules:kept_entries"] == row["proofs"]

@@ -15,6 +15,8 @@ from segproof_harness import cli
 from segproof_harness.cli.ls import table_of
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_harness.reading.listed_partitions import partition_rows
+from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import jsonl
 
 Row = dict[str, Any]
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -22,17 +24,10 @@ NAME = "00000000000000001014"
 STORE = ROCKETMQ / "rolled-4.9.8" / "store"
 
 
-def rows(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> list[Row]:
-    """Return the JSON lines of a verb."""
-    assert code == cli.run([*map(str, arguments), "--format", "jsonl"])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a copy of a partition."""
-    shutil.copytree(TXN, tmp_path / TXN.name, copy_function=shutil.copyfile)
-    return tmp_path / TXN.name
+    return copied_partition("txn-a", tmp_path)
 
 
 @pytest.mark.parametrize("suffixes", [(), (".index",), (".timeindex",), (".index", ".timeindex")])
@@ -43,10 +38,10 @@ def test_segments_have_the_offsets_and_times_of_their_batches(
     for suffix in suffixes:
         for path in folder.glob(f"*{suffix}"):
             path.unlink()
-    partition, *segments = rows(capsys, "ls", folder)
+    partition, *segments = jsonl(capsys, "ls", folder)
     assert ["segment"] * 3 == [row["kind"] for row in segments]
     for row in segments:
-        batches = rows(capsys, "dump", row["path"])
+        batches = jsonl(capsys, "dump", row["path"])
         assert (batches[0]["base_offset"], batches[-1]["last_offset"] + 1) == (
             row["first_offset"], row["end_offset"],
         )  # fmt: skip
@@ -70,7 +65,7 @@ def test_few_batches_are_read(
         return right(self, position, limit)
 
     monkeypatch.setattr(LogAsFound, "_batch_at", counted)
-    rows(capsys, "ls", TXN)
+    jsonl(capsys, "ls", TXN)
     assert len(looked_at) < 150
 
 
@@ -80,9 +75,9 @@ def test_partitions_of_a_data_directory_are_in_their_order(
     """By topic and number: 2 before 10; segments only where they are asked for."""
     for number in (10, 2):
         shutil.copytree(folder, folder.parent / f"txn-a-{number}")
-    found = rows(capsys, "ls", folder.parent)
+    found = jsonl(capsys, "ls", folder.parent)
     assert [0, 2, 10] == [row["partition"] for row in found]
-    kinds = [row["kind"] for row in rows(capsys, "ls", folder.parent, "--segments")]
+    kinds = [row["kind"] for row in jsonl(capsys, "ls", folder.parent, "--segments")]
     assert (["partition"] + ["segment"] * 3) * 3 == kinds
 
 
@@ -91,7 +86,7 @@ def test_a_damaged_log_is_named_with_what_is_before_the_damage(
 ) -> None:
     """Exit code 1; the other segments, and the partition, have their numbers."""
     log = folder / f"{NAME}.log"
-    batch = rows(capsys, "dump", log)[-1]
+    batch = jsonl(capsys, "dump", log)[-1]
     data = bytearray(log.read_bytes())
     data[batch["position"] + 8 : batch["position"] + 12] = b"\0\0\0\1"
     log.write_bytes(data)
@@ -110,9 +105,9 @@ def test_a_damaged_log_is_named_with_what_is_before_the_damage(
 
 def test_a_store_has_its_log_queues_and_indexes(capsys: pytest.CaptureFixture[str]) -> None:
     """The end of the commit log is that of the last message which a queue names."""
-    found = rows(capsys, "ls", STORE)
+    found = jsonl(capsys, "ls", STORE)
     assert ["commit-log", *["consume-queue"] * 4, "index-folder"] == [row["kind"] for row in found]
-    messages = rows(capsys, "dump", min(STORE.glob("commitlog/*")))
+    messages = jsonl(capsys, "dump", min(STORE.glob("commitlog/*")))
     log = found[0]
     last = messages[-1]
     assert (0, last["phy_offset"] + last["size"]) == (log["first_offset"], log["end_offset"])
@@ -133,7 +128,7 @@ def test_the_table_fits_the_terminal(
 ) -> None:
     """A long topic is folded, and everything else is whole; no escape of a name is written."""
     folder.rename(folder.parent / f"{'long-topic.' * 15}\x1b-3")
-    found = rows(capsys, "ls", folder.parent, "--segments")
+    found = jsonl(capsys, "ls", folder.parent, "--segments")
     out = io.StringIO()
     Console(width=columns, file=out).print(table_of(found, columns))
     lines = out.getvalue().splitlines()

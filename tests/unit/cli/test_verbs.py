@@ -4,9 +4,7 @@
 import base64
 import gzip
 import io
-import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -26,6 +24,8 @@ from segproof_harness.histories.time_limit import time_limit
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy, finding_of
 from segproof_harness.laws.judged_directory import disagreements
 from segproof_harness.reports.jsonl import FIELDS
+from segproof_tests.partition_files import copied_partition
+from segproof_tests.printed_rows import jsonl
 
 BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
 PLAIN = BY_NAME["plain"]
@@ -38,12 +38,6 @@ BATCH_FIELDS = [
 ]  # fmt: skip
 
 
-def jsonl(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[Any]:
-    """Run a verb with `--format jsonl` and return what it printed."""
-    assert code == cli.run([*arguments, "--format", "jsonl"])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 def findings(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[Any]:
     """Run `verify` with `--format jsonl` and return the findings."""
     told = jsonl(capsys, "verify", *arguments, code=code)
@@ -53,9 +47,7 @@ def findings(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0)
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Return a private copy of the directory `plain`."""
-    target = tmp_path / "plain-0"
-    shutil.copytree(PLAIN, target, copy_function=shutil.copyfile)
-    return target
+    return copied_partition("plain", tmp_path)
 
 
 # --- verify

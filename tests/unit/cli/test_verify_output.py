@@ -24,6 +24,7 @@ from segproof_harness.reports.json_lines import schema
 from segproof_harness.reports.jsonl import FIELDS
 from segproof_harness.reports.terminal import STYLES
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.printed_rows import jsonl, shown
 
 FIRST, SECOND = name_of(0, ""), name_of(60, "")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -44,14 +45,12 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
     """Run `verify` and return what it printed on standard output."""
-    assert code == cli.run(["verify", *arguments])
-    return capsys.readouterr().out
+    return shown(capsys, "verify", *arguments, code=code)
 
 
 def objects(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> list[Any]:
     """Return the objects of `--format jsonl`."""
-    lines = run(capsys, *arguments, "--format", "jsonl", code=code).splitlines()
-    return [json.loads(line) for line in lines]
+    return jsonl(capsys, "verify", *arguments, code=code)
 
 
 # --- text

@@ -23,6 +23,7 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.partition_files import name_of
+from segproof_tests.printed_rows import jsonl
 from segproof_tests.reported_findings import check_shown_again, state_of
 
 TXN = KAFKA / "txn-a" / "txn-a-0"
@@ -298,21 +299,16 @@ def test_dump_and_ls_read_the_files_by_their_names(
     tier: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`dump` shows what it shows of the broker's own file."""
-
-    def rows(*arguments: object) -> list[dict[str, Any]]:
-        assert 0 == cli.run([*map(str, arguments), "--format", "jsonl"])
-        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
     for suffix in (".log", ".index", ".timeindex", ".txnindex"):
-        own = rows("dump", TXN / name_of(1014, suffix), "--max", 3)
-        assert own == rows("dump", tier / f"1014-{IDS[1014]}{suffix}", "--max", 3)
-    assert rows("dump", TXN / name_of(1732, ".snapshot")) == rows(
-        "dump", tier / f"1014-{IDS[1014]}.snapshot"
+        own = jsonl(capsys, "dump", TXN / name_of(1014, suffix), "--max", 3)
+        assert own == jsonl(capsys, "dump", tier / f"1014-{IDS[1014]}{suffix}", "--max", 3)
+    assert jsonl(capsys, "dump", TXN / name_of(1732, ".snapshot")) == jsonl(
+        capsys, "dump", tier / f"1014-{IDS[1014]}.snapshot"
     )
-    (whole, *segments) = rows("ls", tier)
+    (whole, *segments) = jsonl(capsys, "ls", tier)
     assert ("remote-folder", 0, END) == (whole["kind"], whole["first_offset"], whole["end_offset"])
     assert [*IDS] == [row["base_offset"] for row in segments]
-    assert ["remote-folder", "partition"] == [row["kind"] for row in rows("ls", data)]
+    assert ["remote-folder", "partition"] == [row["kind"] for row in jsonl(capsys, "ls", data)]
 
 
 @pytest.mark.parametrize(
