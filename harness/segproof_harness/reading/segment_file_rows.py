@@ -118,9 +118,9 @@ def rows_of(
                 else:
                     on_large(shown)
         except TooLargeError as error:
+            error.position, error.hint = batch.position, HIGHER
             if on_large is None:
                 raise
-            error.position, error.hint = batch.position, HIGHER
             on_large(error)
 
     left = wanted.most
@@ -233,7 +233,7 @@ def _rows_as_found(
             start = start_position(file.path, file.base_offset, wanted, files)
             for batch in log.batches(start):
                 batch.limit = inflation.limit_of(batch.size_bytes)
-                yield batch_to_show(batch, log.file, limit)
+                yield batch_to_show(batch, limit)
                 inflation.count(batch.size_bytes, batch.inflated_bytes)
     elif file.suffix in ENTRY_TYPES:
         yield from _genuine_entries(file, files)

@@ -5,12 +5,10 @@ A field that cannot be read is None, so a damaged batch still has a row. A large
 without being taken into memory.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any
 
-from segproof.checksums import crc32, crc32c
-from segproof.errors import SegproofError, TooLargeError
-from segproof.files import File
+from segproof.errors import SegproofError
 from segproof.kafka.record_batch import RecordBatch
 
 Row = dict[str, Any]
@@ -75,42 +73,12 @@ def _count(batch: Any, unreadable: Errors) -> int | None:
         return None
 
 
-def batch_to_show(batch: RecordBatch, source: File, limit: int | None = None) -> Any:
-    """Return a batch, or what stands for one that is too large to be read into memory."""
-    large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
-    return _LargeBatch(batch, source) if large else batch
+def batch_to_show(batch: RecordBatch, limit: int | None = None) -> RecordBatch:
+    """Return a batch that refuses to be taken into memory where it is too large for that.
 
-
-class _LargeBatch:
-    """A batch that is not taken into memory: its checksum is computed in pieces."""
-
-    def __init__(self, batch: RecordBatch, source: File) -> None:
-        self._batch = batch
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "base_offset" and self._batch.is_legacy:
-            raise self._too_large()
-        return getattr(self._batch, name)
-
-    def is_valid(self) -> bool:
-        """Return whether the checksum is right."""
-        batch = self._batch
-        checksum, start = (crc32, 16) if batch.is_legacy else (crc32c, 21)
-        computed = 0
-        for at in range(start, batch.size_bytes, LARGE_BATCH_BYTES):
-            size = min(LARGE_BATCH_BYTES, batch.size_bytes - at)
-            computed = checksum(self._source.pread(size, batch.position + at), computed)
-        return computed == batch.crc
-
-    def record_blocks(self) -> Iterator[Any]:
-        """Refuse."""
-        raise self._too_large()
-
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(
-            f"a batch of {self._batch.size_bytes} bytes is not read into memory",
-            path=self._source.path,
-            position=self._batch.position,
-            hint=HIGHER,
-        )
+    Its checksum is made in pieces, whatever its size.
+    """
+    most = limit or LARGE_BATCH_BYTES
+    if batch.size_bytes > most:
+        batch.limit = most
+    return batch

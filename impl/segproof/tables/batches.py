@@ -81,4 +81,4 @@ def _row_at(log: RecordFile, position: int, wanted: dict[str, Any]) -> dict[str,
 
     A compressed message above the limit of `dump` is not read: its base offset and count are null.
     """
-    return batch_row(batch_to_show(next(log.batches(position)), log.file), wanted)
+    return batch_row(batch_to_show(next(log.batches(position))), wanted)

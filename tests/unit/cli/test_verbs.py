@@ -212,9 +212,11 @@ def test_dump_of_large_batches_takes_no_memory(
     whole = jsonl(capsys, "dump", log)
     monkeypatch.setattr("segproof.reading.batch_rows.LARGE_BATCH_BYTES", 20)
     pieces = jsonl(capsys, "dump", log)
-    unknown = {"base_offset": None, "record_count": None}
-    expected = [row | unknown if row["magic"] < 2 else row for row in whole]
-    assert expected == pieces
+    for row in whole:
+        if row["magic"] < 2:
+            row["record_count"] = None
+            row["base_offset"] = row["base_offset"] if row["compression"] == "none" else None
+    assert whole == pieces
     assert 1 == cli.run(["dump", log, "--records"])
     assert "not read into memory" in capsys.readouterr().err
 
