@@ -15,7 +15,8 @@ from itertools import chain
 import numpy as np
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.kafka.segment_names import named_base_offset
+from segproof.integers import INT32_MAX
+from segproof.kafka.segment_names import named_base_offset, offset_of_name
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.store_log import MessageBlock
@@ -125,8 +126,14 @@ def _draw(told: FileMap, pieces: Iterable[Piece], cut: int | None, base_offset: 
 def _of_segment(
     file: ReadOnlyFile, size_bytes: int, base_offset: int, files: Files
 ) -> Iterator[Piece]:
-    entries = entries_in(file.path.removesuffix(".log") + ".index", base_offset, files)
-    yield from LogPieces(file, 0, size_bytes, reached=base_offset - 1, entries=entries)
+    names = files.list_directory(os.path.dirname(file.path) or ".")
+    others = (offset_of_name(name, ".log") for name in names)
+    later = [other for other in others if other is not None and other > base_offset]
+    yield from LogPieces(
+        file, 0, size_bytes, reached=base_offset - 1, limit=base_offset + INT32_MAX + 1,
+        next_offset=min(later, default=None),
+        entries=entries_in(file.path.removesuffix(".log") + ".index", base_offset, files),
+    )  # fmt: skip
 
 
 def _of_log_file(path: str, start: int, size_bytes: int, files: Files) -> Iterator[Piece]:

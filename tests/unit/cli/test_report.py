@@ -17,6 +17,7 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.reports.page import PAGE_BYTES_MAX, Made, PageReport
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.random_damages import batches_of
 from segproof_tests.reported_findings import state_of
 
 NAME = "<script>alert('x')<script>&\"-0"
@@ -130,6 +131,19 @@ def test_a_batch_that_its_checksum_proves_is_drawn_as_restorable(disk: Path, pag
     assert "restorable: only the size or the magic is wrong: 14341 bytes in 1 place" in page.words
     assert "deletes, though the checksum proves it1 batch" in page.words.replace("\n", "")
     assert any("url(#p-restorable)" == one.get("fill") for _, one in page.tags)
+
+
+def test_a_map_knows_the_next_segment_as_verify_does(disk: Path, pages: Path) -> None:
+    """It says which offsets a last batch has whose base offset is wrong beside its size."""
+    log = next(disk.iterdir()) / name_of(60, ".log")
+    whole = (copied_partition("plain", disk.parent) / log.name).read_bytes()
+    last = len(whole) - len(batches_of(whole)[-1])
+    log.write_bytes(
+        whole[: last + 1] + b"\1" + whole[last + 2 : last + 8] + b"\x7f" + whole[last + 9 :]
+    )
+    assert "1 batch with a wrong size" in next(one.message for one in verify(disk) if one.is_defect)
+    page = report(pages, str(disk))
+    assert "deletes, though the checksum proves it1 batch" in page.words.replace("\n", "")
 
 
 def test_a_page_runs_nothing_and_loads_nothing(disk: Path, pages: Path) -> None:
