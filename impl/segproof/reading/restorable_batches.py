@@ -195,7 +195,7 @@ class _Tried:
     def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
         """Return the batch up to the first end for which its checksum holds, as `by_size`.
 
-        `ends` are some of its possible ends. No batch reaches behind the largest.
+        `ends` are some of its possible ends. Only what its last record says may lie behind them.
         """
         if self._left_of_guesses < 0:
             return None
@@ -204,10 +204,9 @@ class _Tried:
             return None
         said, content = kernels.decode_int32(data, 8), len(data.rstrip(b"\0"))
         sizes = [LOG_OVERHEAD_BYTES + (said ^ 1 << bit) for bit in range(31)]
-        sizes += [end_by_records(data), *range(content, content + 9)]
-        sizes = [size for size in sizes if size <= len(data)]
-        sizes += [end - position for end in ends if end - position <= BATCH_BYTES_MAX]
-        sizes = sorted({size for size in sizes if size >= BATCH_HEADER_BYTES})
+        sizes = [size for size in (*sizes, *range(content, content + 9)) if size <= len(data)]
+        sizes += [end_by_records(data), *(end - position for end in ends)]
+        sizes = sorted({one for one in sizes if BATCH_HEADER_BYTES <= one <= BATCH_BYTES_MAX})
         self._left_of_guesses -= TRIAL_BYTES + len(data) + max(sizes, default=0)
         return self._batch_at(position, [position + size for size in sizes])
 

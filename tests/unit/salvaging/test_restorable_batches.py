@@ -145,8 +145,8 @@ def test_a_batch_in_a_value_does_not_take_the_place_of_the_batch_around_it(
     wrong: tuple[int, bytes], tmp_path: Path
 ) -> None:
     """Also where its offset fits, in a log with gaps as compaction leaves them."""
-    for offset, inner in ((5, 5), (50, 7)):
-        outer = with_bytes(batch(offset, batch(inner)), *wrong)
+    for offset, *inner in ((5, 5), (50, 7), (50, 7, 8, 9)):
+        outer = with_bytes(batch(offset, b"".join(map(batch, inner))), *wrong)
         log = batch(4), outer, batch(offset + 1), batch(offset + 2)
         assert [offset] == restorable(tmp_path / "log", *log)
 
