@@ -80,9 +80,17 @@ class LogDamage(NamedTuple):
         elif told:
             told.append(
                 f"{self.broken_bytes} bytes in {_number(self.broken_places, 'place')} are lost,"
-                f" with {_number(self.lost_offsets, 'offset')}"
+                f" with {self._lost_words()}"
             )
         return "".join(f"; {one}" for one in told)
+
+    def _lost_words(self) -> str:
+        """Return how many offsets are lost: behind the last sound batch nothing counts them."""
+        if not self.ends_broken:
+            return _number(self.lost_offsets, "offset")
+        if not self.lost_offsets:
+            return "an unknown number of offsets"
+        return f"at least {_number(self.lost_offsets, 'offset')}"
 
 
 def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:

@@ -138,6 +138,7 @@ def test_misplaced_batches_behind_a_wrong_size_make_no_torn_tail(tmp_path: Path)
     (finding,) = verify(folder)
     assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
     assert "2 batches with a right checksum fit nowhere: a recovery would delete" in finding.message
+    assert f"{len(wrong)} bytes in 1 place are lost, with an unknown number of" in finding.message
     assert "nothing, if" not in finding.hint
     (told,) = salvage(folder, tmp_path / "out")
     assert (5, 2) == (told.batches, told.set_aside_batches)
