@@ -3,13 +3,22 @@
 
 import doctest
 import importlib.metadata
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-sys.path.insert(0, str(Path(__file__).parent))
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+
+
+def published_versions(changelog: str) -> list[str]:
+    """Return the folders of the published site, the newest first: CONTRIBUTING.md, "A release"."""
+    released = re.findall(r"^## (\S+) \(", changelog, re.MULTILINE)
+    return ["latest", *released] if released else []
+
 
 project = "segproof"
 author = "The segproof authors"
@@ -29,6 +38,20 @@ extensions = [
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"segproof {release}"
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+html_context = {
+    "published": published_versions((DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8"))
+}
 html_show_sourcelink = False
 # The search finds every name; the theme has no link to an index of them.
 html_use_index = False
@@ -69,6 +92,7 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
 autodoc_mock_imports = ["pyspark", "pandas", "pyarrow"]
 # Examples in docstrings are run by tests/unit/test_docstrings.py, where their names are known.
 doctest_test_doctest_blocks = ""

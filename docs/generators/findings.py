@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from generators.laws import name_of
+from law_links import LAWS, RETIRED
+
 from segproof.verification import RULES
 from segproof_harness.cli.explain import known_laws
 from segproof_harness.laws.broken_files import EXAMPLES, finding_of
@@ -33,6 +36,9 @@ instance, is an error in a closed segment and a note in the one that is still wr
 The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `expected` and `actual`
 are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
 STORE.
+"""
+SOURCES = """\
+## Where the code is
 
 The laws, by the file of `impl/segproof/verifying/` that declares them. It reports them too, but for
 DISK-6, which `batch_checks.py` and `index_file_checks.py` report; with `--deep` `record_checks.py`
@@ -56,13 +62,14 @@ def pages() -> dict[str, str]:
     """Return the page by path."""
     fields = ",\n".join(", ".join(f"`{each}`" for each in FIELDS[at : at + 5]) for at in (0, 5))
     laws = known_laws()
-    parts = [OPENING.format(fields=fields), _source_table(laws)]
+    parts = [OPENING.format(fields=fields)]
     for structure, title in STRUCTURES:
         own = [
             law_id for law_id in laws if law_id in RULES and RULES[law_id].structure == structure
         ]
         parts.append(f"## {title}\n")
         parts += [_finding(law_id, laws[law_id]) for law_id in own]
+    parts.append(SOURCES + _source_table(laws))
     return {"reference/findings.md": "\n".join(parts)}
 
 
@@ -78,7 +85,7 @@ def _source_table(laws: Iterable[str]) -> str:
 def _finding(law_id: str, facts: dict[str, str | None]) -> str:
     """Return what there is to say of one law."""
     lines = [
-        f"### {law_id}\n",
+        f"({law_id.lower()})=\n### {law_id}: {name_of({**RETIRED, **LAWS}[law_id])}\n",
         f"{facts['sentence']}\n",
         f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}.\n",
     ]

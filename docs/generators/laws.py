@@ -55,30 +55,7 @@ on the page of the structure that they speak of."""
 OPENING = """\
 Who should read this: everyone who implements the format, or asks what a finding means. The bytes
 are in {format}; [the traceability matrix](../../results/traceability.md) names the checks that look
-at each law.
-
-The page is made from the model's register, where each law is a function that returns whether it
-holds. An id is never reused. Where the name of a law is that of a method, the law is *said by the
-model*: this method does what the sentence says, and no function judges it. A law speaks of the
-newest release unless its sentence names others. Below it stand the behaviours that bend it, of
-older releases or of segproof itself, as [the profiles](../profiles.md) list them. The functions:
-{modules}.
-"""
-JUDGED = """\
-What a law judges:
-
-a step
-: every step of every machine and replay, or those of the named operations: the state before, the
-  call, the state after, the outcome
-
-a state
-: every state, after every such step
-
-one file, files beside each other
-: their bytes; `segproof verify` looks at them too
-
-one function
-: its arguments and its answer, on drawn values
+at each law; [this](../laws.md#how-to-read-an-entry) is how to read an entry.
 """
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
@@ -196,14 +173,9 @@ def order_of(law: Law | Retired) -> tuple[bool, str, int]:
 
 def page_text(page: str, laws: list[Law | Retired]) -> str:
     """Return one page."""
-    judged = [law for law in laws if isinstance(law, Law)]
-    modules = ", ".join(
-        f"`{name}`" for name in sorted({one.predicate.__module__ for one in judged})
-    )
     parts = [
         f"# {TITLES[page]}\n",
-        OPENING.format(format=format_link(page), modules=modules),
-        JUDGED,
+        OPENING.format(format=format_link(page)),
         *(law_entry(law) for law in sorted(laws, key=order_of)),
     ]
     return "\n".join(parts)

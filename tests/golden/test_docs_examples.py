@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of the tutorial and the how-to pages: each is run, and shows what the page says.
 
+The site leads to its other versions.
+
 A block `console` is a session in one directory: a line `$ COMMAND` and what it prints, stderr with
 stdout. `...` stands for any text. A block `python` that is followed by a block `text` prints it.
 `python tests/golden/test_docs_examples.py` writes the present output into the pages.
@@ -9,8 +11,10 @@ stdout. `...` stands for any text. A block `python` that is followed by a block 
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +89,38 @@ def test_page_shows_what_the_commands_print(page: Path, tmp_path: Path) -> None:
         assert matches(expected, actual), actual
         count += 1
     assert count >= 5
+
+
+def test_each_page_leads_to_the_published_versions(tmp_path: Path) -> None:
+    """The versions are the headings that towncrier writes; the folders lie beside each other."""
+    pages = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("*.md", "_build"))
+    (pages / "howto").mkdir(exist_ok=True)
+    (pages / "index.md").write_text("# Front\n\n```{toctree}\nhowto/page\n```\n")
+    (pages / "howto" / "page.md").write_text("# Page\n")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
+    titles = [
+        settings["title_format"].format(version=one, project_date="2027-01-01")
+        for one in ("0.2.0", "0.1.0")
+    ]
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n" + "\n\n".join(titles))
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "-b",
+        "html",
+        str(pages),
+        str(tmp_path / "site"),
+    ]
+    subprocess.run(command, check=True)
+    for page, up in (("index.html", ".."), ("howto/page.html", "../..")):
+        shown = (tmp_path / "site" / page).read_text(encoding="utf-8")
+        links = re.findall(r'<details class="versions">.*?</details>', shown, re.DOTALL)[0]
+        expected = [f"{up}/{one}/index.html" for one in ("latest", "0.2.0", "0.1.0")]
+        assert expected == re.findall(r'href="(.*?)"', links)
 
 
 def rewrite(page: Path, folder: Path) -> None:
