@@ -153,21 +153,24 @@ def _kept(told: "SalvagedPartition") -> str:
 
 def _lines(told: "SalvagedPartition") -> Iterator[str]:
     """Yield what an operator must know beside."""
+    from segproof.salvaging.salvage import ASIDE_FILE
+
     if told.target is not None:
         yield f"saved as: {told.target}"
     if told.lost_offsets:
         yield f"lost: {plural(told.lost_offsets, 'offset')}"
     yield from gap_lines(told, _gap)
     if told.restored_batches:
-        yield f"restored: {told.restored_batches} batches got their base offset back"
+        yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"
     if told.restored_headers:
         yield f"restored: {plural(told.restored_headers, 'batch')} with the right size or magic"
     if told.moved_batches:
-        yield f"moved: {told.moved_batches} batches lay at a wrong place and are at their own again"
+        yield f"moved: {plural(told.moved_batches, 'batch')} from a wrong place"
     if told.restored_epochs:
-        yield f"restored: {told.restored_epochs} batches got their leader epoch back"
+        yield f"restored: {plural(told.restored_epochs, 'batch')} with the right leader epoch"
     if told.set_aside_batches:
-        yield f"set aside: {told.set_aside_batches} batches, in a file beside the new directory"
+        name = ASIDE_FILE.format(Path(told.directory).resolve().name)
+        yield f"set aside: {plural(told.set_aside_batches, 'batch')}, in {name}"
     if told.open_transactions:
         yield (
             f"open: {plural(told.open_transactions, 'transaction')} without an end; read_committed"
