@@ -19,9 +19,9 @@ OPENING = """\
 
 Who should read this: everyone who has a finding and wants to know what it means and what to do.
 
-A finding is one broken law at one place. `segproof explain LAW-ID` shows what stands here. Of one
-law in one file the first hundred places are told and the others counted. `verify` shows findings of
-one file that have one cause as one, unless `--all` is given: see [what verify
+A finding is one broken law at one place. `segproof explain LAW-ID` shows what stands here. For each
+law the first hundred places of a file are listed, and the others counted. `verify` shows the
+findings of one file with one cause as one, unless `--all` is given: see [what verify
 writes](verify-output.md), with the verdicts and the formats.
 
 | severity | meaning | exit code |
