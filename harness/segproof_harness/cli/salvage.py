@@ -153,7 +153,7 @@ def _kept(told: "SalvagedPartition") -> str:
 
 def _lines(told: "SalvagedPartition") -> Iterator[str]:
     """Yield what an operator must know beside."""
-    from segproof.salvaging.salvage import ASIDE_FILE
+    from segproof.reading.file_names import SET_ASIDE_FILE
 
     if told.target is not None:
         yield f"saved as: {told.target}"
@@ -169,7 +169,7 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
     if told.restored_epochs:
         yield f"restored: {plural(told.restored_epochs, 'batch')} with the right leader epoch"
     if told.set_aside_batches:
-        name = ASIDE_FILE.format(Path(told.directory).resolve().name)
+        name = SET_ASIDE_FILE.format(Path(told.directory).resolve().name)
         yield f"set aside: {plural(told.set_aside_batches, 'batch')}, in {name}"
     if told.open_transactions:
         yield (

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from segproof.salvaging.salvage import Gap, SalvagedPartition
 
-RECORDS_FILE = "salvage-records.{}.jsonl"
-"""No broker reads a file of this name beside its partitions."""
 WORDS = {
     "checksum": "by the checksum of their batch, with its size or one bit put back",
     "elsewhere": "framed whole, with damage found elsewhere in the batch: no checksum covers them",
@@ -28,7 +26,9 @@ def write_records(told: "SalvagedPartition", out: Path) -> dict[str, Any]:
     Without such a record no file is made, and the path is None. Raises: OSError.
     """
     counts = Counter(dict.fromkeys(WORDS, 0))
-    path = out / RECORDS_FILE.format(os.path.basename(os.path.realpath(told.directory)))
+    from segproof.reading.file_names import CUT_RECORDS_FILE
+
+    path = out / CUT_RECORDS_FILE.format(os.path.basename(os.path.realpath(told.directory)))
     rows = (row for gap in told.gaps for row in _rows(gap))
     first = next(rows, None)
     if first is None:

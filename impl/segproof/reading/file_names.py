@@ -21,6 +21,9 @@ SNAPSHOT_SUFFIX = ".snapshot"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by rules of its own."""
+SET_ASIDE_FILE = "salvage-set-aside.{}.log"
+CUT_RECORDS_FILE = "salvage-records.{}.jsonl"
+"""What a salvage writes beside its partitions, each with the name of one; no broker reads it."""
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 """The directory where a broker keeps indexes of segments that are in tiered storage."""
 PACKED_SUFFIXES = (".rsm-manifest", ".indexes")
@@ -209,6 +212,12 @@ def read_partition_name(name: str) -> PartitionName | None:
     if match is None:
         return None
     return PartitionName(match["topic"], int(match["partition"]), match["state"] or "")
+
+
+def is_of_salvage(name: str) -> bool:
+    """Return whether a salvage writes files of this name beside its partitions."""
+    kinds = (SET_ASIDE_FILE, CUT_RECORDS_FILE)
+    return name.startswith(tuple(one.partition("{")[0] for one in kinds))
 
 
 def is_known_in_data_directory(name: str) -> bool:

@@ -15,7 +15,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
-from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.reading.file_names import METADATA_TOPIC, SET_ASIDE_FILE, read_partition_name
 from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
@@ -24,9 +24,6 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.small_files import START
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
-
-ASIDE_FILE = "salvage-set-aside.{}.log"
-"""No broker reads a file of this name beside its partitions."""
 
 
 def salvage(
@@ -94,7 +91,7 @@ def _salvaged(
     partitions: dict[str, Partition], target: str, files: SharedFiles, meter: Meter, jobs: int
 ) -> Iterator[tuple[str, SalvagedPartition]]:
     """Yield what was saved of each partition by name, here or in several processes."""
-    asides = {name: os.path.join(target, ASIDE_FILE.format(name)) for name in partitions}
+    asides = {name: os.path.join(target, SET_ASIDE_FILE.format(name)) for name in partitions}
     if jobs == 1 or len(partitions) == 1 or files is not REAL_FILES:
         for name, partition in partitions.items():
             new = os.path.join(target, name)

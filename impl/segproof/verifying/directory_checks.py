@@ -31,6 +31,7 @@ from segproof.reading.file_names import (
     RemoteName,
     holds_remote_segments,
     is_known_in_data_directory,
+    is_of_salvage,
     names_around,
     read_file_name,
     read_partition_name,
@@ -539,8 +540,12 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             others.append(full)
     if is_kafkas:
         for full in others:
-            words = "neither a partition nor a broker's own file"
-            walk.reporter.at(full, shown_by=path).add("DISK-3", words)
+            where = walk.reporter.at(full, shown_by=path)
+            if is_of_salvage(posixpath.basename(full)):
+                words = "what `segproof salvage` kept beside the partitions"
+                where.add("DISK-3", words, hint="nothing: no broker reads it")
+            else:
+                where.add("DISK-3", "neither a partition nor a broker's own file")
 
 
 def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:

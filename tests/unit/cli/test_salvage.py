@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from segproof.salvaging.salvage import SalvagedPartition
+from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.corruptions import CORRUPTIONS
 from segproof_tests.partition_files import copied_partition
@@ -87,6 +88,9 @@ def test_records_of_broken_batches_get_a_file_of_their_own(
     told = capsys.readouterr().out
     assert "6 by the checksum of their batch" in told
     path = out / "salvage-records.plain-0.jsonl"
+    assert ["what `segproof salvage` kept beside the partitions"] == [
+        one.message for one in verify(out) if one.path == str(path)
+    ]
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert {("checksum", str(log), 25302)} == {
         (row.pop("evidence"), row.pop("path"), row.pop("batch_position")) for row in rows
