@@ -223,6 +223,7 @@ class Java:
 
     def _command(self, profile: str, program: int, *arguments: object) -> list[str]:
         path, (programs, memory) = self.classpath(profile), PROGRAMS[profile]
-        # RocketMQ writes its logs below the home of the user.
-        options = [f"-Xmx{memory}", f"-Duser.home={self._folder.name}", "-cp", path]
+        # RocketMQ writes its logs below the home of the user, and unpacks RocksDB.
+        places = [f"-D{name}={self._folder.name}" for name in ("user.home", "java.io.tmpdir")]
+        options = [f"-Xmx{memory}", *places, "-cp", path]
         return ["java", *options, programs[program], *map(str, arguments)]

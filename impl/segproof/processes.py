@@ -4,6 +4,7 @@
 import multiprocessing
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,6 +18,7 @@ Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
 SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_TO_CLEAN_UP = 2.0
 _counter: Any = None
 """In a worker: the number of bytes that all of them have read."""
 
@@ -57,8 +59,22 @@ class Meter:
 
 
 def end_quietly() -> None:
-    """Let Ctrl-C end this worker without a traceback, once its work has cleaned up."""
+    """Let Ctrl-C end this worker without a traceback, once its work has cleaned up.
+
+    It ends in the same way when its parent is gone: killed, a parent tells its workers nothing.
+    """
     signal.signal(signal.SIGINT, _leave)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    parent.join()
+    while True:  # the first signal ends the work, which the pool survives; the next ends the wait
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(SECONDS_TO_CLEAN_UP)
 
 
 def _leave(number: int, _: object) -> NoReturn:

@@ -48,13 +48,14 @@ class StoreProcess:
     def __init__(self, release: str, path: Path, config: dict[str, Any] | None = None) -> None:
         driver = Path(__file__).with_name("store_driver.py")
         options = json.dumps(CONFIG if config is None else config)
+        self._scratch = tempfile.TemporaryDirectory()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill
         self._process = subprocess.Popen(
             [sys.executable, str(driver), release, str(path), options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            env={**os.environ, "TMPDIR": str(path.parent)},
+            env={**os.environ, "TMPDIR": self._scratch.name},
             bufsize=0,
         )
         self._unread = b""
@@ -108,6 +109,7 @@ class StoreProcess:
         for pipe in (self._process.stdin, self._process.stdout, self._said):
             if pipe is not None:
                 pipe.close()
+        self._scratch.cleanup()
 
 
 # --- what is put

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recovery that cuts a log, and is ended before it is done: what the next load finds."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,15 @@ def damaged(folder: Path) -> None:
 def loaded(release: str, folder: Path) -> str:
     """Load a log as after a crash; return its end, or the error."""
     command = [sys.executable, str(DRIVER), release, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+            env={**os.environ, "TMPDIR": scratch},
+        )
     return done.stdout.splitlines()[-1]
 
 

@@ -29,7 +29,7 @@ from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.steps import Setup
 from segproof_harness.structures.structure import structure_named
 
-KAFKA, ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8"
+KAFKA, ROCKETMQ, NEWEST_ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8", "rocketmq-5.5.1"
 ENDING_SECONDS = 20.0
 """A loaded machine may take long to end a process."""
 NAME = "20231114221320123"
@@ -232,6 +232,44 @@ def test_a_child_whose_parent_is_killed(hangs: bool, tmp_path: Path) -> None:
     assert -signal.SIGKILL == parent.returncode
     assert wait_until(lambda: not Path("/proc", pid).exists())
     assert [] == [folder for folder in folders if Path(folder).exists()]
+
+
+def oracle_run(release: str, structure: str, *options: str) -> list[str]:
+    """Return the command that asks a release about one structure."""
+    return [
+        sys.executable,
+        "-m",
+        "segproof_harness.cli",
+        "oracle",
+        "run",
+        release,
+        "--structure",
+        structure,
+        *options,
+    ]
+
+
+@pytest.mark.needs(NEWEST_ROCKETMQ)
+def test_a_run_leaves_no_file(tmp_path: Path) -> None:
+    """The JVM unpacks RocksDB, 13 MB, which nothing in it removes when it is killed."""
+    command = oracle_run(NEWEST_ROCKETMQ, "message-store", "--count", "1", "--length", "2")
+    subprocess.run(
+        command, check=True, capture_output=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert [] == [*tmp_path.iterdir()]
+
+
+@pytest.mark.needs(KAFKA)
+def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
+    """Its processes waited for ever for a parent that a signal had ended, each with a JVM."""
+    command = oracle_run(KAFKA, "offset-index", "--count", "100000", "--jobs", "2")
+    run = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert wait_until(lambda: len([*tmp_path.iterdir()]) == 2)
+    run.terminate()
+    run.wait()
+    assert wait_until(lambda: [] == [*tmp_path.iterdir()])
 
 
 @pytest.mark.needs("jpype")

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import stat
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import segproof
+from segproof.commands import command_line
 from segproof.nearest_names import did_you_mean, no_such
 from segproof_harness.cli import candidates
 from segproof_harness.reports.terminal import Color, Lines
@@ -157,23 +157,23 @@ def write_prose(text: str, *, indent: int = 2, to_stderr: bool = False) -> None:
 
 def suggest(what: str, *words: object) -> None:
     """Write the command that comes next to stderr, to be pasted; `what` says what it is for."""
-    summarise(f"  {what}: `{shlex.join(map(str, words))}`")
+    summarise(f"  {what}: `{command_line(*words)}`")
 
 
-def command_line(context: typer.Context, replaced: Mapping[str, Any]) -> list[str]:
+def words_of_call(context: typer.Context, replaced: Mapping[str, Any]) -> list[object]:
     """Return the words of the present call, with each option that has not its default.
 
     `replaced` has other values than those given, by the name of the parameter; None leaves it out.
     """
-    words = ["segproof", str(context.info_name)]
+    words: list[object] = ["segproof", context.info_name]
     for parameter in context.command.params:
         name = parameter.opts[0]
         value = {**context.params, **replaced}.get(str(parameter.name))
         values = value if isinstance(value, list | tuple) else [value]
         if not name.startswith("-"):
-            words += map(str, values)
+            words += values
         elif value is not None and value != parameter.default:
-            words += [name] if value is True else [w for one in values for w in (name, str(one))]
+            words += [name] if value is True else [w for one in values for w in (name, one)]
     return words
 
 

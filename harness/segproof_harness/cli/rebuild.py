@@ -17,11 +17,11 @@ from segproof_harness.cli.common import (
     JobsOption,
     check_profile_of,
     check_readable,
-    command_line,
     cores,
     known_profile,
     progress,
     refuse,
+    words_of_call,
 )
 from segproof_harness.cli.rebuild_report import FIELDS, STORE_FIELDS, RebuildReport, Steps
 from segproof_harness.cli.rebuild_store import (
@@ -197,10 +197,10 @@ def command(
     _rebuild(asked, RebuildReport(output_format, to_write))
 
 
-def _without_dry_run(context: typer.Context, out: Path | None) -> list[str]:
+def _without_dry_run(context: typer.Context, out: Path | None) -> list[object]:
     """Return the words of the same command without --dry-run: in place, if not into --out."""
     replaced = {"dry_run": None, "in_place": out is None, "jobs": None, "output_format": None}
-    return command_line(context, replaced)
+    return words_of_call(context, replaced)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Steps:
 class RebuildReport:
     """Writes what was done in each partition and store, then a summary of all."""
 
-    def __init__(self, output_format: Format, to_write: Sequence[str] = ()) -> None:
+    def __init__(self, output_format: Format, to_write: Sequence[object] = ()) -> None:
         """`to_write` is the command that writes what a dry run tells; empty: this is none."""
         self._format = output_format
         self._to_write = to_write

@@ -2,7 +2,6 @@
 """The verb `report`: what `verify` finds, as one HTML page."""
 
 import os
-import shlex
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from segproof.commands import command_line
 from segproof_harness.cli import configuration
 from segproof_harness.cli.common import (
     HashSlotsOption,
@@ -20,10 +20,10 @@ from segproof_harness.cli.common import (
     JobsOption,
     LimitOption,
     check_readable,
-    command_line,
     cores,
     refuse,
     release,
+    words_of_call,
     write_line,
 )
 from segproof_harness.cli.verify import (
@@ -101,7 +101,7 @@ def command(
                 "law": sorted(asked.laws or ())}  # fmt: skip
     made = Made(
         release(),
-        shlex.join(command_line(context, replaced)),
+        command_line(*words_of_call(context, replaced)),
         datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC"),
         asked.restriction,
         deep,

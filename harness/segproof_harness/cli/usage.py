@@ -7,13 +7,13 @@ is told in ours.
 
 import io
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
 
+from segproof.commands import command_line
 from segproof.nearest_names import did_you_mean
 from segproof_harness.cli.common import complain, tell, write_line
 
@@ -93,7 +93,7 @@ def _example(command: Any, parameter: Any, arguments: Sequence[str]) -> str:
         for example in examples:
             value = re.search(rf" {name} (\S+)", example)
             if value:
-                return f"{shlex.join(['segproof', *arguments])} {name} {value[1]}"
+                return f"{command_line('segproof', *arguments)} {name} {value[1]}"
     return examples[0] if examples else ""
 
 

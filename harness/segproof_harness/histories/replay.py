@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay histories, by seed or from a trace, and report what diverged."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from segproof.commands import command_line, quoted
 from segproof.findings import Finding
 from segproof_harness.histories.compare import (
     HISTORY_SECONDS,
@@ -68,13 +68,13 @@ def seed_command(
     """Return the command that replays one seed."""
     chosen = f"--structure {structure_id} --profile {profile_name} --seed {seed} --length {length}"
     drawn = f" --weights {written_weights(weights)}" if weights else ""
-    named = shlex.quote(",".join(subjects))
+    named = quoted(",".join(subjects))
     return f"segproof replay {chosen} --count 1{drawn} --subjects {named}"
 
 
 def trace_command(path: str | Path, subjects: Sequence[str]) -> str:
     """Return the command that replays a trace."""
-    return shlex.join(["segproof", "replay", str(path), "--subjects", ",".join(subjects)])
+    return command_line("segproof", "replay", Path(path), "--subjects", ",".join(subjects))
 
 
 def comparison(

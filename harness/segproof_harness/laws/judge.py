@@ -13,6 +13,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from segproof.commands import quoted_path
 from segproof.findings import Finding, Severity
 from segproof.verification import VERIFIED_LAWS
 from segproof_harness.laws.every_law import LAWS
@@ -85,5 +86,5 @@ def _disagreement(law_id: str, directory: Path, *, reported: bool) -> Finding:
         says,
         f"verify calls this law {says}, and the model's predicate says otherwise",
         "keep the files and report a defect of segproof",
-        f"segproof verify {directory} --deep --against model",
+        f"segproof verify {quoted_path(directory)} --deep --against model",
     )

@@ -7,14 +7,17 @@ Readiness and the end are told by the broker's own log and by its process, never
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from segproof_harness.releases.child_messages import SCRATCH_PREFIX
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import BROKER, Release
 
@@ -73,6 +76,7 @@ class Broker:
         self.folder = folder
         self.data = folder / "data"
         self.log_file = folder / "broker.log"
+        self._libraries = folder / "libraries"
         self._release = release
         self._process: subprocess.Popen[bytes] | None = None
         self._said_from = 0
@@ -152,10 +156,11 @@ class Broker:
         """Start it, and wait until it serves. Raises: BrokerError."""
         if self._process is not None:
             raise BrokerError("the broker runs already")
+        self._libraries.mkdir(exist_ok=True)
         with open(self.log_file, "ab") as log:
             self._said_from = log.seek(0, os.SEEK_END)
             self._process = subprocess.Popen(
-                _command(self._release, "kafka.Kafka", str(self._properties)),
+                _command(self._release, self._libraries, "kafka.Kafka", str(self._properties)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -179,7 +184,7 @@ class Broker:
         except subprocess.TimeoutExpired:
             self.kill()
             raise self._error("the broker did not stop") from None
-        self._process = None
+        self._ended()
         if not (self.data / ".kafka_cleanshutdown").exists():
             raise self._error("the broker did not end in order")
 
@@ -188,7 +193,12 @@ class Broker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._process = None
+            self._ended()
+
+    def _ended(self) -> None:
+        """Forget the process, and remove what its JVM had unpacked."""
+        self._process = None
+        shutil.rmtree(self._libraries, ignore_errors=True)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -208,10 +218,12 @@ def _free_ports(count: int) -> list[int]:
         return [int(one.getsockname()[1]) for one in sockets]
 
 
-def _command(release: Release, main: str, *arguments: str) -> Sequence[str]:
+def _command(release: Release, libraries: str | Path, main: str, *arguments: str) -> Sequence[str]:
+    """Return the command that runs a main class; it unpacks libraries in a folder of its own."""
     loggers = [f"-Dorg.slf4j.simpleLogger.log.{name}=info" for name in LOGGED]
     jars = os.pathsep.join(map(str, class_path(release)))
-    options = (*HEAP, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *loggers)
+    unpacks = f"-Djava.io.tmpdir={libraries}"
+    options = (*HEAP, unpacks, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *loggers)
     return ("java", *options, "-cp", jars, main, *arguments)
 
 
@@ -223,11 +235,12 @@ def run_java(
     Raises: subprocess.TimeoutExpired, with the process ended, after so many seconds;
     FileNotFoundError without Java or the jars.
     """
-    return subprocess.run(
-        _command(release, main, *arguments),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds,
-    )
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as libraries:
+        return subprocess.run(
+            _command(release, libraries, main, *arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )

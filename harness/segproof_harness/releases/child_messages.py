@@ -17,7 +17,8 @@ from segproof_harness.structures.steps import Setup
 SCRATCH_PREFIX = "segproof-oracle-"
 """How the names of a child's folders begin."""
 LIBRARIES = "SEGPROOF_ORACLE_LIBRARIES"
-"""Variable of the environment: the folder where a child's JVM unpacks libraries to execute."""
+"""Variable of the environment: the folder where a child's JVM unpacks libraries to execute. A JVM
+that is killed leaves them there, up to 13 MB, so the folder is removed with the child."""
 BEGINNINGS = frozenset({"history", "start"})
 """What a history begins with; before it, no child holds anything that is needed."""
 ADAPTERS = {

@@ -4,6 +4,7 @@ kind of error an exception is."""
 
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -63,8 +64,8 @@ class Jvm:
         self.release = release
         jpype.startJVM(
             *release.java_options,
-            f"-Duser.home={os.environ.get('TMPDIR', '/tmp')}",
-            f"-Djava.io.tmpdir={os.environ.get(LIBRARIES, '/tmp')}",
+            f"-Duser.home={tempfile.gettempdir()}",
+            f"-Djava.io.tmpdir={os.environ.get(LIBRARIES) or tempfile.gettempdir()}",
             classpath=[*map(str, folders), *map(str, class_path)],
             convertStrings=True,
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
+from segproof_harness.releases.child_messages import SCRATCH_PREFIX
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import BROKER
 
@@ -72,11 +73,13 @@ class Clients:
     """The child with the JVM. A context manager: what is still at work when it ends is killed."""
 
     def __init__(self) -> None:
+        jars = class_path(BROKER)
+        self._libraries = tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX)
         self._pool = ProcessPoolExecutor(
             1,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start_jvm,
-            initargs=(class_path(BROKER),),
+            initargs=(jars, self._libraries.name),
         )
         self._child: int | None = None
 
@@ -95,6 +98,7 @@ class Clients:
             if child.pid == self._child:
                 child.kill()
         self._pool.shutdown(cancel_futures=True)
+        self._libraries.cleanup()
 
     def begin(
         self, what: Callable[Given, Answer], /, *args: Given.args, **kwargs: Given.kwargs
@@ -109,7 +113,7 @@ class Clients:
         return self.begin(what, *args, **kwargs).result(ASK_SECONDS)
 
 
-def _start_jvm(jars: Sequence[Path]) -> None:
+def _start_jvm(jars: Sequence[Path], libraries: str) -> None:
     import jpype
 
     jpype.startJVM(
@@ -117,7 +121,7 @@ def _start_jvm(jars: Sequence[Path]) -> None:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
-        f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+        f"-Djava.io.tmpdir={libraries}",
         classpath=[os.fspath(jar) for jar in jars],
         convertStrings=True,
     )

@@ -7,11 +7,11 @@ with a log keeps one cause for each law: two batches may be damaged for two reas
 """
 
 import posixpath
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from segproof.commands import quoted_path
 from segproof.findings import Finding, Severity
 from segproof.verifying.loss_count import LOG_IS_GONE
 from segproof.verifying.reporting import FURTHER
@@ -47,7 +47,7 @@ class Cause:
         command = _without_law(self.first)
         if self.first.law == LOG_IS_GONE:
             own, folder = self.first.path, posixpath.dirname(self.first.path) or "."
-            command = command.replace(shlex.quote(own), shlex.quote(folder), 1)
+            command = command.replace(quoted_path(own), quoted_path(folder), 1)
         return "".join([command, *(f" --law {law}" for law in self.laws), " --all"])
 
     @property

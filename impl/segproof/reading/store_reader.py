@@ -16,13 +16,13 @@ Not covered: the broker's limits of 32 and 64 answers, unless they are asked for
 
 import os
 import posixpath
-import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
 
+from segproof.commands import quoted, quoted_path
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, File, Files
 from segproof.kernels.rocketmq_index import HEADER_BYTES
@@ -291,7 +291,7 @@ class StoreReader:
 
     def _unindexed(self, target: str, paths: list[str]) -> str:
         """Return in words where else to look, if messages of the log are in no index file."""
-        command = shlex.join(("segproof", "lookup", self.path, "--key", target, "--scan"))
+        command = f"segproof lookup {quoted_path(self.path)} --key {quoted(target)} --scan"
         hint = f"`{command}` reads the commit log instead"
         for path in reversed(paths):
             with closing(self._files.open(path)) as file:

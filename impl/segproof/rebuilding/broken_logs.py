@@ -5,8 +5,7 @@ Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.recoverLog.
 Laws: SEG-20, SEG-27, and those that `verify` finds broken there.
 """
 
-import shlex
-
+from segproof.commands import quoted_path
 from segproof.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -40,7 +39,7 @@ def finding_of(
             f"{error.message}; {_what_kafka_does_with(segment, error)}",
             error.hint
             or with_paths(f"copy the segment from another replica, or {SALVAGE}", path, path),
-            f"segproof verify {shlex.quote(path)} --deep",
+            f"segproof verify {quoted_path(path)} --deep",
         )
     found = _what_verify_says(path, valid_bytes, files)
     is_torn = found is not None and found.severity is not Severity.ERROR
@@ -59,7 +58,7 @@ def finding_of(
             path,
             path,
         ),
-        f"segproof verify {shlex.quote(path)}" if found is None else found.reproduce,
+        f"segproof verify {quoted_path(path)}" if found is None else found.reproduce,
     )
 
 

@@ -13,7 +13,6 @@ Not covered: the checkpoint of the store, which stays as it is.
 """
 
 import os
-import shlex
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -21,6 +20,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from segproof.commands import quoted_path
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
@@ -448,7 +448,7 @@ def _holes(log: CommitLog) -> tuple[Finding, ...]:
 def _finding(path: str, position: int, message: str, hint: str, law: str = "RMQLOG-3") -> Finding:
     return Finding(
         law, Severity.ERROR, "index-service", path, position, None, None, message, hint,
-        f"segproof verify {shlex.quote(os.path.dirname(os.path.dirname(path)) or '.')}",
+        f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')}",
     )  # fmt: skip
 
 

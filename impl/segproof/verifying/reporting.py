@@ -5,7 +5,6 @@ A damaged file can break a law in every entry. The first FINDINGS_PER_LAW of a l
 one by one; the others are counted, and one finding at the end says how many there were.
 """
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.commands import quoted_path
 from segproof.findings import Finding, Severity
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
@@ -333,4 +333,4 @@ def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:
     slots = "" if wanted.hash_slots is None else f" --hash-slots {wanted.hash_slots}"
     size = wanted.segment_index_bytes
     indexes = "" if size is None else f" --segment-index-bytes {size}"
-    return f"segproof verify {shlex.quote(path)}{deep}{limit}{slots}{indexes} --law {law}{at}"
+    return f"segproof verify {quoted_path(path)}{deep}{limit}{slots}{indexes} --law {law}{at}"

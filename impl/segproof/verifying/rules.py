@@ -7,9 +7,9 @@ them. The laws themselves are stated and kept in the model.
 
 import posixpath
 import re
-import shlex
 from typing import NamedTuple
 
+from segproof.commands import quoted_path
 from segproof.findings import Severity
 
 COMMAND = re.compile(r"`segproof [^`]+`")
@@ -76,7 +76,7 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
         place = store if "STORE" in command[0] else folder
         out = "saved" if "salvage" in command[0] else _place_of_rebuilt(place)
         places = {"DIR": place or ".", "STORE": place or ".", "DIR2": out}
-        return PLACEHOLDER.sub(lambda word: shlex.quote(places[word[0]]), command[0])
+        return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
     return COMMAND.sub(filled, hint)
 

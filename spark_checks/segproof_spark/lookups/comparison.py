@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A unit of lookups, its questions, and the comparison of the answers."""
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from segproof.commands import command_line
 from segproof.findings import Finding, Severity
 from segproof_spark.lookups.ranges import rows_of
 from segproof_spark.result_rows import finding_row
@@ -55,7 +55,7 @@ class Unit:
         words += ["--index", str(self.index), "--count", str(self.count)]
         if self.subject:
             words += ["--subject", self.subject]
-        return shlex.join([*words, "--local"])
+        return command_line(*words, "--local")
 
     def opened(self, usual: Any) -> Any:
         """Return the class to open: the unit's subject, or the usual one. Raises: ValueError."""

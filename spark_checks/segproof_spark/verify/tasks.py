@@ -6,7 +6,6 @@ three run the verifier's own checks, so what changes meanwhile is looked at agai
 """
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
+from segproof.commands import quoted, words_in
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import CheckedBatches
@@ -322,8 +322,8 @@ def with_command(told: dict[str, Any], place: str) -> dict[str, Any]:
     """
     if not is_url(place):
         return told
-    words = shlex.split(told["reproduce"])
+    words = words_in(told["reproduce"])
     query = urlsplit(place).query
-    words[:3] = ["segproof", "spark", "verify", words[2] + (f"?{query}" if query else "")]
+    words[:3] = ["segproof", "spark", "verify", words[2] + (quoted(f"?{query}") if query else "")]
     hint, _ = split_commands(told["hint"])
-    return {**told, "hint": hint, "reproduce": shlex.join(words)}
+    return {**told, "hint": hint, "reproduce": " ".join(words)}

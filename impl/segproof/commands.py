@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that findings, hints and verbs print, to be pasted into bash."""
+
+import os
+import re
+
+PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+WORD = re.compile(r"\$'(?:[^'\\]|\\.)*'|'[^']*'|[^\s']+")
+
+
+def quoted(word: str) -> str:
+    """Return a word as bash reads it back: on one line, printable, without a backtick.
+
+    What can't be shown is escaped in the form `$'...'`, bytes that are no UTF-8 too.
+
+    >>> print(quoted("t-0"), quoted("a b"), quoted("it's\\n"))
+    t-0 'a b' $'it\\'s\\n'
+    """
+    if PLAIN.fullmatch(word):
+        return word
+    if word.isprintable() and "'" not in word and "`" not in word:
+        return f"'{word}'"
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def quoted_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as a word of a command, where it is never taken for an option.
+
+    >>> quoted_path("-0.index")
+    './-0.index'
+    """
+    word = os.fspath(path)
+    return quoted(f"./{word}" if word.startswith("-") else word)
+
+
+def command_line(*words: object) -> str:
+    """Return a command. Path objects are paths; every other word is taken as its text."""
+    return " ".join(
+        quoted_path(word) if isinstance(word, os.PathLike) else quoted(str(word)) for word in words
+    )
+
+
+def words_in(command: str) -> list[str]:
+    """Return the words of a command that was printed, as they stand there."""
+    return WORD.findall(command)
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    if character == "\n":
+        return r"\n"
+    if character.isprintable() and character != "`":
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that are printed to be pasted: bash reads the words that were meant."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from segproof.commands import command_line, words_in
+from segproof_harness import cli
+from segproof_tests.partition_files import copied_partition, name_of
+
+ODD = os.fsdecode(b"-a 'b' \"c\"\n\x1b[31m`d` $HOME\\ \xff \xc3\xa9-0")
+"""A name with a dash in front, quotes, a new line, an escape, and a byte that is no UTF-8."""
+WORDS = (ODD, "", "t-0", "a b", "it's", "!1", "*", "\u2028", "--key", "#x", "~", "a\tb")
+
+
+def read_by_bash(commands: Sequence[str]) -> list[list[str]]:
+    """Return the arguments of each `segproof` command as bash passes them on."""
+    function = r"""segproof() { printf '%s\0' "$@" $'\n'; }"""
+    done = subprocess.run(
+        ["bash", "-c", "\n".join([function, *commands])], capture_output=True, check=True
+    )
+    *told, last = os.fsdecode(done.stdout).split("\0\n\0")
+    assert (b"", "") == (done.stderr, last)
+    return [one.split("\0") for one in told]
+
+
+def test_bash_reads_each_word_back() -> None:
+    """A printed word is one line of printable characters."""
+    command = command_line("segproof", *WORDS)
+    assert command.isprintable()
+    assert "`" not in command
+    assert [[*WORDS]] == read_by_bash([command])
+    assert 1 + len(WORDS) == len(words_in(command))
+
+
+def test_commands_name_odd_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of `verify`, `rebuild --dry-run` and `salvage`, in the directory where they ran."""
+    monkeypatch.chdir(tmp_path)
+    copied_partition("plain", tmp_path).rename(ODD)
+    index = Path(f"./{ODD}", name_of(60, ".index"))
+    index.write_bytes(index.read_bytes()[:-3])
+    place = f"./{ODD}"
+    assert 1 == cli.run(["verify", place, "--no-notes"])
+    printed = [each for each in capsys.readouterr().out.split("\n") if "  segproof " in each]
+    assert 0 == cli.run(["rebuild", place, "--dry-run"])
+    assert 0 == cli.run(["salvage", place, "--out", "-out"])
+    printed += [each.split("`")[1] for each in capsys.readouterr().err.split("\n") if "`" in each]
+    told = read_by_bash(printed)
+    verbs = ["rebuild", "verify", "rebuild", "verify"]
+    assert verbs == [words[0] for words in told]
+    assert [place, f"{place}/{index.name}", place, "./-out"] == [words[1] for words in told]
+    assert f"rebuilt/{ODD}" == told[0][3]
