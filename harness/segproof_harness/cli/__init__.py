@@ -45,6 +45,7 @@ from segproof_harness.cli.common import (
     EXIT_INTERNAL_ERROR,
     EXIT_USAGE,
     REPORT_TO,
+    Refusal,
     complain,
     reason_of,
     version,
@@ -277,9 +278,13 @@ def _invoke(arguments: list[str]) -> int:
     command = _command(_entry_points())
     if instruction := os.environ.get(completion.VARIABLE):
         return completion.answer(command, instruction)
+    context = None
     try:
         with command.make_context("segproof", arguments) as context:
             command.invoke(context)
+    except Refusal as refusal:
+        configuration.tell_origin(context, refusal.text)
+        return EXIT_USAGE
     except typer.Exit as exit_:
         return exit_.exit_code
     except UsageError as error:

@@ -177,10 +177,18 @@ def words_of_call(context: typer.Context, replaced: Mapping[str, Any]) -> list[o
     return words
 
 
+class Refusal(typer.Exit):
+    """The end of a verb that has said what is wrong."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(EXIT_USAGE)
+        self.text = text
+
+
 def refuse(text: str) -> NoReturn:
     """Complain and end: usage, or a path that can't be read."""
     complain(text)
-    raise typer.Exit(EXIT_USAGE)
+    raise Refusal(text)
 
 
 def reason_of(error: OSError) -> str:

@@ -6,6 +6,7 @@ default by `default_map`, so the command line and the environment win over it.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePath
@@ -32,6 +33,8 @@ LAWS = "law"
 """The option of `verify`, `report` and `spark verify` that names laws."""
 ON_COMMAND_LINE_ONLY = frozenset({"in-place"})
 """Options that change data: a file that was forgotten in a parent directory must not give them."""
+WORD = re.compile(r"[\w.-]*[^\W\d_][\w.-]*")
+"""In a refusal: an option, or a value that is no number."""
 _GIVEN, _READ = "segproof.given", "segproof.configuration"
 
 
@@ -52,8 +55,9 @@ def take(context: typer.Context, given: Path | None) -> None:
     configuration = _Configuration(os.fspath(path))
     configuration.apply(context)
     if not named and context.default_map:  # it may be a file that was forgotten, or another user's
-        names = ", ".join(name.replace("_", "-") for name in context.default_map)
-        tell(f"segproof: options from {configuration.path}: {names}")
+        known = _options_of(context.command)
+        keys = ", ".join(key for key, one in known.items() if one.name in context.default_map)
+        tell(f"segproof: options from {configuration.path}: {keys}")
 
 
 ConfigOption = Annotated[
@@ -94,6 +98,13 @@ def ignored_findings(context: typer.Context, *, no_ignore: bool = False) -> "Ign
     return IgnoredFindings(read.path, read.ignore, today)
 
 
+def tell_origin(context: Any, refusal: str) -> None:
+    """Say where the options were set that a refusal names, or whose values it names."""
+    read: _Configuration | None = context and context.meta.get(_READ)
+    if read is not None:
+        read.tell_origin(refusal)
+
+
 def _nearest() -> Path | None:
     try:
         here = Path.cwd()
@@ -118,6 +129,8 @@ class _Configuration:
         self.path = path
         self._tables = self._read()
         self.ignore = list(self._entries())
+        self._verb: Any = None
+        """The context of the verb that is called."""
 
     def apply(self, context: typer.Context) -> None:
         """Make the values the defaults of the verb that is called; check those of all verbs."""
@@ -129,8 +142,23 @@ class _Configuration:
             at = at.parent
         for word in reversed(words):
             defaults = defaults.get(word, {})
+        self._verb = context
         context.default_map = defaults
         context.meta[_READ] = self
+
+    def tell_origin(self, refusal: str) -> None:
+        """Name the section and the keys of a refusal's options that stand in the file."""
+        words, keys = set(WORD.findall(refusal)), []
+        for key, option in _options_of(self._verb.command).items():
+            source = self._verb.get_parameter_source(option.name)
+            if source is None or source.name != "DEFAULT_MAP":
+                continue
+            value = str(self._verb.default_map[option.name])
+            if f"--{key}" in words or (not option.is_flag and words & {*WORD.findall(value)}):
+                keys.append(key)
+        if keys:
+            section = ".".join(self._verb.command_path.split()[1:])
+            tell(f"  set in {self.path}: [{section}]: {', '.join(keys)}")
 
     def _read(self) -> dict[str, Any]:
         import tomllib
@@ -216,13 +244,7 @@ class _Configuration:
     def _options(
         self, context: typer.Context, command: Any, table: Mapping[str, Any], at: str
     ) -> dict[str, Any]:
-        options = {
-            name.removeprefix("--"): one
-            for one in command.params
-            for name in one.opts
-            if name.startswith("--") and one.name != OPTION
-        }
-        values = {}
+        options, values = _options_of(command), {}
         for name, value in table.items():
             if name not in options:
                 self._refuse(at, no_such("option", name, options))
@@ -256,6 +278,16 @@ class _Configuration:
         except UsageError as error:
             self._refuse(at, value_problem(error))
         return words
+
+
+def _options_of(command: Any) -> dict[str, Any]:
+    """Return the options of a verb by their keys."""
+    return {
+        name.removeprefix("--"): one
+        for one in command.params
+        for name in one.opts
+        if name.startswith("--") and one.name != OPTION
+    }
 
 
 def _is_word(value: Any) -> bool:

@@ -116,6 +116,9 @@ def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
     if "columns" not in options:
         return table.columns
     _check_names(table, options)
+    if not options["columns"].strip():
+        raise refused("columns", f"it names no column; table {table.name} has"
+                      f" {', '.join(table.names)}")  # fmt: skip
     names = [name.strip() for name in options["columns"].split(",")]
     for name in names:
         if name not in table.names:

@@ -14,8 +14,9 @@ from segproof.errors import DamagedFileError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.tables.conditions import passing
 from segproof.tables.files_below import Unit, existing, problem_of, refuse_foreign, units_below
-from segproof.tables.options import Request, request_of
+from segproof.tables.options import Request, refused, request_of
 from segproof.tables.row_batches import batches_of
+from segproof.tables.schemas import TABLES
 from segproof.verification import verify
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def scan(
     pa = _pyarrow()
     from segproof.tables.columns import arrow_schema
 
+    if not isinstance(table, str):
+        raise refused("table", f"{table!r} is no text; known: {', '.join(TABLES)}")
     if on_damage is None and table not in ("segments", "findings"):
         on_damage = "fail"
     options = _options(

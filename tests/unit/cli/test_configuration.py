@@ -216,3 +216,41 @@ def test_a_file_that_was_found_is_named_with_its_options(
     assert f"segproof: options from {found}: fail-on, no-notes\n" in capsys.readouterr().err
     assert 0 == cli.run([*words, "--config", str(found)])
     assert "options from" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "section", "keys"),
+    [
+        ('[verify]\nwatch = 3\nformat = "junit"', ["verify", "t-0"], "verify", "watch, format"),
+        ('[replay]\nsubjects = "model,no"', ["replay"], "replay", "subjects"),
+        ('[rebuild]\nout = "x"\nbackup = "y"\nall = true', ["rebuild", "t-0"], "rebuild",
+         "out, backup"),
+        ('[oracle.run]\nstructure = "none"', ["oracle", "run"], "oracle.run", "structure"),
+    ],
+    ids=["two options", "a value", "not a third one", "a verb below a verb"],
+)  # fmt: skip
+def test_a_refusal_says_where_its_options_were_set(
+    text: str,
+    words: list[str],
+    section: str,
+    keys: str,
+    partition: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A verb found out that a value does not fit, and named an option that was not typed."""
+    write(text, "own.toml")
+    paths = [str(partition) if one == "t-0" else one for one in words]
+    assert 2 == cli.run([*paths, "--config", "own.toml"])
+    refusal, origin = capsys.readouterr().err.splitlines()
+    assert f"  set in own.toml: [{section}]: {keys}" == origin
+    assert refusal.startswith("segproof: ")
+
+
+def test_an_option_of_the_command_line_has_no_section(
+    partition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where both say it, the command line counts; a path that is missing has nothing to do."""
+    write('[verify]\nformat = "junit"')
+    assert 2 == cli.run(["verify", str(partition), "--watch", "3", "--format", "sarif"])
+    assert 2 == cli.run(["verify", "no-such-path"])
+    assert "set in" not in capsys.readouterr().err

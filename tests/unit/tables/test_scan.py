@@ -89,6 +89,8 @@ def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
     [
         (PLAIN, {"table": "record"}, "no table 'record'; did you mean records? Known: segments,"),
         (PLAIN, {"columns": ["offset", "x"]}, "table records has no column 'x'; it has path,"),
+        (PLAIN, {"table": None}, "option table: None is no text; known: segments, "),
+        (PLAIN, {"columns": []}, "option columns: it names no column; table records has path,"),
         (PLAIN, {"columns": [1]}, "table records has no column '1'; it has path,"),
         (PLAIN, {"where": "offset"}, "option where: 'offset' is no condition"),
         (PLAIN, {"limit_bytes": 0}, "option limit_bytes: it must be 1 or more"),
