@@ -24,6 +24,7 @@ from typing import Protocol
 from segproof.closing import undone_if_it_fails
 
 __all__ = [
+    "LINK_TO_NOTHING",
     "NOT_REGULAR",
     "REAL_FILES",
     "File",
@@ -46,6 +47,7 @@ __all__ = [
 
 NOT_REGULAR = "not a regular file"
 """What is said of a directory, pipe or device where a file should be."""
+LINK_TO_NOTHING = "a symbolic link to nothing"
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
@@ -441,6 +443,8 @@ class RealFiles:
             is_refused = flags & os.O_NOFOLLOW and os.path.islink(path)
             if error.errno == errno.ELOOP and is_refused:
                 raise OSError(errno.ELOOP, "a symbolic link is not written through", path) from None
+            if error.errno == errno.ENOENT and os.path.islink(path):
+                raise FileNotFoundError(errno.ENOENT, LINK_TO_NOTHING, path) from None
             raise
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

@@ -4,7 +4,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -18,6 +18,7 @@ from segproof_harness.cli import candidates, configuration
 from segproof_harness.cli.common import (
     EXIT_CLEAN,
     EXIT_FINDINGS,
+    EXIT_USAGE,
     HashSlotsOption,
     IndexBytesOption,
     JobsOption,
@@ -250,8 +251,14 @@ def _watch(
         news = NewsReport(shown.report(asked), known)
         told = Told(news, None, no_notes)
         try:
-            close = verified(asked, told, ignoring())
-            known.exit_code = exit_code(told.counts, shown.fail_on)
+            there = replace(asked, paths=news.look_at(asked.paths))
+            try:
+                close = verified(there, told, ignoring())
+            except FileNotFoundError as error:  # a path that goes now; its files are changed
+                known.exit_code = EXIT_USAGE
+                summarise(reason_of(error))
+                return
+            known.exit_code = EXIT_USAGE if known.gone else exit_code(told.counts, shown.fail_on)
             if news.has_news:
                 close(f"; at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, --watch goes on")
         except KeyboardInterrupt:

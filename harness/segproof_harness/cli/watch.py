@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from segproof_harness.cli.common import summarise
+from segproof_harness.cli.common import check_readable, reason_of, summarise
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Summary, Verdict
@@ -28,6 +28,8 @@ class Known:
     """What the rounds so far have told: of each partition or store its verdict and defects."""
 
     places: "dict[Place, tuple[Verdict, frozenset[Defect]]]" = field(default_factory=dict)
+    gone: frozenset[Path] = frozenset()
+    """The paths that could not be read in the last round."""
     exit_code: int | None = None
     """That of the last round that ended; set before the round tells that it has."""
 
@@ -73,12 +75,27 @@ class NewsReport:
             self.has_news = True
             summarise(f"no longer there: {place[1]}")
 
+    def look_at(self, paths: Iterable[Path]) -> list[Path]:
+        """Return the paths that can be read; tell of the others once, and when they are back."""
+        reasons: dict[Path, str] = {}
+        for path in paths:
+            try:
+                check_readable(path)
+            except OSError as error:
+                reasons[path] = reason_of(error)
+        for path in reasons.keys() - self._known.gone:
+            summarise(f"{reasons[path]}; it is checked again when it is back")
+            self.has_news = True
+        self._known.gone = frozenset(reasons)
+        return [path for path in paths if path not in reasons]
+
 
 def watch(paths: Iterable[Path], seconds: float, verify_once: Callable[[Known], None]) -> NoReturn:
     """Verify, and again whenever a file has changed, until Ctrl-C.
 
     The files are looked at every so many seconds. `verify_once` tells what is new, and keeps the
-    exit code; that of the last round is the exit code of all.
+    exit code; that of the last round is the exit code of all. A path that is gone for a while, such
+    as a partition that is moved, ends nothing.
     """
     known = Known()
     try:

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from segproof.files import Files, FileStatus, status_of
+from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
@@ -583,7 +583,7 @@ def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:
         is_lost = status is None and read_partition_name(name) is not None
         # What the broker has removed meanwhile is no longer listed.
         if is_lost and name in walk.files.list_directory(directory):
-            raise FileNotFoundError(2, "it is a link to nothing")
+            raise FileNotFoundError(2, LINK_TO_NOTHING)
     except OSError as error:
         walk.reporter.at(full, PARTITION, shown_by=directory).unreadable(error)
         return None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.commands import quoted_path
+from segproof.files import LINK_TO_NOTHING
 from segproof.findings import Finding, Severity
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
@@ -301,7 +302,7 @@ class PathReporter:
 
     def failed(self, error: OSError) -> None:
         """Report what the operating system says of a file that was listed."""
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and error.strerror != LINK_TO_NOTHING:
             self.vanished()
         else:
             self.unreadable(error)

@@ -136,6 +136,31 @@ def test_files_behind_a_link_are_watched(
     assert lost[0].startswith(f"index damage only: {linked}/plain-0: ")
 
 
+def test_a_path_that_is_gone_is_told_and_checked_when_it_is_back(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition that a broker moved ended the watch over all others with exit code 2."""
+    shutil.rmtree(disk / "txn-a-0")
+    watched, away = disk / "plain-0", disk.parent / "away"
+    _, gone, still, back, moved = rounds(
+        capsys,
+        monkeypatch,
+        watched,
+        lambda: watched.rename(away),
+        lambda: None,
+        lambda: away.rename(watched),
+        lambda: watched.rename(away),
+        code=2,
+        options=("--summary",),
+    )
+    told = f"{watched}: no such file or directory; it is checked again when it is back"
+    assert told == gone[1].splitlines()[0]
+    assert gone[1].splitlines()[1] == f"no longer there: {watched}"
+    assert ("", "") == still
+    assert back[0].startswith(f"sound: {watched}: ")
+    assert told == moved[1].splitlines()[0]
+
+
 @pytest.mark.slow
 def test_a_process_is_ended_by_a_signal_without_a_traceback(disk: Path) -> None:
     """The real thing, with several processes of its own."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.errors import NumberFormatError
-from segproof.files import NOT_REGULAR, Files, FileStatus
+from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
 from segproof.integers import parse_int
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -90,7 +90,7 @@ def look_inside(
         return [*found, Inside("", folder, None)]
     for place in reversed(lost):
         if found[place].name in still:
-            _report_kind(found[place].path, "it leads to nothing", reporter)
+            _report_kind(found[place].path, LINK_TO_NOTHING, reporter)
         else:
             del found[place]
     return found
