@@ -73,8 +73,6 @@ def scan(
     pa = _pyarrow()
     from segproof.tables.columns import arrow_schema
 
-    if not isinstance(table, str):
-        raise refused("table", f"{table!r} is no text; known: {', '.join(TABLES)}")
     if on_damage is None and table not in ("segments", "findings"):
         on_damage = "fail"
     options = _options(
@@ -109,6 +107,8 @@ def _pyarrow() -> Any:
 
 def _options(**given: object) -> dict[str, str]:
     """Return the arguments that were given as texts, as Spark's options are."""
+    if not isinstance(table := given["table"], str):
+        raise refused("table", f"{table!r} is no text; known: {', '.join(TABLES)}")
     texts = {}
     for name, value in given.items():
         if isinstance(value, Iterable) and not isinstance(value, str):
