@@ -247,7 +247,8 @@ class _Csv(_Columns):
         self._writer.writerow(self._names)
 
     def _add(self, cells: list[Any]) -> None:
-        self._writer.writerow(map(self._cell, cells))
+        row = with_times(dict(zip(self._names, cells, strict=True)))
+        self._writer.writerow(map(self._cell, row.values()))
 
     @staticmethod
     def _cell(cell: Any) -> Any:

@@ -8,16 +8,26 @@ from pathlib import Path
 import pytest
 
 from segproof_harness import cli
+from segproof_harness.cli.common import with_times
 from segproof_tests.dumped_rows import FILES, LOG, cell, from_csv, from_json, written
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_csv_has_the_rows_of_jsonl(path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Each field is a column, null an empty cell; of an index file of RocketMQ the entries."""
+    """Each field is a column, null an empty cell, a time ISO 8601; of an index file of RocketMQ
+    the entries."""
     rows = from_json(capsysbinary, path)
     assert rows
-    expected = [{name: cell(value) for name, value in row.items()} for row in rows]
+    expected = [{name: cell(value) for name, value in with_times(row).items()} for row in rows]
     assert expected == from_csv(capsysbinary, path)
+
+
+def test_csv_has_times_that_options_take(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """It had milliseconds since 1970, where text has ISO 8601."""
+    path = LOG.with_suffix(".timeindex")
+    whole = from_csv(capsysbinary, path)
+    assert "2026-11-21T01:09:21.772Z" == whole[1]["timestamp"]
+    assert whole[1:] == from_csv(capsysbinary, path, "--from", whole[1]["timestamp"])
 
 
 def plain(capsys: pytest.CaptureFixture[str]) -> list[str]:
