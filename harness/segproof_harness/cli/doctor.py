@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module, metadata, util
 from pathlib import Path
 
-from segproof_harness.cli.common import Format, FormatOption, release, write_prose, write_row
+from segproof_harness.cli.common import Format, FormatOption, cores, release, write_prose, write_row
 from segproof_harness.releases.java_version import REMEDY, java_problem, java_version
 
 WORKS, NOT_RUN = "works", "not run"
@@ -89,8 +89,7 @@ def _python() -> Check:
 
 
 def _machine() -> str:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {allowed} cores, {platform.system()} {platform.release()}"
+    return f"{_processor()}, {cores()} cores, {platform.system()} {platform.release()}"
 
 
 def _processor() -> str:

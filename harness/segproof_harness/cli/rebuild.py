@@ -26,7 +26,6 @@ from segproof_harness.cli.common import (
 from segproof_harness.cli.rebuild_report import FIELDS, STORE_FIELDS, RebuildReport, Steps
 from segproof_harness.cli.rebuild_store import (
     IndexNumOption,
-    StoreRebuild,
     rebuild_store,
     store_left_out,
     store_words,
@@ -311,19 +310,10 @@ def _stores(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]
     for path, store in ((path, one) for path, found in asked.stores.items() for one in found):
         steps.begin()
         out = None if asked.out is None else asked.out / Path(store).relative_to(path)
-        wanted = StoreRebuild(
-            store,
-            None if out is None else str(out),
-            asked.hash_slots,
-            asked.index_num,
-            asked.options.cut_tail,
-            asked.release,
-            asked.options.all_files or (asked.hash_slots, asked.index_num) != (None, None),
-            asked.options.dry_run,
-            asked.options.backup,
-        )
+        target = None if out is None else str(out)
+        given = (asked.hash_slots, asked.index_num)
         try:
-            done = rebuild_store(wanted, steps.show)
+            done = rebuild_store(store, target, asked.options, given, asked.release, steps.show)
         except (SegproofError, OSError) as error:
             if asked.is_alone(store):
                 raise

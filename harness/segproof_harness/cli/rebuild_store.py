@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +15,13 @@ from segproof_harness.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from segproof.rebuilding.partition_rebuild import Options
     from segproof.rebuilding.store_rebuild import RebuiltIndex
     from segproof.rocketmq.index_table import Geometry
     from segproof_model.language.behaviours import Release
 
+GivenGeometry = tuple[int | None, int | None]
+"""Slots and entries of each index file that the caller gives; None: not given."""
 IndexNumOption = Annotated[
     int | None,
     typer.Option(
@@ -32,21 +34,6 @@ IndexNumOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRebuild:
-    """What is asked for."""
-
-    store: str
-    out: str | None
-    hash_slots: int | None
-    index_num: int | None
-    cut_tail: bool
-    release: "Release | None"
-    all_files: bool
-    dry_run: bool
-    backup: str | None
-
-
 def stores_below(path: Path) -> list[str]:
     """Return the stores of RocketMQ at or below a path. Raises: OSError."""
     from segproof.files import REAL_FILES
@@ -56,29 +43,35 @@ def stores_below(path: Path) -> list[str]:
     return [place.path for place in found if place.kind is PlaceKind.STORE]
 
 
-def rebuild_store(asked: StoreRebuild, show: Show) -> "RebuiltIndex":
+def rebuild_store(
+    store: str,
+    out: str | None,
+    options: "Options",
+    given: GivenGeometry,
+    release: "Release | None",
+    show: Show,
+) -> "RebuiltIndex":
     """Rebuild the index of one store. Raises: SegproofError; OSError."""
     from segproof.rebuilding.store_rebuild import rebuild_index
     from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
     from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
-    release = asked.release
     return rebuild_index(
-        asked.store,
-        asked.out,
-        *_geometry(asked),
-        in_place=asked.out is None,
+        store,
+        out,
+        *_geometry(store, given),
+        in_place=out is None,
         index_tags=None if release is None else not release.has(TagsAreNotIndexed),
         count_puts=None if release is None else release.has(EachPutIsCounted),
-        cut_tail=asked.cut_tail,
-        all_files=asked.all_files,
-        dry_run=asked.dry_run,
-        backup=asked.backup,
+        cut_tail=options.cut_tail,
+        all_files=options.all_files or given != (None, None),
+        dry_run=options.dry_run,
+        backup=options.backup,
         on_progress=show,
     )
 
 
-def _geometry(asked: StoreRebuild) -> "Geometry":
+def _geometry(store: str, given: GivenGeometry) -> "Geometry":
     """Return slots and entries: those given, else the old files', else RocketMQ's defaults.
 
     Raises: InvalidArgumentError where the old files do not tell; OSError.
@@ -88,11 +81,12 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
     from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
     from segproof.rocketmq.index_table import Geometry
 
-    folder = os.path.join(asked.store, "index")
+    hash_slots, index_num = given
+    folder = os.path.join(store, "index")
     old = DEFAULT_GEOMETRY
-    if (asked.hash_slots is None or asked.index_num is None) and os.path.isdir(folder):
+    if (hash_slots is None or index_num is None) and os.path.isdir(folder):
         names = index_file_names(REAL_FILES.list_directory(folder))
-        found = find_geometries(folder, names, hash_slot_num=asked.hash_slots)
+        found = find_geometries(folder, names, hash_slot_num=hash_slots)
         told = [
             answer.geometry
             for _, answer in sorted(found.items())
@@ -106,13 +100,13 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
                 " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
                 path=folder,
             )
-    if old is DEFAULT_GEOMETRY and asked.hash_slots is None and asked.index_num is None:
+    if old is DEFAULT_GEOMETRY and hash_slots is None and index_num is None:
         complain(
             f"no old index file tells how many slots and entries to make: {old.hash_slot_num} and"
             f" {old.index_num}, RocketMQ's defaults; --hash-slots and --index-num say others"
         )
-    slots = old.hash_slot_num if asked.hash_slots is None else asked.hash_slots
-    return Geometry(slots, old.index_num if asked.index_num is None else asked.index_num)
+    slots = old.hash_slot_num if hash_slots is None else hash_slots
+    return Geometry(slots, old.index_num if index_num is None else index_num)
 
 
 def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
