@@ -213,35 +213,6 @@ def test_translate_offset() -> None:
     assert segment.translate_offset(2**70) is None
 
 
-@pytest.mark.checks("SEG-13", "SEG-15", "SEG-16", "SEG-17", "SEG-18")
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ((43, 100), (210, 100, False)),
-        ((43, 70), (210, 70, False)),
-        ((43, 69), (210, 69, True)),
-        ((43, 100, 300), (210, 90, False)),
-        ((43, 1, 250, True), (210, 40, False)),
-        ((43, 10**9), (210, 350, False)),
-        ((43, 0), (210, None, False)),
-        ((43, 0, 560, True), (210, 70, False)),
-        ((43, 100, None), (210, None, False)),
-        ((43, 100, 210), (210, 0, False)),
-    ],
-)
-def test_read(arguments: tuple[Any, ...], expected: tuple[int, int | None, bool]) -> None:
-    """Position, size and completeness of what a read returns."""
-    segment = filled()
-    found = segment.read(*arguments)
-    assert found is not None
-    metadata, records, is_incomplete, _ = found
-    assert metadata[:2] == (43, BASE)
-    size = None if records is None else records.size_in_bytes()
-    assert expected == (metadata.relative_position_in_segment, size, is_incomplete)
-    if records is not None:
-        assert records.read() == b"".join(BATCHES)[210 : 210 + records.size_in_bytes()]
-
-
 def test_reads_that_are_refused_or_find_nothing() -> None:
     """A negative size, a position before the batch, an offset behind the end."""
     segment = filled()
@@ -310,27 +281,6 @@ def test_the_leader_epoch_comes_with_a_timestamp() -> None:
 # --- cutting
 
 
-@pytest.mark.checks("SEG-31", "SEG-32", "SEG-33", "SEG-34")
-def test_truncate_to() -> None:
-    """The batch that holds the offset goes, the indexes get their full size again."""
-    segment = filled()
-    segment.recover()
-    assert segment.truncate_to(45) == 3 * 70
-    assert entries(segment) == ([(42, 140), (44, 280)], [(1020, 42), (1040, 44)])
-    assert (segment.size, segment.max_timestamp_so_far) == (350, 1040)
-    assert {name: len(data) for name, data in images(segment).items()} == {
-        LOG: 350,
-        INDEX: 1000,
-        TIMES: 996,
-    }
-    assert segment.bytes_since_last_index_entry == 0
-    segment.get_first_batch_timestamp()
-    assert segment.truncate_to(0) == 350
-    assert segment.rolling_based_timestamp is None
-    assert segment.max_timestamp_so_far == -1
-    assert segment.truncate_to(0) == 0
-
-
 def test_a_truncation_that_an_index_has_no_room_for_changes_nothing() -> None:
     """An index from before its full size was lowered holds more than that."""
     before = filled(interval=0)
@@ -367,30 +317,3 @@ def test_should_roll() -> None:
     full = filled(interval=0, index_bytes=12 * 8)
     assert full.time_index.is_full
     assert full.should_roll(calm)
-
-
-def test_without_a_timestamp_the_wall_clock_decides() -> None:
-    """Old messages have timestamp -1."""
-    segment = opened()
-    assert segment.get_first_batch_timestamp() == 2**63 - 1
-    assert segment.rolling_based_timestamp is None
-    segment.append(40, batch(40, 0, magic=0))
-    assert segment.time_waited_for_roll(NOW + 5, 10**9) == 5
-    assert segment.rolling_based_timestamp == -1
-
-
-@pytest.mark.checks("SEG-38")
-def test_becoming_inactive_writes_the_last_time_entry_and_trims() -> None:
-    """The reserved slot is given away."""
-    segment = filled()
-    segment.on_become_inactive_segment()
-    assert entries(segment)[1][-1] == (1070, 47)
-    assert {name: len(data) for name, data in images(segment).items()} == {
-        LOG: 560,
-        INDEX: 24,
-        TIMES: 48,
-    }
-    segment.resize_indexes(1000)
-    with pytest.raises(InvalidArgumentError):
-        segment.resize_indexes(40)
-    assert len(images(segment)[INDEX]) == 1000

@@ -15,12 +15,7 @@ from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch, write_empty_batch
 from segproof.kafka.batch_table import BatchScan, check_batches, read_batch_headers
 from segproof.kafka.record_batch import RecordBatch, read_batch
-from segproof.kafka.record_file import (
-    LogOffsetPosition,
-    RecordFile,
-    TimestampAndOffset,
-    scan_memory,
-)
+from segproof.kafka.record_file import RecordFile, scan_memory
 
 
 def batch(
@@ -157,33 +152,10 @@ def test_a_file_that_became_shorter(log: RecordFile) -> None:
     assert (caught.value.kind, caught.value.law) == ("kafka-error", "SCAN-10")
 
 
-def test_slices(log: RecordFile) -> None:
-    """SCAN-8, SCAN-14, SCAN-15, SCAN-16: bounds, capping, slices of slices, no widening."""
-    middle = log.slice(ENDS[0], ENDS[1] - ENDS[0])
-    assert last_offsets(middle) == [4]
-    assert middle.read() == LOG[ENDS[0] : ENDS[1]]
-    assert last_offsets(log.slice(ENDS[0], ENDS[2] - ENDS[0] - 1)) == [4]
-    outer = log.slice(ENDS[0], 2**31 - 1)
-    assert outer.size_in_bytes() == len(LOG) - ENDS[0]
-    assert last_offsets(outer.slice(ENDS[1] - ENDS[0], 10**6)) == [9]
-    log.append(batch(10))
-    assert last_offsets(outer) == [4, 9]
-    for position, size in ((-1, 1), (0, -1), (len(LOG) * 2, 1)):
-        with pytest.raises(InvalidArgumentError):
-            log.slice(position, size)
+def test_a_slice_is_not_appended_to(log: RecordFile) -> None:
+    """It only reads."""
     with pytest.raises(InvalidArgumentError):
-        outer.append(b"x")
-
-
-def test_truncate(log: RecordFile) -> None:
-    """SCAN-12: the size falls, the answer says by how much; other sizes are the Kafka error."""
-    assert log.truncate_to(ENDS[1]) == ENDS[2] - ENDS[1]
-    assert last_offsets(log) == [2, 4]
-    for size in (-1, ENDS[1] + 1):
-        with pytest.raises(SegproofError) as caught:
-            log.truncate_to(size)
-        assert caught.value.kind == "kafka-error"
-    assert log.to_bytes() == LOG[: ENDS[1]]
+        log.slice(ENDS[0], 2**31 - 1).append(b"x")
 
 
 def test_preallocation(tmp_path: Path) -> None:
@@ -224,34 +196,6 @@ def test_append_beyond_31_bits(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError):
         log.append(b"xx")
     assert log.to_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    ("target", "base", "row"),
-    [(-1, 0, 0), (0, 0, 0), (2, 0, 0), (3, 3, 1), (4, 3, 1), (5, 9, 2), (9, 9, 2)],
-)
-def test_search_for_offset(log: RecordFile, target: int, base: int, row: int) -> None:
-    """SCAN-17: the first batch whose last offset is not below the target."""
-    positions = [0, *ENDS]
-    assert log.search_for_offset_with_size(target, 0) == LogOffsetPosition(
-        base, positions[row], positions[row + 1] - positions[row]
-    )
-
-
-def test_search_for_an_offset_behind_the_end(log: RecordFile) -> None:
-    """SCAN-17: nothing."""
-    assert log.search_for_offset_with_size(10, 0) is None
-
-
-def test_search_for_timestamp(log: RecordFile) -> None:
-    """SCAN-18, SCAN-19: records, not batches, decide; the earliest of equals is the largest."""
-    assert log.search_for_timestamp(101, 0, 0) == TimestampAndOffset(101, 1, None)
-    assert log.search_for_timestamp(101, 0, 2) == TimestampAndOffset(102, 2, None)
-    assert log.search_for_timestamp(103, 0, 0) == TimestampAndOffset(500, 9, None)
-    assert log.search_for_timestamp(501, 0, 0) is None
-    assert log.largest_timestamp_after(0) == TimestampAndOffset(500, 9, None)
-    assert log.slice(0, ENDS[1]).largest_timestamp_after(0) == TimestampAndOffset(102, 2, None)
-    assert log.largest_timestamp_after(len(LOG)) == TimestampAndOffset(-1, -1, None)
 
 
 def test_memory_scanner_order() -> None:
