@@ -280,6 +280,8 @@ def end_by_records(data: bytes) -> int:
     if len(data) <= BATCH_HEADER_BYTES or data[22] & 7:
         return -1
     count = kernels.decode_int32(data, 57)
+    if not 0 <= count <= _last_delta(data) + 1:
+        return -1
     summary = array("q", bytes(8 * kernels.SUMMARY_ROW))
     kernels.summarise_records.announce(min(count, len(data)))
     kernels.summarise_records(data, BATCH_HEADER_BYTES, len(data), count, memoryview(summary), 0)
