@@ -32,7 +32,9 @@ PAGES = [
     ROOT / "docs" / "howto" / "save-a-damaged-store.md",
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PYTHON = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(
+    r"^```python\n((?:(?!```)[^\n]*\n)*)```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def steps(block: str) -> Iterator[tuple[str, str]]:
