@@ -66,7 +66,8 @@ from segproof.verifying.small_files import (
 )
 
 declare("log-segment", Severity.ERROR,
-    "rename the file to the offset it begins with, or remove it", "FILE-1", "FILE-2")  # fmt: skip
+    "rename the file to the offset it begins with, or move it out of the directory",
+    "FILE-1", "FILE-2")  # fmt: skip
 declare("partition-log", Severity.NOTE,
     "find out what put it there; Kafka does not read it", "DISK-3")  # fmt: skip
 declare("partition-log", Severity.NOTE,
