@@ -4,6 +4,7 @@
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -35,33 +36,62 @@ from segproof_harness.cli.verify import (
     NoIgnoreOption,
     NoNotesOption,
     PositionOption,
+    SinceOption,
     Told,
+    end,
     judge,
     known_laws,
+    restriction_words,
     rules,
 )
+
+OF_VERIFYING = (
+    "deep",
+    "jobs",
+    "law",
+    "position",
+    "since",
+    "limit_bytes",
+    "hash_slots",
+    "segment_index_bytes",
+    "no_ignore",
+)
+"""The parameters that say how to verify."""
+
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH", help="Files, partition directories, whole data directories, stores."
+    ),
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out", metavar="FILE", help="The page to write; it replaces an older page of segproof."
+    ),
+]
+FromOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="JSONL",
+        help="Take the results from this file, which verify --format jsonl has written, instead of "
+        "a PATH. The page has no maps and no bytes then.",
+    ),
+]
 
 
 def command(
     context: typer.Context,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH", help="Files, partition directories, whole data directories, stores."
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="The page to write; it replaces an older page of segproof.",
-        ),
-    ],
+    paths: PathsArgument = None,
+    *,
+    out: OutOption,
+    stored: FromOption = None,
     deep: DeepOption = False,
     jobs: JobsOption = None,
     law: LawsOption = None,
     position: PositionOption = None,
+    since: SinceOption = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
     segment_index_bytes: IndexBytesOption = None,
@@ -85,29 +115,90 @@ def command(
       segproof report /var/lib/kafka/data --out report.html
       segproof report /var/lib/kafka/data/orders-0 --deep --out orders-0.html
       segproof report /home/rocketmq/store --no-notes --out store.html
+      segproof report /var/lib/kafka/data --since 25h --out today.html
+      segproof report --from last-night.jsonl --out last-night.html
     """
+    if stored is not None:
+        _check_alone(context, paths)
+        _report_stored(context, stored, out, fail_on, no_notes=no_notes)
+        return
     laws = known_laws(law)
     ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     # A page is read elsewhere: its commands name whole paths.
-    paths = [Path(os.path.abspath(path)) for path in paths]
+    paths = [Path(os.path.abspath(path)) for path in paths or ()]
+    if not paths:
+        refuse("give a PATH to verify, or --from with the results of an earlier verify")
     for path in paths:
         check_readable(path)
         _check_apart(path, out)
     asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
-                  segment_index_bytes)  # fmt: skip
+                  segment_index_bytes, since)  # fmt: skip
     from segproof_harness.reports.page import Made, PageReport
 
     replaced = {"paths": paths, "out": os.path.abspath(out), "jobs": None,
-                "law": sorted(asked.laws or ())}  # fmt: skip
+                "law": sorted(asked.laws or ()), "since": asked.since_text}  # fmt: skip
     made = Made(
         release(),
         command_line(*words_of_call(context, replaced)),
-        datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC"),
+        _time_words(datetime.now(UTC)),
         asked.restriction,
         deep,
+        command_line("segproof", "verify", *words_of_call(context, replaced | {"out": None})[2:]),
     )
     with _new_page(out) as write:
         judge(asked, Told(PageReport(write, rules(), made), None, no_notes), ignored, fail_on)
+
+
+def _check_alone(context: typer.Context, paths: list[Path] | None) -> None:
+    """Refuse what says how to verify: with --from that has been done."""
+    if paths:
+        refuse(f"give {paths[0]} or --from, not both")
+    for one in context.command.params:
+        source = context.get_parameter_source(str(one.name))
+        if one.name in OF_VERIFYING and source is not None and source.name == "COMMANDLINE":
+            refuse(f"{one.opts[0]} does not go with --from: the files have been verified")
+
+
+def _report_stored(
+    context: typer.Context, stored: Path, out: Path, fail_on: FailOn, *, no_notes: bool
+) -> None:
+    """Write the page of results that verify has written to a file, and end with the exit code."""
+    from segproof.findings import Finding
+    from segproof_harness.reports.page import Made, PageReport
+    from segproof_harness.reports.stored_results import StoredResultsError, checked_as, results
+
+    if not stat.S_ISREG(stored.stat().st_mode):
+        refuse(f"{stored} is no regular file: it is read twice, so a pipe does not do")
+    started = time.monotonic()
+    written = datetime.fromtimestamp(stored.stat().st_mtime, UTC)
+    replaced = {**dict.fromkeys(OF_VERIFYING), "paths": (), "out": os.path.abspath(out),
+                "stored": os.path.abspath(stored)}  # fmt: skip
+    try:
+        run = checked_as(stored)
+        made = Made(
+            release(),
+            command_line(*words_of_call(context, replaced)),
+            _time_words(datetime.now(UTC)),
+            "" if run is None else restriction_words(run.laws, run.position, run.since),
+            run is not None and run.deep,
+            source=f"`{os.path.abspath(stored)}`, written {_time_words(written)}",
+        )
+        with _new_page(out) as write:
+            told = Told(PageReport(write, rules(), made), None, no_notes)
+            for one in results(stored):
+                if isinstance(one, Finding):
+                    told.take((one,))
+                else:
+                    told.summary(one)
+            told.report.end()
+    except StoredResultsError as error:
+        refuse(str(error))
+    told.summarise()
+    end(told.counts, time.monotonic() - started, "", fail_on)
+
+
+def _time_words(at: datetime) -> str:
+    return at.isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
 
 
 def _check_apart(path: Path, out: Path) -> None:

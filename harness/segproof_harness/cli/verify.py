@@ -3,7 +3,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -61,6 +61,16 @@ class VerifyFormat(StrEnum):
     JUNIT = "junit"
 
 
+def restriction_words(laws: Collection[str] | None, position: int | None, since: str | None) -> str:
+    """Return in words what alone is checked; empty: everything."""
+    told = (
+        "" if laws is None else f"only {', '.join(sorted(laws))} checked",
+        "" if position is None else f"only byte {position} of a file checked",
+        "" if since is None else f"only files changed since {since} checked",
+    )
+    return "; ".join(filter(None, told))
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is verified, and for what."""
@@ -80,12 +90,7 @@ class Asked:
     @property
     def restriction(self) -> str:
         """What alone is checked, in words; empty: everything."""
-        laws = "" if self.laws is None else f"only {', '.join(sorted(self.laws))} checked"
-        at = "" if self.position is None else f"only byte {self.position} of a file checked"
-        since = (
-            "" if self.since_text is None else f"only files changed since {self.since_text} checked"
-        )
-        return "; ".join(filter(None, (laws, at, since)))
+        return restriction_words(self.laws, self.position, self.since_text)
 
     @property
     def since_text(self) -> str | None:

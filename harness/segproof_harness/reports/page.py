@@ -15,6 +15,8 @@ from itertools import pairwise
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict, time_text
+from segproof.reading.file_names import is_of_remote_segment
+from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.loss_count import OF_BYTES
 from segproof_harness.reports.byte_view import (
     ROW_BYTES,
@@ -61,6 +63,7 @@ CUTS_A_STORE = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27"})
 """Laws of damaged messages: a recovery that reaches the place cuts the commit log there."""
 MARKED_BYTES = {"offset-index": 8, "time-index": 12, "transaction-index": 34, "index-file": 20}
 """How long an entry is, by structure."""
+REMOTE = '<p class="soft">This segment is in tiered storage, where no recovery cuts it.</p>\n'
 HEADER_BYTES = 17
 """So many bytes of what has no known fields are marked: those up to the magic of a batch."""
 
@@ -75,6 +78,11 @@ class Made:
     restriction: str
     """What alone was checked, in words; empty: everything."""
     deep: bool
+    verify_command: str = ""
+    """The command that lists all causes; empty with a source, which has them."""
+    source: str = ""
+    """The file whose findings the page shows, with its time; empty: the page reads the files that
+    were checked, and shows maps and bytes of them."""
 
 
 @dataclass(slots=True)
@@ -124,7 +132,7 @@ class PageReport:
         self._write = write
         self._rules = rules
         self._made = made
-        self._files = files
+        self._files = with_unpacked(files)
         self._causes = Causes()
         self._places: dict[str, list[int]] = {}
         self._sections: dict[Verdict | None, list[_Section]] = {}
@@ -206,7 +214,8 @@ class PageReport:
         """Return the worst verdict in words, and its class."""
         verdicts = [one for one in Verdict if one in self._summaries]
         if not verdicts:
-            return "not checked to its end", "unknown"
+            is_cut = None in self._sections
+            return "not checked to its end" if is_cut else "nothing was checked", "unknown"
         return words_of(verdicts[-1]), verdicts[-1].value
 
     def _head(self, words: str, kind: str) -> str:
@@ -221,11 +230,18 @@ class PageReport:
             f" <strong>{text_of(self._made.restriction)}</strong>" if self._made.restriction else ""
         )
         what = "Verdict" if len(listed) == 1 else "Worst verdict"
+        source = self._made.source
+        stored = (
+            f'<p class="soft">Made from {text_of(source)}. The files were not read for it: their'
+            " maps, their bytes and what a recovery keeps are not in this page.</p>\n"
+            if source
+            else ""
+        )
         return (
             f'<header><h1>segproof report: {what.lower()}</h1>\n<p class="verdict {kind}">{words}'
             f"</p>\n<p>{told}</p>\n"
             f'<p class="soft">{counted or "no finding"}; made {text_of(self._made.time)}{only}</p>'
-            "</header>\n"
+            f"{stored}</header>\n"
         )
 
     def _table(self) -> str:
@@ -291,12 +307,13 @@ class PageReport:
         if not skipped.causes:
             return ""
         whole = f", {plural(skipped.sections, 'partition')} as a whole" if skipped.sections else ""
-        command = self._made.command.replace("segproof report", "segproof verify", 1)
-        return (
+        told = (
             f"<h2>Left out</h2>\n<p>This page stays below {PAGE_BYTES_MAX // 1000} KB."
-            f" {plural(skipped.causes, 'cause')} had no room{whole}. All of them:</p>\n"
-            + command_of(_clipped(command.rpartition(" --out ")[0]))
+            f" {plural(skipped.causes, 'cause')} had no room{whole}."
         )
+        if self._made.source:
+            return f"{told} All of them are in {text_of(self._made.source)}.</p>\n"
+        return f"{told} All of them:</p>\n{command_of(_clipped(self._made.verify_command))}"
 
     def _how_made(self) -> str:
         made = self._made
@@ -305,7 +322,8 @@ class PageReport:
             "made by": f"segproof {text_of(made.release)}",
             "at": text_of(made.time),
             "checked": text_of("; ".join(filter(None, (depth, made.restriction)))),
-            "files": "opened read-only; none was changed",
+            "files": text_of(made.source and f"not read; the findings are those in {made.source}")
+            or "opened read-only; none was changed",
         }
         return (
             f"<h2>How this page was made</h2>\n{list_of(rows)}{command_of(_clipped(made.command))}"
@@ -339,10 +357,11 @@ class PageReport:
             list_of(rows),
             *map(command_of, (*commands, cause.reproduce)),
         ]
-        if first.path not in drawn:
+        reads = not self._made.source
+        if reads and first.path not in drawn:
             drawn.add(first.path)
             parts.append(self._map(first, section))
-        if cause.positions:
+        if reads and cause.positions:
             parts.append(self._bytes(first, cause.positions[0]))
         return "".join([*parts, "</article>\n"])
 
@@ -356,15 +375,17 @@ class PageReport:
             for position in cause.positions
             if not cause.laws.keys().isdisjoint(OF_BYTES | CUTS_A_STORE)
         ]
+        is_remote = is_of_remote_segment(path)
         try:
-            drawn = read_file_map(path, min(cuts, default=None), self._files)
+            drawn = read_file_map(path, None if is_remote else min(cuts, default=None), self._files)
         except (OSError, SegproofError) as error:
             return f'<p class="soft">No map of this file: {text_of(error)}.</p>\n'
         if not drawn.size_bytes or not (drawn.columns or places):
             return ""
         self._maps += 1
         entry_bytes = MARKED_BYTES.get(finding.structure, 1)
-        return figure_of(drawn, places, entry_bytes, f"map-{self._maps}")
+        told = REMOTE if is_remote and cuts else ""
+        return figure_of(drawn, places, entry_bytes, f"map-{self._maps}") + told
 
     def _bytes(self, finding: Finding, position: int) -> str:
         try:

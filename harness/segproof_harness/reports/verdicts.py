@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from segproof.findings import Finding, Summary, Verdict
+from segproof.reading.file_names import is_of_remote_segment
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.text import plural
@@ -19,8 +20,8 @@ COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""
 DETAIL_COLUMNS = 13
 WITH_MESSAGES = ("store", "commit-log file")
-NEVER_RECOVERED = ("remote folder",)
-"""Kinds of what no broker recovers."""
+REMOTE_FOLDER = "remote folder"
+"""The kind of a folder whose segments no broker recovers."""
 
 
 class Detail(StrEnum):
@@ -125,7 +126,7 @@ def facts_of(summary: Summary) -> str:
             word, reaches = ("message", " that reaches it") if has_messages else ("batch", "")
             behind = plural(summary.batches_behind_damage, f"sound {word}")
             text += f"; {behind} behind damage"
-            if summary.kind not in NEVER_RECOVERED:
+            if summary.kind != REMOTE_FOLDER and not is_of_remote_segment(summary.path):
                 text += f", which a recovery{reaches} would delete"
     return text
 

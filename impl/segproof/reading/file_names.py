@@ -171,6 +171,14 @@ def is_of_cache(stem: str) -> bool:
     return stem.lstrip("0123456789").startswith("_")
 
 
+def is_of_remote_segment(path: str) -> bool:
+    """Return whether a file is one of a segment in tiered storage, by its name.
+
+    Such files are copied and fetched as a whole: no recovery cuts them.
+    """
+    return read_remote_name(posixpath.basename(path)) is not None
+
+
 def is_index_cache(directory: str) -> bool:
     """Return whether a directory is a broker's cache of indexes, by its name."""
     return posixpath.basename(posixpath.normpath(directory)) == REMOTE_INDEX_CACHE

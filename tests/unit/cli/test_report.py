@@ -173,7 +173,7 @@ def test_a_page_of_much_damage_stays_small(disk: Path, beyond: str) -> None:
     summaries: list[Summary] = []
     found = [one for one in verify(disk, on_summary=summaries.append) if one.is_defect]
     written: list[str] = []
-    made = Made("0", f"segproof report {'<&> ' * 9999}", "now", "", deep=False)
+    made = Made("0", f"segproof report {'<&> ' * 9999}", "now", "", False, "segproof verify <all>")
     page = PageReport(written.append, {}, made)
     for number in range(1000):
         for one in found:
@@ -192,6 +192,7 @@ def test_a_page_of_much_damage_stays_small(disk: Path, beyond: str) -> None:
     shown = sum(tag == "article" for tag, _ in read.tags)
     assert 20 < shown
     assert 1000 * len(found) == shown + int(left_out[1])
+    assert "All of them:\nsegproof verify <all>\n" in read.words
 
 
 def test_a_store_is_drawn_too(tmp_path: Path, pages: Path) -> None:
@@ -213,6 +214,115 @@ def test_sound_files_give_a_page_and_exit_code_0(tmp_path: Path, pages: Path) ->
     folder = copied_partition("compacted", tmp_path)
     for _ in range(2):
         assert "sound" in report(pages, str(folder), "--no-notes", code=0).words
+
+
+def test_a_page_of_what_has_changed(
+    disk: Path, pages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page says so, and its command names the time; what is left out is counted."""
+    copied_partition("compacted", disk)
+    for path in (disk / NAME).iterdir():
+        os.utime(path, (0, 0))
+    page = report(pages, str(disk), "--since", "2h", code=0)
+    assert "not checked: 9 segments of 1 partition older than 20" in capsys.readouterr().err
+    assert "BATCH-3" not in page.words
+    assert "compacted-0" in page.words
+    assert re.search(r"checkedheaders .*; only files changed since 20\S+Z checked", page.words)
+    assert re.search(r"--out \S+ --since 20\S+Z\s", page.words)
+    page = report(pages, str(disk / NAME), "--since", "2h", code=0)
+    assert "nothing was checked" in page.words
+
+
+@pytest.fixture
+def stored(disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return the file to which the results about the disk were written."""
+    capsys.readouterr()
+    assert 1 == cli.run(["verify", str(disk), "--law", "dump-6", "--format", "jsonl"])
+    path = tmp_path / "night.jsonl"
+    path.write_text(capsys.readouterr().out)
+    return path
+
+
+def test_a_page_of_stored_results(disk: Path, pages: Path, stored: Path) -> None:
+    """It says what the page of the files says, without the files; maps and bytes it has none."""
+    of_files = report(pages, str(disk), "--law", "DUMP-6")
+    rows = re.findall("<d[td]>.*?</d[td]>", (pages / "page.html").read_text())
+    shutil.rmtree(disk)
+    page = report(pages, "--from", str(stored))
+    text = (pages / "page.html").read_text()
+    told = re.findall("<d[td]>.*?</d[td]>", text)
+    others = [one for one in told if one not in rows and not one.startswith("<dd>20")]
+    assert 1 == len(others)
+    assert others[0].startswith("<dd>not read; the findings are those in ")
+    for words in ("DUMP-6: Only", "22 sound batches", "only DUMP-6 checked", "consumers see"):
+        assert words in of_files.words
+        assert words in page.words
+    assert "figure" in {tag for tag, _ in of_files.tags}
+    assert "figure" not in {tag for tag, _ in page.tags}
+    assert "The files were not read for it: their maps" in page.words
+    assert f"page.html --from {stored}\n" in page.words
+
+
+@pytest.mark.parametrize(
+    ("number", "old", "new", "words"),
+    [
+        (1, b'"law": ', b'"lav": ', "line 1 has no field law"),
+        (1, b'"severity": "', b'"severity": "x', "line 1: severity is 'xerror'"),
+        (1, b'"position": ', b'"position": 9223372036854775808, "x": ', "line 1: position is 92"),
+        (1, b'"message": ', b'"message": [[]], "x": ', "line 1: message is list"),
+        (1, b'"message": "', (b'"message": " further places in this file break the same law",'
+            b' "actual": "x", "x": "'), "line 1: actual is 'x' and not a number of places"),
+        (1, b"{", b"[" * 99_999, "line 1 is no JSON"),
+        (1, b"{", b"\xff", "line 1 is no JSON"),
+        (1, b"{", b" " * (1 << 20) + b"{", "line 1 has more than 1048576 bytes"),
+        (2, b'"cause"', b'"course"', "line 2: verify writes no type 'course'"),
+        (3, b'"schema_version": 1', b'"schema_version": 2', "line 3: schema_version 2 is not 1"),
+        (3, b'"deep": false', b'"deep": 0', "line 3: laws, position, deep or since"),
+        (3, b'"laws": ["', b'"laws": [0, "', "line 3: laws, position, deep or since"),
+        (3, b"}", b"", "line 3 is no JSON"),
+        (1, b"{", b'{"type": "cause", "schema_version": 1,', "line 3 has a verdict without its"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_results_is_refused(
+    number: int,
+    old: bytes,
+    new: bytes,
+    words: str,
+    stored: Path,
+    pages: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The complaint names the line, and no page is written."""
+    lines = stored.read_bytes().splitlines(keepends=True)
+    assert 3 == len(lines)
+    assert old in lines[number - 1]
+    lines[number - 1] = lines[number - 1].replace(old, new, 1)
+    stored.write_bytes(b"".join(lines))
+    assert 2 == cli.run(["report", "--from", str(stored), "--out", str(pages / "page.html")])
+    assert f"segproof: {stored}: {words}" in capsys.readouterr().err
+    assert [] == os.listdir(pages)
+
+
+def test_stored_results_are_not_verified_again(
+    stored: Path, pages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options that say how to verify are refused, as are two runs in one file, or nothing."""
+    lines = stored.read_text()
+    mixed, empty = stored.with_name("mixed"), stored.with_name("empty")
+    mixed.write_text(lines + lines.replace('"deep": false', '"deep": true'))
+    empty.touch()
+    for arguments, words in (
+        (["--from", str(stored), "--deep"], "--deep does not go with --from"),
+        (["--from", str(stored), str(pages)], "not both"),
+        ([], "give a PATH to verify, or --from"),
+        (["--from", str(pages)], "is no regular file"),
+        (["--from", str(pages / "missing")], "no such file"),
+        (["--from", str(mixed)], "line 6 is of a run with other options"),
+        (["--from", str(empty)], "holds no finding and no summary"),
+    ):
+        assert 2 == cli.run(["report", *arguments, "--out", str(pages / "page.html")])
+        assert words in capsys.readouterr().err
+    assert [] == os.listdir(pages)
 
 
 def test_a_page_replaces_nothing_but_a_page(

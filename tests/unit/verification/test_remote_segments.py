@@ -7,6 +7,7 @@ index that ends inside an entry.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,29 @@ def test_a_damaged_index_in_the_cache_is_found(
     assert all("the broker fetches them again" in one.hint for one in found)
     assert [Verdict.INDEX_DAMAGE_ONLY, Verdict.SOUND] == [one.verdict for one in told]
     check_shown_again(found)
+
+
+def test_no_recovery_cuts_a_segment_in_tiered_storage(
+    packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page once told where a recovery cuts such a log, and had no map of a packed index; verify
+    said of a single log that a recovery would delete batches of it."""
+    log = packed / f"0-{IDS[0]}.log"
+    changed(100_000, b"oops")(log)
+    changed(400, b"\x7f")(packed / f"1014-{IDS[1014]}.indexes")
+    out = tmp_path / "page.html"
+    assert 1 == cli.run(["report", str(packed), "--out", str(out)])
+    page = out.read_text()
+    assert "BATCH-3" in page
+    assert "OFFIDX-2" in page
+    assert not re.search("a recovery cuts|A broker that recovers|No map", page)
+    assert "This segment is in tiered storage, where no recovery cuts it." in page
+    assert 2 == page.count("<figcaption>Map of ")
+    capsys.readouterr()
+    assert 1 == cli.run(["verify", str(log), "--no-notes"])
+    verdict, *others = capsys.readouterr().out.splitlines()
+    assert verdict.endswith("; 1 offset lost; 121 sound batches behind damage")
+    assert not any("a recovery" in line for line in others)
 
 
 def test_odd_names_in_the_cache(data: Path) -> None:
