@@ -118,7 +118,7 @@ def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
         if rebuilt.left_messages:
             sound = plural(rebuilt.left_messages, "sound message")
             with_messages = f", with {sound} behind damage, which no key finds now"
-        yield f"left out: the last {rebuilt.left_bytes} bytes of the commit log{with_messages}"
+        yield f"left out: {rebuilt.left_bytes} bytes of the commit log{with_messages}"
 
 
 def store_words(rebuilt: "RebuiltIndex") -> str:

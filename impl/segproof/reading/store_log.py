@@ -96,6 +96,16 @@ class MessageBlock(NamedTuple):
         return Entries(hashes, self.rows[messages, 2], self.rows[messages, 3], messages)
 
 
+class BlankEnd(NamedTuple):
+    """Where the records of a file end, by a blank end."""
+
+    log_file: LogFile
+    position: int
+    """In the file."""
+    time: int
+    """The store time of the last message before it in the file; -1 without any."""
+
+
 def _hashes(data: bytes, rows: Int64Array, index_tags: bool) -> tuple[Int64Array, Int64Array]:
     room = 2 * len(rows) + int(np.maximum(rows[:, 11] + 1, 0).sum()) // 2 + len(rows)
     hashes, messages = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -138,6 +148,8 @@ class LogReader:
         """Offset of the log behind what was read."""
         self.end_result: CheckResult | None = None
         """The failure that ended it; None at the blank end of the last file."""
+        self.blank_ends: list[BlankEnd] = []
+        """Those that `blocks` has passed."""
         self._rows = np.empty((ROWS, kernels.MESSAGE_ROW), np.int64)
 
     def blocks(self) -> Iterator[MessageBlock]:
@@ -149,9 +161,13 @@ class LogReader:
             self.end_offset = log_file.start
             with closing(self._files.open(log_file.path)) as file:
                 _announce(data_end(file))
-                yield from self.blocks_of(file, log_file)
+                time = -1
+                for block in self.blocks_of(file, log_file):
+                    time = int(block.rows[-1, 3])
+                    yield block
             if self.end_result is not None:
                 return
+            self.blank_ends.append(BlankEnd(log_file, self.end_offset - log_file.start, time))
 
     def blocks_of(
         self,

@@ -27,6 +27,7 @@ from segproof.findings import Finding, Severity
 from segproof.processes import Meter, Progress
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import Place, PlaceKind
+from segproof.reading.store_pieces import StorePieces
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.kept_files import backup_of, check_backup
 from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
@@ -82,7 +83,8 @@ class RebuiltIndex:
     """Whether messages with tags have an entry for them."""
     tags_from: Literal["given", "old index", "default"] = "given"
     left_bytes: int = 0
-    """Bytes of the log behind the last intact message, if they are not blank."""
+    """Bytes of the log behind the last intact message, if they are not blank, and behind blank ends
+    that hide messages."""
     left_messages: int = 0
     """Sound messages in them, behind damage."""
 
@@ -140,9 +142,9 @@ def rebuild_index(
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     Findings, and then nothing is written: a log with a hole, or one that holds something else than
-    zeros behind its last intact message, or one without a message beside an index with entries;
-    `cut_tail` takes what is before that. A log that is older than its oldest file is taken as it
-    is.
+    zeros behind its last intact message, or sound messages behind a blank end, or one without a
+    message beside an index with entries; `cut_tail` takes what a broker reads. A log that is older
+    than its oldest file is taken as it is.
     Memory: one index file, the messages of 4 MiB, or one message of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
@@ -342,8 +344,9 @@ class _Rebuild:
         """Return how many bytes were left, and sound messages in them; and why the log can't be
         taken, if it can't.
         """
-        if reader.end_result is None:
-            return 0, 0, ()
+        left, messages, findings = self._judge_blank_ends(reader)
+        if findings or reader.end_result is None:
+            return left, messages, findings
         log_file = self._log.file_of(reader.end_offset) or self._log.log_files[-1]
         position = reader.end_offset - log_file.start
         # A broker makes the next file of the log, full of zeros, before it needs it.
@@ -353,25 +356,37 @@ class _Rebuild:
             first_byte_of(self._files, one.path, start, one.size_bytes) is None
             for one, start in rest
         ):
-            return 0, 0, ()
-        left = sum(one.size_bytes - start for one, start in rest)
+            return left, messages, ()
+        left += sum(one.size_bytes - start for one, start in rest)
         damage = DamageMap(self._log, [log_file, *later], -1, self._files).at(log_file)
+        messages += damage.sound.messages
         if self._wanted.cut_tail:
-            return left, damage.sound.messages, ()
+            return left, messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
-        return (
-            left,
-            damage.sound.messages,
-            (
-                _finding(
-                    log_file.path,
-                    position,
-                    "; ".join([words, *damage.words()]),
-                    "copy the log from a replica, or let `--cut-tail` take what is before this"
-                    " place",
-                ),
-            ),
-        )
+        hint = "copy the log from a replica, or let `--cut-tail` take what is before this place"
+        told = "; ".join([words, *damage.words()])
+        return left, messages, (_finding(log_file.path, position, told, hint),)
+
+    def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
+        """Return the same of the messages behind false blank ends, which the reader has passed."""
+        left = messages = 0
+        for one, position, time in reader.blank_ends:
+            alone = CommitLog(self._log.store_path, one.size_bytes, (one,), self._files)
+            with closing(self._files.open(one.path)) as file:
+                pieces = StorePieces(alone, self._files)
+                if not pieces.hides_messages(file, one, position, time):
+                    continue
+            damage = DamageMap(self._log, [one], -1, self._files).at(one)
+            left, messages = left + one.size_bytes - position, messages + damage.sound.messages
+            if not self._wanted.cut_tail:
+                words = "a blank end leads a broker past what follows in this file"
+                told = "; ".join([words, *damage.words()])
+                hint = (
+                    "save the messages with `segproof salvage`, or let `--cut-tail` make the index"
+                    " without them"
+                )
+                return left, messages, (_finding(one.path, position, told, hint, "RMQDISK-24"),)
+        return left, messages, ()
 
     def _without_messages(self) -> tuple[Finding, ...]:
         """Return a finding if the old index leads to messages: the log is gone, or another one."""

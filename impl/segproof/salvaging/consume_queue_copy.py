@@ -8,9 +8,12 @@ first file of the log there is no such file: there the unit leads to the next me
 consumer is then given more than once.
 
 A number that falls, or rises by more than messages have room before it in the log, is not believed:
-its message has no unit. So it is with what an earlier recovery has cut off. A message that says
-another offset than that at which it lies has a unit only if its number is the next one: else it may
-be of a block that a disk wrote to a wrong place.
+its message has no unit. So it is with what an earlier recovery has cut off. No checksum covers
+numbers, topics and queue ids. So a number that rises is believed if the old queue has the message
+there, or if the next message goes on behind it; the last one if a gap has room for what is between.
+Where two messages have one number, the old queue tells whose it is, else the first has it. A
+message that says another offset than that at which it lies has a unit only if its number is the
+next one: else it may be of a block that a disk wrote to a wrong place.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: ConsumeQueue, DefaultMessageStore.getMessage,
 CommitLog.rollNextFile.
@@ -36,6 +39,8 @@ MESSAGE_BYTES_MIN = 91
 WAITING_UNITS = 1 << 18
 """So many units of all queues are kept before they are written."""
 QUEUES_MAX = 1_000_000
+QUEUE_ID_MAX = 999_999_999
+"""A folder with a longer name is no queue: a flipped bit makes such ids."""
 NAME_BYTES_MAX = 255
 EXTENSION_MIN = -(1 << 31) - 1
 """A tags code up to here leads to an extension file."""
@@ -54,8 +59,19 @@ class LostNumbers(NamedTuple):
     """Inclusive."""
 
 
+class _Numbered(NamedTuple):
+    """A message with a number."""
+
+    number: int
+    unit: tuple[int, int, int]
+    gap_bytes: int
+    """Bytes of all gaps in the log before it."""
+
+
 class _Queue:
-    __slots__ = ("folder", "following", "reached", "start", "units")
+    __slots__ = (
+        "doubted", "folder", "following", "gap_bytes", "is_begun", "reached", "start", "units",
+    )  # fmt: skip
 
     def __init__(self, folder: str, first: int) -> None:
         self.folder = folder
@@ -67,6 +83,12 @@ class _Queue:
         self.units: list[tuple[int, int, int]] = []
         self.reached = 0
         """The offset in the log of the last message."""
+        self.gap_bytes = 0
+        """Bytes of all gaps in the log before that."""
+        self.is_begun = False
+        """Whether it has a message."""
+        self.doubted: _Numbered | None = None
+        """The last message, where its number does not go on: the next one shows what it is."""
 
 
 class ConsumeQueueCopy:
@@ -84,6 +106,7 @@ class ConsumeQueueCopy:
         self._waiting = 0
         self._paths: set[str] = set()
         self._log_start = 0
+        self._gap_bytes = 0
         self.stand_ins = 0
         """Units in place of lost messages."""
         self.lost: list[LostNumbers] = []
@@ -98,48 +121,122 @@ class ConsumeQueueCopy:
         """Say at which offset the new log begins."""
         self._log_start = log_start
 
+    def lose(self, size_bytes: int) -> None:
+        """Take the bytes of a gap in the log, before the message that follows."""
+        self._gap_bytes += size_bytes
+
     def put(self, message: Message, offset: int) -> bool:
-        """Take a message at its offset in the log; return whether its number fits.
+        """Take a message at its offset in the log; return whether its number fits, or may fit.
 
         One that no queue is to have fits. Raises: TooLargeError; OSError.
         """
         if message.sys_flag & TRANSACTION_BITS not in (0, 8):
             return True
-        number, key = message.queue_offset, (message.topic, message.queue_id)
-        queue = self._queues.get(key)
-        is_new = queue is None
-        if queue is None:
-            if not _is_name(message.topic) or not 0 <= message.queue_id <= INT32_MAX:
-                self.unqueued += 1
-                return False
-            is_whole = self._log_start == 0 and 0 <= number <= offset // MESSAGE_BYTES_MIN
-            folder = os.path.join(message.topic, str(message.queue_id))
-            queue = _Queue(folder, 0 if is_whole else max(0, number))
-        lost = number - queue.following
-        possible = (offset - queue.reached) // MESSAGE_BYTES_MIN
-        if message.physical_offset != offset:
-            # The number of the first message of a queue that goes on says nothing.
-            possible = -1 if is_new and queue.following else 0
-        if not 0 <= lost <= possible or number * UNIT_BYTES > LAST_START:
+        key = (message.topic, message.queue_id)
+        if not _is_name(message.topic) or not 0 <= message.queue_id <= QUEUE_ID_MAX:
             self.unqueued += 1
             return False
-        if is_new:
-            self._begin_queue(key, queue)
         unit = (offset, message.total_size, dispatch_request_of(message).tags_code)
-        self.stand_ins += lost
-        if lost and len(self.lost) < LOST_TOLD:
-            self.lost.append(LostNumbers(*key, queue.following, number - 1))
-        stand_in = self._stand_in(unit)
-        for done in range(0, lost, WAITING_UNITS):
-            self._add(queue, [stand_in] * min(WAITING_UNITS, lost - done))
-        self._add(queue, [unit])
-        queue.reached = offset
-        return True
+        one = _Numbered(message.queue_offset, unit, self._gap_bytes)
+        queue = self._queues.get(key)
+        if queue is not None and queue.doubted is not None:
+            queue = self._resolve(key, queue, queue.doubted, one.number)
+        if queue is None:
+            queue = self._new_queue(key, one)
+        return self._take(key, queue, one, is_own=message.physical_offset == offset)
 
-    def _begin_queue(self, key: tuple[str, int], queue: _Queue) -> None:
+    def _resolve(
+        self, key: tuple[str, int], queue: _Queue, doubted: _Numbered, number: int
+    ) -> _Queue | None:
+        """Judge a doubted number by that of the next message; return None for a queue that is gone.
+
+        It is right if the next number lies behind it, and wrong if that fits before it.
+        """
+        if number > doubted.number:
+            self._add_numbered(key, queue, doubted)
+        elif number >= queue.following or not queue.is_begun:
+            self.unqueued += 1
+            queue.doubted = None
+            if not queue.is_begun:
+                del self._queues[key]
+                return None
+        return queue
+
+    def _new_queue(self, key: tuple[str, int], one: _Numbered) -> _Queue:
         if len(self._queues) >= QUEUES_MAX:
             raise TooLargeError(f"the log has messages of more than {QUEUES_MAX} queues")
+        is_whole = self._log_start == 0 and 0 <= one.number <= one.unit[0] // MESSAGE_BYTES_MIN
+        queue = _Queue(os.path.join(key[0], str(key[1])), 0 if is_whole else max(0, one.number))
         self._queues[key] = queue
+        return queue
+
+    def _take(self, key: tuple[str, int], queue: _Queue, one: _Numbered, *, is_own: bool) -> bool:
+        lost = one.number - queue.following
+        possible = (one.unit[0] - queue.reached) // MESSAGE_BYTES_MIN
+        if not is_own:
+            # The number of the first message of a queue that goes on says nothing.
+            possible = -1 if not queue.is_begun and queue.following else 0
+        if not 0 <= lost <= possible or one.number * UNIT_BYTES > LAST_START:
+            if lost < 0 and is_own and self._replace(queue, one):
+                return True
+            self.unqueued += 1
+            if not queue.is_begun and queue.doubted is None:
+                del self._queues[key]
+            return False
+        is_first = not queue.is_begun and (lost or queue.following)
+        if (lost or is_first) and is_own and not self._is_old_unit(queue, one):
+            queue.doubted = one
+        else:
+            self._add_numbered(key, queue, one)
+        return True
+
+    def _is_old_unit(self, queue: _Queue, one: _Numbered) -> bool:
+        """Return whether the old queue leads to a message at its number."""
+        offset, size, _ = one.unit
+        folder = os.path.join(self._old, queue.folder)
+        return (one.number, offset, size) in self._old_tags(folder, one.number, 1)
+
+    def _replace(self, queue: _Queue, one: _Numbered) -> bool:
+        """Give a number that another message has taken to the one that the old queue has there."""
+        place, units = one.number - queue.start, queue.units
+        if not 0 <= place < len(units) or not self._is_old_unit(queue, one):
+            return False
+        is_shared = place + 1 < len(units) and units[place][0] == units[place + 1][0]
+        if is_shared or units[place][1] == INT32_MAX:  # it stands in for a lost message
+            return False
+        units[place] = one.unit
+        self.unqueued += 1
+        return True
+
+    def _add_numbered(self, key: tuple[str, int], queue: _Queue, one: _Numbered) -> None:
+        queue.doubted = None
+        if not queue.is_begun:
+            self._begin_queue(queue)
+        lost = one.number - queue.following
+        self.stand_ins += lost
+        if lost and len(self.lost) < LOST_TOLD:
+            self.lost.append(LostNumbers(*key, queue.following, one.number - 1))
+        stand_in = self._stand_in(one.unit)
+        for done in range(0, lost, WAITING_UNITS):
+            self._add(queue, [stand_in] * min(WAITING_UNITS, lost - done))
+        self._add(queue, [one.unit])
+        queue.reached, queue.gap_bytes = one.unit[0], one.gap_bytes
+
+    def _judge_last(self) -> None:
+        """Judge the numbers that no message follows: a gap must have room for what lies between."""
+        for key, queue in list(self._queues.items()):
+            if (one := queue.doubted) is None:
+                continue
+            lost = one.number - queue.following
+            if lost * MESSAGE_BYTES_MIN <= one.gap_bytes - queue.gap_bytes:
+                self._add_numbered(key, queue, one)
+                continue
+            self.unqueued += 1
+            if not queue.is_begun:
+                del self._queues[key]
+
+    def _begin_queue(self, queue: _Queue) -> None:
+        queue.is_begun = True
         units_of_file = self._file_size // UNIT_BYTES
         if before := queue.following % units_of_file:
             queue.start = queue.following = queue.following - before
@@ -213,6 +310,7 @@ class ConsumeQueueCopy:
 
     def close(self) -> None:
         """Write what waits; make all files durable. Raises: OSError."""
+        self._judge_last()
         self._write_all()
         for path in sorted(self._paths):
             with closing(self._files.open(path, writable=True)) as file:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.queue_units import messages_in
 from segproof.reading.store_log import MessageBlock
@@ -46,6 +47,8 @@ __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
 CONFIG: Final = "config"
 CONFIG_BYTES_MAX: Final = 16 << 20
+FILES_BEHIND_MAX: Final = 1024
+"""So many files behind the last one of the log may be missing, by the queues."""
 QUEUE_FILES_ASKED: Final = 1000
 """The length of so many old files of queues tells that of the new ones."""
 
@@ -280,6 +283,7 @@ class _Salvage:
 
     def _close_gaps(self) -> None:
         for gap in self._zeros:
+            self._queues.lose(gap.size_bytes)
             last = self._gaps[-1] if self._gaps else None
             is_joined = last is not None and (last.kind, last.end) == (gap.kind, gap.start)
             is_joined = is_joined and self.told.gap_count == len(self._gaps)
@@ -299,6 +303,7 @@ class _Salvage:
         """Tell each gap, with the messages that the old queues lead to."""
         counts: list[int] | None = None
         with suppress(OSError):
+            self._close_end()
             counts = messages_in(self._log.store_path, self._gaps, self._files)
         starts = {one.path: one.start for one in self._log.log_files}
         for number, gap in enumerate(self._gaps):
@@ -309,6 +314,18 @@ class _Salvage:
             )
         if counts is not None and self.told.gap_count == len(counts):
             self.told.lost_messages = sum(counts)
+
+    def _close_end(self) -> None:
+        """Take the end of the log for a gap, as far as the old queues lead. Raises: OSError."""
+        last, size = self._log.log_files[-1], self._log.mapped_file_size
+        files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEHIND_MAX + 1]
+        ends = pairwise([last.start + last.size_bytes, *files])
+        behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
+        possible = self._zeros + behind
+        counts = messages_in(self._log.store_path, possible, self._files) or []
+        reached = max((number for number, count in enumerate(counts, 1) if count), default=0)
+        self._zeros = possible[:reached]
+        self._close_gaps()
 
     # --- what belongs to it
 

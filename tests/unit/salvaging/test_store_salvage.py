@@ -218,6 +218,121 @@ def test_messages_behind_a_false_blank_end_are_saved(tmp_path: Path) -> None:
         assert [] == [str(one) for one in verify(folder / "out") if one.is_defect]
 
 
+@pytest.mark.checks("RMQDISK-37")
+def test_a_wrong_number_costs_the_queue_one_message(tmp_path: Path) -> None:
+    """A bit of a number, or of a queue id, is flipped, at the begin, in the middle or at the end of
+    a queue; the old queues are there, or lost. All other messages keep their numbers."""
+    whole = copied_store(tmp_path, "rolled-4.9.8")
+    found = list(messages_of(whole).items())
+    without_queues = ((0, 26, 64), (30, 27, 64), (30, 27, 1), (219, 27, 2))
+    for number, field, bit in (*without_queues, (0, 27, 1), (30, 15, 2)):
+        folder = tmp_path / f"{number}-{field}-{bit}"
+        store = Path(shutil.copytree(whole, folder / "store"))
+        data = bytearray((store / LOG).read_bytes())
+        data[found[number][0] + field] ^= bit
+        (store / LOG).write_bytes(data)
+        if (number, field, bit) in without_queues:
+            shutil.rmtree(store / "consumequeue")
+        told = salvage_store(store, folder / "out")
+        right = numbered_messages(folder / "out")
+        assert [found[number][0]] == [
+            at for at, one in found
+            if right.get((one.topic, one.queue_id, one.queue_offset)) != at
+        ]  # fmt: skip
+        assert len(found) == told.messages
+
+
+def numbered_messages(store: Path) -> dict[tuple[str, int, int], int]:
+    """Return where the message of each number lies, but for numbers of lost messages."""
+    found, messages = {}, messages_of(store)
+    for path in store.glob("consumequeue/*/*/*"):
+        data = path.read_bytes().rstrip(b"\0")
+        whole = data.ljust(-(-len(data) // 20) * 20, b"\0")
+        for number, unit in enumerate(read_units(whole), int(path.name) // 20):
+            message = messages.get(unit.commit_log_offset)
+            if unit.is_valid and message is not None and message.queue_offset == number:
+                key = (message.topic, message.queue_id, number)
+                assert (path.parent.parent.name, path.parent.name) == (key[0], str(key[1]))
+                assert unit.size == message.total_size
+                assert key not in found
+                found[key] = unit.commit_log_offset
+    return found
+
+
+@pytest.mark.checks("RMQDISK-24", "RMQDISK-27", "RMQDISK-37")
+def test_damages_as_disks_make_them_cost_no_intact_message(tmp_path: Path) -> None:
+    """Blocks of a real log are zeroed, swapped or copied, blank ends and bits of headers are
+    written: each message that is as it was is saved, once, at its number."""
+    whole = copied_store(tmp_path, "rolled-4.9.8")
+    before, found = (whole / LOG).read_bytes(), messages_of(whole)
+    used = max(found) + found[max(found)].total_size
+    for seed in range(8):
+        random, store = Random(seed), tmp_path / str(seed) / "store"
+        shutil.copytree(whole, store)
+        data = bytearray(before)
+        for _ in range(random.choice((1, 2, 4))):
+            unit = random.choice((512, 4096))
+            one, other = (random.randrange(used // unit) * unit for _ in range(2))
+            at = random.choice(list(found))
+            kind = random.choice(("zeros", "swap", "copy", "blank", "bit", "bit"))
+            if kind in ("swap", "copy"):
+                block = data[one : one + unit]
+                if kind == "swap":
+                    data[one : one + unit] = data[other : other + unit]
+                data[other : other + unit] = block
+            elif kind == "zeros":
+                data[one : one + unit] = bytes(unit)
+            elif kind == "blank":
+                data[at : at + 8] = blank_tail(len(data) - at)[:8]
+            else:
+                data[at + random.choice((0, 3, 5, 14, 27, 30, 35))] ^= 1 << random.randrange(8)
+        (store / LOG).write_bytes(data)
+        intact = {
+            at: one for at, one in found.items()
+            if data[at : at + one.total_size] == before[at : at + one.total_size]
+        }  # fmt: skip
+        out = tmp_path / str(seed) / "out"
+        told = salvage_store(store, out)
+        kept = messages_of(out)
+        assert intact.items() <= kept.items()
+        numbers = numbered_messages(out)
+        assert {} == {
+            at: one for at, one in intact.items()
+            if numbers.get((one.topic, one.queue_id, one.queue_offset)) != at
+        }  # fmt: skip
+        assert not told.is_whole or kept.keys() == found.keys()
+        laws = {one.law for one in verify(out) if one.is_defect}
+        assert laws <= ({"RMQDISK-36", "RMQDISK-37"} if told.unqueued_messages else set())
+
+
+@pytest.mark.checks("RMQDISK-37")
+def test_zeros_that_queues_lead_to_are_a_gap(tmp_path: Path) -> None:
+    """The last messages of a log are zeros: the old queues tell that they are lost; without any
+    queue no file tells."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    at = list(messages_of(store))[-3]
+    data = (store / LOG).read_bytes()
+    (store / LOG).write_bytes(data[:at].ljust(len(data), b"\0"))
+    told = salvage_store(store, tmp_path / "out")
+    assert (217, 3, False) == (told.messages, told.lost_messages, told.is_whole)
+    assert [("zeros", at, 3)] == [(gap.kind, gap.offset, gap.messages) for gap in told.gaps]
+    shutil.rmtree(store / "consumequeue")
+    assert salvage_store(store, tmp_path / "second").is_whole
+
+
+@pytest.mark.checks("RMQDISK-37")
+def test_a_last_file_that_is_missing_is_a_gap(tmp_path: Path) -> None:
+    """Queues lead behind the end of the log: so many messages are lost."""
+    store = made_store(tmp_path / "store")
+    (*_, last) = sorted((store / "commitlog").iterdir())
+    lost = sum(at >= int(last.name) for at in messages_of(store))
+    last.unlink()
+    told = salvage_store(store, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    assert (lost, False) == (told.lost_messages, told.is_whole)
+    (gap,) = told.gaps
+    assert ("missing", int(last.name), SIZE) == (gap.kind, gap.offset, gap.size_bytes)
+
+
 def test_old_queues_tell_what_a_tags_code_was(tmp_path: Path) -> None:
     """A delivery time stands in place of the hash of the tags: it is taken over."""
     store = copied_store(tmp_path)

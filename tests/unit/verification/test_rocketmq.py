@@ -80,7 +80,7 @@ MORE: dict[str, tuple[str, Damage]] = {
     "a log cut in a message": ("RMQDISK-24", cut(LOG, 16384 - 1700)),
     "a blank magic in the middle": ("RMQDISK-24", overwrite(LOG, 1632, int32(-875286124))),
     "a blank end in the middle": ("RMQDISK-24", overwrite(
-        LOG, 751, int32(16384 - 751) + int32(-875286124))),
+        LOG, 746, int32(16384 - 746) + int32(-875286124))),
     "zeros in the middle of the log": ("RMQDISK-27", overwrite(LOG, 906, bytes(136))),
     "bytes in a file that was made ahead": ("RMQDISK-27", write(
         "commitlog/00000000000000016384", bytes(100) + b"x" + bytes(16283))),
