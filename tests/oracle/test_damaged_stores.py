@@ -21,7 +21,7 @@ from tests.oracle.stores import (
 
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.message import Message
+from segproof.rocketmq.message import Message, blank_tail
 from segproof.salvaging.commit_log_copy import FILLER_TOPIC
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
@@ -83,6 +83,26 @@ def test_a_recovery_that_does_not_reach_damage_leaves_it(tmp_path: Path) -> None
     assert end > COUNT * 100
     for file in before.iterdir():
         assert file.read_bytes() == (path / "commitlog" / file.name).read_bytes()
+
+
+@pytest.mark.checks("RMQDISK-24")
+def test_a_recovery_goes_on_behind_a_false_blank_end(tmp_path: Path) -> None:
+    """It cuts nothing and ends at the end of the log, as `verify` says."""
+    path = tmp_path / "store"
+    offsets = write_store(path, our_messages(COUNT))
+    at = offsets[60]
+    file = path / "commitlog" / f"{at - at % LOG_BYTES:020d}"
+    data = bytearray(file.read_bytes())
+    data[at % LOG_BYTES : at % LOG_BYTES + 8] = blank_tail(LOG_BYTES - at % LOG_BYTES)[:8]
+    file.write_bytes(data)
+    (path / "abort").touch()
+    (path / "checkpoint").write_bytes(bytes(4096))
+    (told,) = (one for one in verify(path) if one.law in LAWS)
+    assert "goes on with the next file" in told.message
+    with StoreProcess(NEWEST, path) as store:
+        assert store.ask("load") is True
+        assert store.ask("max_offset") > offsets[-1]
+    assert bytes(data) == file.read_bytes()
 
 
 # --- salvage

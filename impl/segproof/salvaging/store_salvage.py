@@ -190,6 +190,8 @@ class _Salvage:
         self._time = -1
         """The latest time of the messages so far, but for older ones behind a gap."""
         self._opened: list[ReadableParts] = []
+        self._ends: dict[str, int] = {}
+        """By path of a file: the offset behind its last message, or its last gap."""
 
     # --- log and queues
 
@@ -268,6 +270,7 @@ class _Salvage:
             for number in wrong.tolist():
                 at = int(block.rows[number, 0]) - first + 28
                 data[at : at + 8] = int(places[number]).to_bytes(8, "big")
+        self._ends[self._opened[-1].path] = int(places[-1] + block.rows[-1, 1])
         self._new_log.put(start, int(places[0]), memoryview(data), int(times[0]))
         for number, place in enumerate(places.tolist()):
             fits = self._queues.put(block.message(number), place)
@@ -284,6 +287,7 @@ class _Salvage:
     def _close_gaps(self) -> None:
         for gap in self._zeros:
             self._queues.lose(gap.size_bytes)
+            self._ends[gap.path] = gap.end
             last = self._gaps[-1] if self._gaps else None
             is_joined = last is not None and (last.kind, last.end) == (gap.kind, gap.start)
             is_joined = is_joined and self.told.gap_count == len(self._gaps)
@@ -316,7 +320,7 @@ class _Salvage:
             self.told.lost_messages = sum(counts)
 
     def _close_end(self) -> None:
-        """Take the end of the log for a gap, as far as the old queues lead. Raises: OSError."""
+        """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""
         last, size = self._log.log_files[-1], self._log.mapped_file_size
         files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEHIND_MAX + 1]
         ends = pairwise([last.start + last.size_bytes, *files])
@@ -324,8 +328,20 @@ class _Salvage:
         possible = self._zeros + behind
         counts = messages_in(self._log.store_path, possible, self._files) or []
         reached = max((number for number, count in enumerate(counts, 1) if count), default=0)
+        ended = {one.path for one in self._zeros}
         self._zeros = possible[:reached]
         self._close_gaps()
+        # A blank end may be damage itself, of the last message of its file.
+        begins = ((self._ends.get(one.path, one.start), one) for one in self._log.log_files)
+        rests = [
+            Gap(GapKind.BROKEN, one.path, begin, one.start + one.size_bytes)
+            for begin, one in begins
+            if one.path not in ended
+        ]
+        counts = messages_in(self._log.store_path, rests, self._files) or []
+        lost = [gap for gap, count in zip(rests, counts, strict=False) if count]
+        self.told.gap_count += len(lost)
+        self._gaps = sorted([*self._gaps, *lost[: GAPS_MAX - len(self._gaps)]], key=_start_of)
 
     # --- what belongs to it
 
@@ -388,6 +404,10 @@ class _Salvage:
             for end in _full_index_ends(os.path.join(self._target, INDEX), self._files):
                 checkpoint.set_index_msg_timestamp(end)
             checkpoint.flush()
+
+
+def _start_of(gap: Gap) -> int:
+    return gap.start
 
 
 def _full_index_ends(folder: str, files: Files) -> Iterator[int]:

@@ -30,13 +30,7 @@ from segproof.rebuilding.safe_places import MARKER
 from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
-from segproof.rocketmq.message import (
-    MAGIC_V2,
-    Message,
-    blank_tail,
-    dispatch_request_of,
-    encode_message,
-)
+from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
@@ -46,7 +40,6 @@ from segproof_harness.files.memory_stores import (
 )
 from segproof_tests.crashing_files import CrashingFiles, crash_images
 from segproof_tests.failing_files import Ended, EndingFiles
-from segproof_tests.store_files import LOG, copied_store
 
 SIZE = 1000
 SLOTS, ENTRIES = 4, 7
@@ -336,21 +329,6 @@ def test_a_hole_in_the_log_is_a_finding() -> None:
     done = rebuilt(files)
     assert ["RMQDISK-23"] == [one.law for one in done.findings]
     assert files.status("/new") is None
-
-
-@pytest.mark.checks("RMQDISK-24")
-def test_messages_behind_a_false_blank_end_are_not_left_out_in_silence(tmp_path: Path) -> None:
-    """A broker passes over them: an index without them is made only if asked for, and counts
-    them."""
-    store = copied_store(tmp_path)
-    data = bytearray((store / LOG).read_bytes())
-    data[746:754] = blank_tail(len(data) - 746)[:8]
-    (store / LOG).write_bytes(data)
-    (told,) = rebuild_index(store, tmp_path / "a", 16, 64).findings
-    assert ("RMQDISK-24", 746) == (told.law, told.position)
-    assert "6 sound messages" in told.message
-    rebuilt = rebuild_index(store, tmp_path / "b", 16, 64, cut_tail=True)
-    assert (5, 6, 16384 - 746) == (rebuilt.messages, rebuilt.left_messages, rebuilt.left_bytes)
 
 
 def test_a_blank_end_is_no_finding_and_a_log_that_begins_late_none_either() -> None:

@@ -307,8 +307,8 @@ def test_damages_as_disks_make_them_cost_no_intact_message(tmp_path: Path) -> No
 
 @pytest.mark.checks("RMQDISK-37")
 def test_zeros_that_queues_lead_to_are_a_gap(tmp_path: Path) -> None:
-    """The last messages of a log are zeros: the old queues tell that they are lost; without any
-    queue no file tells."""
+    """The last messages of a log are zeros, or a blank end: the old queues tell that they are lost;
+    without any queue no file tells."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     at = list(messages_of(store))[-3]
     data = (store / LOG).read_bytes()
@@ -316,6 +316,11 @@ def test_zeros_that_queues_lead_to_are_a_gap(tmp_path: Path) -> None:
     told = salvage_store(store, tmp_path / "out")
     assert (217, 3, False) == (told.messages, told.lost_messages, told.is_whole)
     assert [("zeros", at, 3)] == [(gap.kind, gap.offset, gap.messages) for gap in told.gaps]
+    false_end = data[:at] + blank_tail(len(data) - at)
+    (store / LOG).write_bytes(false_end)
+    told = salvage_store(store, tmp_path / "third")
+    assert (217, 3, False) == (told.messages, told.lost_messages, told.is_whole)
+    assert [("broken", at, 3)] == [(gap.kind, gap.offset, gap.messages) for gap in told.gaps]
     shutil.rmtree(store / "consumequeue")
     assert salvage_store(store, tmp_path / "second").is_whole
 

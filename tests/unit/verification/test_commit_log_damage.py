@@ -9,6 +9,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
+from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
@@ -211,3 +212,18 @@ def test_a_rebuild_that_cuts_says_how_many_messages_it_leaves_out(
     assert f"{count - 2} sound messages of " in capsys.readouterr().out
     assert run([*words, "--cut-tail"]) == 0
     assert f"with {count - 2} sound messages behind damage" in capsys.readouterr().err
+
+
+@pytest.mark.checks("RMQDISK-24")
+def test_messages_behind_a_false_blank_end_are_not_left_out_in_silence(tmp_path: Path) -> None:
+    """A broker passes over them: an index without them is made only if asked for, and counts
+    them."""
+    store = copied_store(tmp_path)
+    data = bytearray((store / LOG).read_bytes())
+    data[746:754] = blank_tail(len(data) - 746)[:8]
+    (store / LOG).write_bytes(data)
+    (told,) = rebuild_index(store, tmp_path / "a", 16, 64).findings
+    assert ("RMQDISK-24", 746) == (told.law, told.position)
+    assert "6 sound messages" in told.message
+    rebuilt = rebuild_index(store, tmp_path / "b", 16, 64, cut_tail=True)
+    assert (5, 6, 16384 - 746) == (rebuilt.messages, rebuilt.left_messages, rebuilt.left_bytes)
