@@ -47,11 +47,11 @@ from segproof_harness.cli.common import (
     REPORT_TO,
     Refusal,
     complain,
-    reason_of,
     version,
 )
 from segproof_harness.cli.help_text import plain_help
 from segproof_harness.cli.usage import UsageError, tell_usage
+from segproof_harness.reports.text import reason_of
 
 ENTRY_POINTS = "segproof.commands"
 EXIT_INTERRUPTED = 130

@@ -191,15 +191,6 @@ def refuse(text: str) -> NoReturn:
     raise Refusal(text)
 
 
-def reason_of(error: OSError) -> str:
-    """Return an error of the operating system in one line, with its path, or both of a copy."""
-    if not error.strerror:
-        return str(error)  # somebody's own words, which may name a path
-    words = error.strerror[:1].lower() + error.strerror[1:]
-    places = [str(one) for one in (error.filename, error.filename2) if one]
-    return f"{' to '.join(places)}: {words}" if places else words
-
-
 def write_line(text: str, stream: TextIO | None = None) -> None:
     """Write a line to a stream, stdout by default, without what a terminal would act on.
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segproof.nearest_names import no_such
-from segproof_harness.cli.common import complaint_about, reason_of, refuse, tell
+from segproof_harness.cli.common import complaint_about, refuse, tell
 from segproof_harness.cli.usage import UsageError, value_problem
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof_harness.reports.ignored_findings import IgnoredFindings, IgnoreEntry

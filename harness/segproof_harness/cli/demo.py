@@ -14,13 +14,13 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     complain,
-    reason_of,
     refuse,
     summarise,
     write_line,
     write_prose,
     write_row,
 )
+from segproof_harness.reports.text import reason_of
 
 
 def command(

@@ -18,7 +18,6 @@ from segproof_harness.cli.common import (
     check_readable,
     complain,
     known_profile,
-    reason_of,
     refuse,
 )
 from segproof_harness.cli.dump_options import (
@@ -39,6 +38,7 @@ from segproof_harness.cli.dump_options import (
     text_columns,
 )
 from segproof_harness.cli.dump_output import DumpFormat, Output
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError

@@ -7,13 +7,13 @@ from typing import Any
 
 from segproof_harness.cli.common import (
     Format,
-    reason_of,
     with_times,
     write_line,
     write_prose,
     write_row,
 )
 from segproof_harness.cli.lookup_messages import lines_of_message
+from segproof_harness.reports.text import reason_of
 
 Fields = dict[str, Any]
 

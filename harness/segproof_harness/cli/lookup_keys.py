@@ -17,13 +17,13 @@ from segproof_harness.cli.common import (
     check_profile_of,
     parse_time,
     progress,
-    reason_of,
     refuse,
     summarise,
 )
 from segproof_harness.cli.lookup_answers import AnswerWriter
 from segproof_harness.cli.lookup_messages import message_rows
 from segproof_harness.reports.bytes_as_text import BASE64, BytesAs, Encoders, encoder
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof_model.language.behaviours import Release

@@ -15,7 +15,6 @@ from segproof_harness.cli.common import (
     complain,
     plural,
     progress,
-    reason_of,
     refuse,
     summarise,
     write_line,
@@ -24,6 +23,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.releases import ReleasesArgument
 from segproof_harness.cli.releases import chosen as chosen_releases
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof_harness.releases.pinned import Release

@@ -99,6 +99,7 @@ class RebuildReport:
 
     def finish(self, *, is_single: bool) -> None:
         """Write the summary; exit code 1 where something was not rebuilt, 2 if it was all."""
+        is_single &= len(self._places) == 1
         if self._left and is_single:
             summarise(f"nothing was written: {plural(self._errors, 'error')}")
             raise typer.Exit(EXIT_FINDINGS)

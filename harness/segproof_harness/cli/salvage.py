@@ -119,24 +119,27 @@ def _save_partitions(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
-    partitions = lost = 0
+    partitions = lost = refused = 0
     try:
         with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
                 written = write_records(told, out) if with_records else {}
                 lines = chain(_lines(told), record_lines(written) if written and told.gaps else ())
                 write_saved(told, _kept(told), lines, output_format, written)
-                partitions += 1
-                lost += not told.is_whole
+                is_saved = told.target is not None
+                partitions += is_saved
+                refused += not is_saved
+                lost += is_saved and not told.is_whole
     except SegproofError as error:
         refuse(str(error))
     of_them = f"{lost} of them " if partitions > 1 else ""
     summarise(
-        f"{plural(partitions, 'partition')} saved into {out}{f', {of_them}with gaps' * bool(lost)},"
-        f" in {time.monotonic() - started:.1f} s"
+        f"{plural(partitions, 'partition')} saved into {out}{f', {of_them}with gaps' * bool(lost)}"
+        f"{f', {refused} not saved' * bool(refused)}, in {time.monotonic() - started:.1f} s"
     )
-    suggest("check what was saved", "segproof", "verify", out)
-    if lost:
+    if partitions:
+        suggest("check what was saved", "segproof", "verify", out)
+    if lost or refused:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -183,6 +186,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
 def _gap(gap: "Gap") -> str:
     name = Path(gap.path).name
     place = f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}"
+    if gap.kind == "missing":
+        place = f"{name}: missing{f' from byte {gap.position} on' if gap.position else ''}"
     if gap.last_lost_offset is None:
         return f"{place}, with the offsets from {gap.first_lost_offset} on"
     if gap.last_lost_offset < gap.first_lost_offset:

@@ -100,8 +100,15 @@ def _kept(told: "SalvagedStore") -> str:
 
 def _lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield what an operator must know beside."""
+    from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES
+
     if told.target is not None:
         yield f"saved as: {told.target}, with log files of {told.mapped_file_size} bytes"
+        if told.mapped_file_size != MAPPED_FILE_BYTES:
+            yield (
+                f"broker: it loads them with mappedFileSizeCommitLog={told.mapped_file_size} only"
+                f" (default {MAPPED_FILE_BYTES}); with another, save again with --mapped-file-size"
+            )
     if told.lost_messages:
         yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
     elif told.gap_count and told.lost_messages is None:

@@ -30,13 +30,13 @@ from segproof_harness.cli.common import (
     parse_since,
     plural,
     progress,
-    reason_of,
     refuse,
     release,
     summarise,
 )
 from segproof_harness.cli.watch import Known, NewsReport, watch
 from segproof_harness.reports.terminal import Color
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Severity, Summary, Verdict
@@ -440,9 +440,12 @@ class Told:
 
     def summary(self, summary: "Summary") -> None:
         """Take a summary."""
+        from segproof.findings import Verdict
+
         self.report.summary(summary)
-        if summary.kind != "directory":
-            self._kinds[summary.kind] += 1
+        if summary.kind != "directory" or summary.verdict is not Verdict.SOUND:
+            kind = "other path" if summary.kind == "directory" else summary.kind
+            self._kinds[kind] += 1
             self._verdicts[summary.verdict] += 1
             first = self._first.setdefault(summary.verdict, [])
             if len(first) < PATHS_TOLD:

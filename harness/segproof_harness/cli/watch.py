@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from segproof_harness.cli.common import check_readable, reason_of, summarise
+from segproof_harness.cli.common import check_readable, summarise
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Summary, Verdict

@@ -19,7 +19,7 @@ from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import Segment
 from segproof_harness.reading.segment_file_rows import field_of
-from segproof_harness.reports.text import plural
+from segproof_harness.reports.text import plural, reason_of
 
 Row = dict[str, Any]
 UNREADABLE = "DISK-1"
@@ -85,7 +85,7 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
         except FileNotFoundError:
             row["reason"] = f"{path}: there is no log"
         except (SegproofError, OSError) as error:
-            row["reason"] = str(error)
+            row["reason"] = reason_of(error)
         yield row
 
 

@@ -16,6 +16,7 @@ from segproof.reading.store_reader import index_file_paths
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, ConsumeQueue
 from segproof.rocketmq.index_table import read_stored_header
+from segproof_harness.reports.text import reason_of
 
 Row = dict[str, Any]
 
@@ -106,7 +107,7 @@ def _queue_row(
                     row[name] = _time_of_unit(queue, number, log)
             return row, queue.max_physic_offset
     except (SegproofError, OSError) as error:
-        row["reason"] = str(error)
+        row["reason"] = reason_of(error)
     return row, -1
 
 
@@ -137,7 +138,8 @@ def _index_row(folder: str, files: Files) -> Row:
                 headers.append(read_stored_header(file))
                 size += file.size()
     except (SegproofError, OSError) as error:
-        return {**row, "reason": str(error)}
+        return {**row, "reason": reason_of(error)}
+    short = next((path for path, one in zip(paths, headers, strict=True) if one is None), None)
     known = [one for one in headers if one is not None and one.index_count > 1]
     return {
         **row,
@@ -147,5 +149,5 @@ def _index_row(folder: str, files: Files) -> Row:
         "end_offset": None,
         "first_timestamp": min((one.begin_timestamp for one in known), default=None),
         "max_timestamp": max((one.end_timestamp for one in known), default=None),
-        "reason": None if None not in headers else "an index file is shorter than its header",
+        "reason": short and f"{short}: an index file is shorter than its header",
     }

@@ -349,7 +349,8 @@ def unread_bytes(
             for batch in log.batches(end):
                 end = batch.position + batch.size_bytes
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
-        return f"{size - end} {kind} behind the last whole batch" if size > end else ""
+        more = "; `segproof verify` tells what they are" if kind == "bytes" else ""
+        return f"{size - end} {kind} behind the last whole batch{more}" if size > end else ""
     entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:

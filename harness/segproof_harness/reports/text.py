@@ -25,3 +25,12 @@ def plural(count: int, word: str) -> str:
     """
     ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
     return f"{count} {word}{ending}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error in one line; one of the operating system with its path, or both of a copy."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)  # somebody's own words, which may name a path
+    words = error.strerror[:1].lower() + error.strerror[1:]
+    places = [str(one) for one in (error.filename, error.filename2) if one]
+    return f"{' to '.join(places)}: {words}" if places else words

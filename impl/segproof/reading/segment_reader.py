@@ -36,6 +36,10 @@ Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
 _Searched = tuple[Entry, int | None, int]
 """The entry found, its slot, and how many entries behind it were passed over."""
 DAMAGE_HINT = "`segproof verify` tells what is wrong"
+LOST_END = (
+    "`segproof verify` tells whether the log has lost its end; until then keep the index, which"
+    " shows what was there"
+)
 INDEX_BYTES_MAX = 64 << 20
 """Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
 
@@ -304,7 +308,8 @@ class SegmentReader(SegmentSearch, Closing):
         if entry.position == 0:
             return
         if not 0 < entry.position < self.log.size_in_bytes():
-            raise self._astray(entry, f"a log of {self.log.size_in_bytes()} bytes")
+            size = self.log.size_in_bytes()
+            raise self._astray(entry, f"a log of {size} bytes", LOST_END * (entry.position >= size))
         batch = next(self.log.batches(entry.position), None)
         if batch is None:
             raise self._astray(entry, "the end of the log inside a batch")
@@ -313,11 +318,12 @@ class SegmentReader(SegmentSearch, Closing):
         if first < self.base_offset or (first > entry.offset and not batch.is_legacy):
             raise self._astray(entry, f"a batch that begins at offset {first}")
 
-    def _astray(self, entry: OffsetPosition, found: str) -> CorruptIndexError:
+    def _astray(self, entry: OffsetPosition, found: str, hint: str = "") -> CorruptIndexError:
         return CorruptIndexError(
             f"the entry for offset {entry.offset} points to byte {entry.position} of the log, "
             f"where there is {found}",
             law="SEG-7",
             path=self.path(".index"),
-            hint="`segproof verify` tells which entries are wrong; the index can be rebuilt",
+            hint=hint
+            or "`segproof verify` tells which entries are wrong; the index can be rebuilt",
         )

@@ -19,7 +19,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.rebuilding.safe_places import MARKER, log_changed
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG
 
 BESIDE = ".rebuilt.deleted"
 """What the name of an index ends with until it is whole and durable.
@@ -125,6 +125,7 @@ class _Listing:
                 f"the log has {status.size_bytes} bytes",
                 expected=FILE_SIZE_MAX_BYTES,
                 actual=status.size_bytes,
+                hint=LARGE_LOG,
             )
             return
         try:

@@ -196,7 +196,7 @@ def _rebuild(
         raise InvalidArgumentError(
             "there is no commit log in this store",
             path=os.path.join(store, COMMIT_LOG),
-            hint="give the store's directory, the one that holds commitlog and index",
+            hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
     findings = _holes(log)
     if findings:

@@ -38,6 +38,9 @@ from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import METADATA
 
+MISSING = "missing"
+_LOSSLESS = (MISSING, PieceKind.ZEROS)
+"""Gaps of these kinds are told only where offsets are lost in them."""
 _KEPT = (PieceKind.SOUND, PieceKind.RESTORABLE)
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
@@ -52,7 +55,8 @@ class Gap(NamedTuple):
     kind: str
     """`broken`, `unsearched`, `zeros`; or, of batches that are kept in a file of their own,
     `misplaced`, and `unloadable`: a marker of a transaction that no broker can read, so that it
-    would not load the log."""
+    would not load the log. `missing`: from this byte on the log is not there, or can't be read;
+    an index of the segment, or the name of the log, says that it was."""
     position: int
     size_bytes: int
     first_lost_offset: int
@@ -164,6 +168,7 @@ class _Salvage:
         self._reached = -1
         self._before: Piece | None = None
         """The batches that were kept last, one piece."""
+        self._begin = partition.segments[0].base_offset if partition.segments else 0
         self._epoch = -1
         """The leader epoch of the last batch of the segments so far."""
         self._do_epochs_rise = True
@@ -189,9 +194,13 @@ class _Salvage:
 
     def run(self) -> SalvagedPartition:
         try:
-            segments = [one for one in self._partition.segments if ".log" in one.suffixes]
+            segments = self._partition.segments
             for number, segment in enumerate(segments):
-                following = segments[number + 1] if number + 1 < len(segments) else None
+                if ".log" not in segment.suffixes:
+                    self._miss(segment.path(".log"), 0)
+                    continue
+                rest = segments[number + 1 :]
+                following = next((one for one in rest if ".log" in one.suffixes), None)
                 limit = segment.base_offset + INT32_MAX + 1  # an index has room up to there
                 first: int | None = None
                 if following is not None:
@@ -212,6 +221,11 @@ class _Salvage:
             self._load()
         self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
         return self._told
+
+    @property
+    def _next_offset(self) -> int:
+        """The offset behind what was kept; at first the base offset of the partition."""
+        return max(self._reached + 1, self._begin)
 
     def _count_read(self, count: int) -> None:
         self._read_bytes = min(self._read_bytes + count, self._bytes_to_read)
@@ -244,20 +258,21 @@ class _Salvage:
             file = ReadableParts(self._files.open(path), self._count_read)
         except OSError as error:
             told.left_out.append(f"{path}: {error.strerror}")
+            self._miss(path, 0)
             return
         with closing(file):
             size = file.size()
             self._bytes_to_read += (STEPS - 1) * size
+            entries = entries_in(path.removesuffix(".log") + ".index", base_offset, self._files)
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
-                entries=entries_in(path.removesuffix(".log") + ".index", base_offset, self._files),
-                epoch=self._epoch, before=self._before,
+                entries=entries, epoch=self._epoch, before=self._before,
             )  # fmt: skip
             found = list(pieces)
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
-            moved = _to_move_back(found, self._reached, limit)
+            moved = _to_move_back(found, self._next_offset - 1, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
                 if piece.kind in _KEPT:
@@ -268,6 +283,9 @@ class _Salvage:
                 self._restore_held(file, next_offset, base_offset)
             self._give_up_held(file)
             self._move_back(file, base_offset, limit)
+            is_gone = (entries.positions >= size) & (entries.offsets > self._reached)
+            if next_offset is not None and (is_gone & (entries.offsets < next_offset)).any():
+                self._miss(path, size)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
         self._count_read(self._bytes_to_read)
@@ -293,7 +311,7 @@ class _Salvage:
             return
         del self._pending[-1]
         self._held = None
-        restored = held._replace(first_offset=self._reached + 1, last_offset=following - 1)
+        restored = held._replace(first_offset=self._next_offset, last_offset=following - 1)
         position = self._copy(file, restored, base_offset)
         assert self._log is not None
         self._log.pwrite(restored.first_offset.to_bytes(8, "big"), position)
@@ -320,7 +338,7 @@ class _Salvage:
     def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
         """Return whether exactly the offsets of a misplaced batch are missing."""
         is_covered = file.pread(1, held.start + 16) == b"\2"  # of an older one no size is known
-        missing = following - self._reached - 1
+        missing = following - self._next_offset
         return (
             is_covered and held.batches == 1 and held.last_offset - held.first_offset + 1 == missing
         )
@@ -365,8 +383,12 @@ class _Salvage:
         if is_joined and last is not None and (is_alike or len(self._pending) >= GAPS_TOLD):
             self._pending[-1] = last._replace(size_bytes=piece.end - last.position)
             return
-        gap = Gap(file.path, kind, piece.start, piece.size_bytes, self._reached + 1, None)
+        gap = Gap(file.path, kind, piece.start, piece.size_bytes, self._next_offset, None)
         self._pending.append(gap)
+
+    def _miss(self, path: str, position: int) -> None:
+        """Take note that a log, or its end, is not there."""
+        self._pending.append(Gap(path, MISSING, position, 0, self._next_offset, None))
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:
         """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""
@@ -381,11 +403,11 @@ class _Salvage:
 
     def _close_gaps(self, first_offset: int) -> None:
         """Tell the offsets that are lost in the gaps so far: a sound batch follows them."""
-        lost = first_offset - self._reached - 1
-        is_lost = bool(lost)
-        pending = [one for one in self._pending if is_lost or one.kind != PieceKind.ZEROS]
+        lost = first_offset - self._next_offset
+        is_lost = lost > 0
+        pending = [one for one in self._pending if is_lost or one.kind not in _LOSSLESS]
         if pending:
-            self._told.lost_offsets += lost
+            self._told.lost_offsets += max(0, lost)
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 
     def _count(self, gaps: list[Gap]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
+from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.file_names import METADATA_TOPIC, SET_ASIDE_FILE, read_partition_name
@@ -20,6 +21,7 @@ from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.small_files import START
 
@@ -61,9 +63,7 @@ def salvage(
     source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
     check_empty(target, files)
-    reporter = Reporter(Wanted())
-    partitions, refused = _partitions(source, files, reporter)
-    unread = [one for one in reporter.finish() if ".log" in os.path.basename(one.path)]
+    partitions, refused, unread = _partitions(source, files)
     begin_salvage(target, files)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
@@ -85,6 +85,19 @@ def salvage(
         path = os.path.join(target, START)
         OffsetCheckpointFile(path, create=True, files=files).write(starts)
     end_salvage(target, files)
+
+
+def _is_unread_directory(finding: Finding, files: SharedFiles) -> bool:
+    """Return whether a finding is of a directory that can't be listed: partitions may be in it."""
+    if finding.law != LOG_UNREADABLE:
+        return False
+    try:
+        files.list_directory(finding.path)
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _salvaged(
@@ -119,12 +132,14 @@ def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
 
 
 def _partitions(
-    source: str, files: SharedFiles, reporter: Reporter
-) -> tuple[dict[str, Partition], dict[str, str]]:
+    source: str, files: SharedFiles
+) -> tuple[dict[str, Partition], dict[str, str], list[Finding]]:
     """Return the partitions at or below a path by the names of their directories.
 
-    And the directories that no broker would load, each with the reason.
+    And the directories that no broker would load, or that can't be read, each with the reason; and
+    the findings of logs that can't be read.
     """
+    reporter = Reporter(Wanted())
     found: dict[str, Partition] = {}
     refused: dict[str, str] = {}
     for partition in find_partitions(source, files, reporter):
@@ -144,6 +159,11 @@ def _partitions(
         else:
             segments = tuple(sized(one, files) for one in partition.segments)
             found[name] = replace(partition, segments=segments)
+    findings = reporter.finish()
+    unread = [one for one in findings if ".log" in os.path.basename(one.path)]
+    for one in findings:
+        if one not in unread and _is_unread_directory(one, files):
+            refused[one.path] = one.message
     place = None if found else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:
         raise InvalidArgumentError(
@@ -158,4 +178,4 @@ def _partitions(
             path=path,
             hint="give the directory of a partition (TOPIC-N), or a data directory of Kafka",
         )
-    return found, refused
+    return found, refused, unread

@@ -152,7 +152,7 @@ def salvage_store(
         raise InvalidArgumentError(
             "there is no commit log in this store",
             path=os.path.join(store, COMMIT_LOG),
-            hint="give the store's directory, the one that holds commitlog",
+            hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
     if mapped_file_size is not None:
         log = CommitLog.open(store, mapped_file_size, files=files)

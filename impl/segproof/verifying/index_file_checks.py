@@ -144,7 +144,7 @@ class OffsetIndexFile(KeyedIndexFile):
     """An offset index; once checked, it says how far its entries go."""
 
     suffix = ".index"
-    read_for = frozenset((".index",))
+    read_for = frozenset((".index", ".log"))  # it tells where a log should end
     entry_type = ENTRY_TYPES[".index"]
     key = "position"
     length_law = "OFFIDX-1"

@@ -6,6 +6,9 @@ defect. But compaction goes from the start of a log, and removes each record wit
 way; a compacted topic accepts no such record. So behind a record without a key nothing was
 compacted.
 
+An entry of the offset index for such an offset, with a position at or behind the end of the log,
+shows that the log held it: the log was cut between two batches, or emptied.
+
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
 """
@@ -25,6 +28,10 @@ declare("partition-log", Severity.WARNING,
     "a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files in lost+found, in the other log directories"
     " and under other names, or copy the partition from another replica", "DISK-25")  # fmt: skip
+CUT_LOG = (
+    "copy the segment from another replica; until then keep its .index file: a new one would no"
+    " longer show that batches were here"
+)
 
 
 class LostOffsetsCheck(LogCheck):
@@ -33,8 +40,8 @@ class LostOffsetsCheck(LogCheck):
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
         self._limit = log.reporter.wanted.limit or MAX_BATCH_BYTES
-        self._end: int | None = None
-        """The offset behind the last batch; None if that batch is damaged, or before the first."""
+        self._end: int | None = None if log.size else log.segment.base_offset
+        """The offset behind the last batch; None if that batch is damaged."""
         self._last: tuple[int, int, int] | None = None
         """Position, size and magic of the last sound batch of records."""
 
@@ -59,18 +66,36 @@ class LostOffsetsCheck(LogCheck):
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
         if self._log.scan.end_position < size or end is None or following is None:
             return
-        if end >= following or not self._has_keyless():
+        indexed = self._indexed(end, following) if end < following else 0
+        if end >= following or not (indexed or self._has_keyless()):
             return
-        count = following - end
+        if indexed:
+            why = (
+                f" The offset index has entries for {indexed} of them, behind the end of the log:"
+                " the log has lost its end"
+            )
+        else:
+            why = " Its last records are not all keyed, so it is not compaction that took them"
         self._report.add(
             "DISK-25",
             f"the segment ends before offset {end} and the next one begins at {following}:"
-            f" {count} offsets are in neither. Its last records are not all keyed, so it is not"
-            " compaction that took them",
+            f" {following - end} offsets are in neither.{why}",
             position=size,
             expected=end,
             actual=following,
+            severity=Severity.ERROR if indexed else None,
+            hint=CUT_LOG if indexed else None,
         )
+
+    def _indexed(self, end: int, following: int) -> int:
+        """Return how many entries of the offset index say that the log held offsets of the gap."""
+        count, base = 0, self._segment.base_offset
+        if self._log.offsets is not None:
+            for _, block in self._log.offsets.blocks():
+                offsets = block["offset"].astype(np.int64) + base
+                is_gone = (offsets >= end) & (offsets < following)
+                count += int(np.count_nonzero(is_gone & (block["position"] >= self._log.size)))
+        return count
 
     def _has_keyless(self) -> bool:
         """Return whether the last batch of records can be read and has one without a key."""

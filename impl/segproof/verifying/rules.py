@@ -74,17 +74,20 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
 
     def filled(command: re.Match[str]) -> str:
         place = store if "STORE" in command[0] else folder
-        out = "saved" if "salvage" in command[0] else _place_of_rebuilt(place)
+        out = _place_below("saved" if "salvage" in command[0] else "rebuilt", place)
         places = {"DIR": place or ".", "STORE": place or ".", "DIR2": out}
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
     return COMMAND.sub(filled, hint)
 
 
-def _place_of_rebuilt(place: str) -> str:
-    """Return where new indexes go, beside no data: brokers refuse odd names there."""
+def _place_below(parent: str, place: str) -> str:
+    """Return where new files go, beside no data: brokers refuse odd names there.
+
+    Each partition has its own place, so that the commands of several can be run one by one.
+    """
     name = posixpath.basename(posixpath.normpath(place or "."))
-    return "rebuilt" if name in ("", ".", "..") else f"rebuilt/{name}"
+    return parent if name in ("", ".", "..") else f"{parent}/{name}"
 
 
 DECLARED: dict[str, Rule] = {}

@@ -37,6 +37,10 @@ COPY_AGAIN = (
     " segment's .indexes. If it is damaged there too, a broker may still"
     " have the segment; else what is damaged is lost"
 )
+LARGE_LOG = (
+    "save what is sound with `segproof salvage DIR --out DIR2`, which gives it a log of its own:"
+    " Kafka opens no log that 31 bits can't address"
+)
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
 PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
 """The pauses, one after the other, for a broker that may be in the middle of a step."""
@@ -157,5 +161,6 @@ def size_guarded(file: File, report: PathReporter) -> int:
             position=FILE_SIZE_MAX_BYTES,
             expected=FILE_SIZE_MAX_BYTES,
             actual=size,
+            hint=LARGE_LOG if report.path.endswith(".log") else None,
         )
     return size

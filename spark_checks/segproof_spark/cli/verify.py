@@ -18,7 +18,6 @@ from segproof_harness.cli.common import (
     LimitOption,
     check_readable,
     plural,
-    reason_of,
     refuse,
     write_findings,
 )
@@ -37,6 +36,7 @@ from segproof_harness.cli.verify import (
     tell_ignored,
 )
 from segproof_harness.reports.terminal import Color
+from segproof_harness.reports.text import reason_of
 from segproof_spark.cli.common import Master, Remote, running
 from segproof_spark.session import LOCAL, RETRIES
 

@@ -51,6 +51,17 @@ def test_below_the_log_start(holes: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [("segment", "t-0")] == steps_of(row)
 
 
+def test_an_index_that_leads_behind_its_log(
+    holes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log may have lost its end: the advice was to make the index new, which shows that."""
+    (holes / f"{100:020d}.index").write_bytes((12).to_bytes(4, "big") + (999).to_bytes(4, "big"))
+    reason = asked(capsys, holes, "--offset", "113")["reason"]
+    assert "points to byte 999 of the log, where there is a log of " in reason
+    assert "whether the log has lost its end" in reason
+    assert "rebuilt" not in reason
+
+
 @pytest.mark.parametrize("target", [142, 500])
 def test_beyond_the_end(holes: Path, target: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The reason tells where the last batch ends, also where the last segment has none."""

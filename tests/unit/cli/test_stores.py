@@ -2,6 +2,7 @@
 """What the verbs say of stores of RocketMQ that lost something: each as an operator met it."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_model.language.files import Files
 from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
+from segproof_tests.store_files import copied_store
 
 DATA = ROCKETMQ
 SMALL = DATA / "small-5.5.1" / "store"
@@ -216,3 +218,24 @@ def test_an_index_file_that_may_not_be_read(folder: str) -> None:
     names = sorted(path.name for path in (store / "index").iterdir())
     found = verify(store, files=DeniedFiles(names[len(names) // 2]))
     assert ["DISK-1"] == [one.law for one in found]
+
+
+@pytest.mark.slow
+@pytest.mark.checks("RMQDISK-1", "RMQDISK-18")
+def test_an_emptied_index_file_is_named_with_the_command_that_mends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ls` did not say which file it was, and `verify` had no command to make the index new. What
+    `salvage` makes of it tells the option that the broker needs, since it starts with no other."""
+    copied_store(tmp_path, "rolled-4.9.8")
+    monkeypatch.chdir(tmp_path)
+    emptied = sorted(Path("store/index").iterdir())[3]
+    emptied.write_bytes(b"")
+    assert 1 == run(["ls", "store"])
+    assert f"{emptied}: an index file is shorter than its header" in capsys.readouterr().err
+    assert 1 == run(["verify", "store"])
+    command = "segproof rebuild store --out rebuilt/store"
+    assert 2 == capsys.readouterr().out.count(f"    {command}\n")
+    assert 0 == run(shlex.split(command)[1:])
+    assert 0 == run(["salvage", "store", "--out", "saved"])
+    assert "mappedFileSizeCommitLog=65536 only" in capsys.readouterr().out

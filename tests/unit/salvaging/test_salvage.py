@@ -11,6 +11,7 @@ import pytest
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
+from segproof.findings import Summary, Verdict
 from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
@@ -264,6 +265,38 @@ def test_leader_epochs_that_contradict_each_other_stay(tmp_path: Path) -> None:
     first = len(batches_of((original / name_of(0, ".log")).read_bytes()))
     second = first + len(batches_of((original / name_of(60, ".log")).read_bytes()))
     assert [first + 7, first + 9, second, second + 2] == wrong
+
+
+@pytest.mark.slow
+@pytest.mark.checks("DISK-4", "DISK-25")
+@pytest.mark.parametrize("damage", ["removed", "emptied", "cut between two batches", "folder"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_offsets_of_a_log_that_is_gone_are_lost(number: int, damage: str, tmp_path: Path) -> None:
+    """`salvage` counts the offsets that `verify` counts, also before the first segment left.
+
+    A log that was removed, or emptied beside its indexes, used to be "everything kept"; and of a
+    partition that begins at offset 1000 the offsets below counted as lost.
+    """
+    bad = copied_partition("v1-gzip" if number == 0 else "unclean-before", tmp_path)
+    log = sorted(bad.glob("*.log"))[number]
+    kept = len(batches_of(log.read_bytes())[0]) if damage.startswith("cut") else 0
+    with log.open("r+b") as file:
+        file.truncate(kept)
+    if damage in ("removed", "folder"):
+        log.unlink()
+    if damage == "folder":
+        log.mkdir()
+    told = saved(bad, tmp_path / "out")
+    (gap,) = told.gaps
+    assert (str(log), "missing", kept, 0) == gap[:4]
+    summaries: list[Summary] = []
+    assert list(verify(bad, on_summary=summaries.append))
+    (summary,) = summaries
+    assert Verdict.READABLE_WITH_GAPS is summary.verdict
+    assert told.lost_offsets == summary.lost_offsets
+    assert gap.last_lost_offset is not None
+    assert told.lost_offsets == gap.last_lost_offset - gap.first_lost_offset + 1
+    assert not told.is_whole
 
 
 @pytest.mark.parametrize("is_full", [False, True], ids=["broken", "full"])

@@ -129,9 +129,15 @@ KINDS = ("keyed", "keyless", "mixed", "legacy", "marker", "empty", "bad")
     gap=st.integers(0, 2),
     behind=st.integers(-1, 3),
     cut=st.sampled_from((0, 0, 0, 1, 30)),
+    entry=st.none() | st.tuples(st.integers(1, 9), st.integers(-1, 1)),
 )
 def test_offsets_between_segments(
-    kinds: list[str], compression: str, gap: int, behind: int, cut: int
+    kinds: list[str],
+    compression: str,
+    gap: int,
+    behind: int,
+    cut: int,
+    entry: tuple[int, int] | None,
 ) -> None:
     """Of any closed segment: verify reports the law exactly where the model breaks it."""
     log, offset = b"", 10
@@ -141,7 +147,10 @@ def test_offsets_between_segments(
     following = max(11, offset - gap + behind)
     log = log[: max(0, len(log) - cut)]
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
-    broken = not no_offsets_are_lost_between_segments(log, following, CODECS)
+    indexed = [] if entry is None else [(10 + entry[0], max(0, len(log) + entry[1]))]
+    if indexed:
+        images[name_of(10, ".index")] = struct.pack(">ii", indexed[0][0] - 10, indexed[0][1])
+    broken = not no_offsets_are_lost_between_segments(log, indexed, 10, following, CODECS)
     event(f"broken: {broken}")
     assert broken == DirectoryJudge(images).breaks("DISK-25")
     assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images, FOLDER))))

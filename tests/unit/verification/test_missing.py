@@ -183,6 +183,21 @@ def test_a_damaged_end_tells_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("DISK-25")
+def test_an_index_shows_what_a_log_that_was_cut_held(tmp_path: Path) -> None:
+    """A log that was emptied, or cut between two batches, is more than a damaged index."""
+    folder = copied_partition("compacted", tmp_path)
+    first, second = sorted(folder.glob("*.log"))[:2]
+    first.write_bytes(b"")
+    (one,) = found(folder, "DISK-25")
+    assert (Severity.ERROR, 0, "0", str(int(second.stem))) == (
+        one.severity, one.position, one.expected, one.actual
+    )  # fmt: skip
+    assert "keep its .index file" in one.hint
+    first.with_suffix(".index").unlink()
+    assert [] == found(folder, "DISK-25")
+
+
+@pytest.mark.checks("DISK-25")
 def test_compacted_log_without_a_segment(tmp_path: Path) -> None:
     """A real compacted log, with and without its segment in the middle, raises no alarm."""
     folder = copied_partition("compacted", tmp_path)

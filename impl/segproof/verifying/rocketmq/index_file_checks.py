@@ -42,8 +42,8 @@ from segproof.verifying.segment_files import (
 )
 
 declare("index-file", Severity.ERROR,
-    "RocketMQ grows a short file with zeros, and reads another geometry out of place: make the"
-    " index new from the commit log", "RMQDISK-1")  # fmt: skip
+    "RocketMQ grows a short file with zeros, and reads another geometry out of place: "
+    + REMAKE_INDEX, "RMQDISK-1")  # fmt: skip
 declare("index-file", Severity.WARNING,
     "say how many slots the file has (maxHashSlotNum of the broker) with --hash-slots",
     "RMQDISK-2")  # fmt: skip

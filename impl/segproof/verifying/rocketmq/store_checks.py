@@ -27,11 +27,11 @@ declare("index-file", Severity.NOTE,
     "nothing, if somebody renamed it; RocketMQ takes its index files in the order of their names",
     "RMQDISK-3")  # fmt: skip
 declare("index-service", Severity.ERROR,
-    "look for files that were copied from elsewhere or renamed, else make the index new from the"
-    " commit log", "RMQDISK-17")  # fmt: skip
+    "look for files that were copied from elsewhere or renamed, else " + REMAKE_INDEX,
+    "RMQDISK-17")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    "give all files the geometry that the broker is configured for: make the index new from the"
-    " commit log", "RMQDISK-18")  # fmt: skip
+    "give all files the geometry that the broker is configured for: " + REMAKE_INDEX,
+    "RMQDISK-18")  # fmt: skip
 declare("index-service", Severity.WARNING, REMAKE_INDEX, "RMQDISK-19")
 declare("index-service", Severity.WARNING,
     "stop the broker and remove the file: it is made new with zeros, and an abnormal start then"

@@ -132,23 +132,33 @@ def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | N
 
 @law("DISK-25", PartitionLog, "Kafka Cleaner, LogValidator 4.3.1")
 def no_offsets_are_lost_between_segments(
-    log: bytes, next_base_offset: int | None, codecs: Codecs
+    log: bytes,
+    indexed: Sequence[tuple[int, int]],
+    base_offset: int,
+    next_base_offset: int | None,
+    codecs: Codecs,
 ) -> bool:
     """If the last batch of records in a closed segment has a record without a key, the next segment
-    begins at the offset after the last batch: compaction has removed nothing there.
+    begins at the offset after the last batch: compaction has removed nothing there. No entry of the
+    offset index is for an offset between the two with a position at or behind the end of the log.
 
     Compaction goes from the start of a log and removes records without a key; a compacted topic
-    accepts none. If all records have keys, a lost segment and a compacted one look the same. Not
-    judged: a damaged log, or a batch beyond a limit.
+    accepts none. If all records have keys, a lost segment and a compacted one look the same; but an
+    entry shows what the log held. Not judged: a damaged log, or a batch beyond a limit. `indexed`
+    are offset and position of the entries, none where the index is missing.
     """
     valid = valid_batches(log, codecs)
-    is_whole = bool(valid) and valid[-1].position == batches_of(log)[-1].position
+    last = [one.position for one in batches_of(log)[-1:]]
+    is_whole = last == [one.position for one in valid[-1:]]
     if next_base_offset is None or not is_whole or end_of(log) != len(log):
         return True
+    end = valid[-1].last_offset + 1 if valid else base_offset
+    if any(end <= offset < next_base_offset and at >= len(log) for offset, at in indexed):
+        return False
     holding = [
         one for one in valid if one.is_legacy or (one.record_count > 0 and not one.is_control)
     ]
-    if not holding or valid[-1].last_offset + 1 >= next_base_offset:
+    if not holding or end >= next_base_offset:
         return True
     records = records_of(holding[-1])
     return isinstance(records, Raised) or all(record.key is not None for record in records)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data directory of which a part can't be read: each verb tells it, and does the rest."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from segproof_harness import cli
+from segproof_tests.partition_files import copied_partition, name_of
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a sound partition beside one that can't be entered: a link to itself."""
+    copied_partition("v1-gzip", tmp_path / "data")
+    (tmp_path / "data/orders-0").symlink_to("orders-0")
+    monkeypatch.chdir(tmp_path)
+    return Path("data")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        ("verify data --summary", "1 other path, 1 partition: 1 sound, 1 unreadable\n"),
+        ("salvage data --out saved", "1 partition saved into saved, 1 not saved, in "),
+        ("rebuild data --out rebuilt", "sound ones stay, 1 not rebuilt, with 1 error, in "),
+        ("ls data", "data/orders-0: it cannot be read: "),
+    ],
+)
+@pytest.mark.checks("DISK-1")
+def test_a_partition_that_cannot_be_entered_is_told_at_the_end(
+    data: Path, verb: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`salvage` left it out without a word, with exit code 0; the last line of `verify` did not
+    count it; `rebuild` said "nothing was written" behind the files that it had written."""
+    assert 1 == cli.run(shlex.split(verb))
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert "data/orders-0" in shown.out + shown.err
+    assert "Errno" not in shown.out + shown.err
+
+
+def test_where_nothing_else_is_there_it_is_the_reason(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`salvage` names the directory, in place of "there is no partition"."""
+    (data / "old-0").rename("elsewhere-0")
+    assert 2 == cli.run(["salvage", "data", "--out", "saved"])
+    assert "data/orders-0: it cannot be read: " in capsys.readouterr().err
+    assert not Path("saved").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.checks("DISK-7")
+def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log of 3 GiB holds sound batches: `verify` said to move it away. The command that it
+    prints saves them, below a place of the partition's own."""
+    (data / "orders-0").unlink()
+    log = data / "old-0" / name_of(2192, ".log")
+    with log.open("r+b") as file:
+        file.truncate(3 << 30)
+    assert 1 == cli.run(["verify", "data/old-0", "--law", "DISK-7"])
+    shown = capsys.readouterr().out
+    command = "segproof salvage data/old-0 --out saved/old-0"
+    assert f"    {command}\n" in shown
+    assert 0 == cli.run(shlex.split(command)[1:])
+    assert Path("saved/old-0/old-0", log.name).stat().st_size < 1 << 20
