@@ -35,7 +35,6 @@ from segproof.kafka import (
 )
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_tests.memory_logs import (
-    CONFIG,
     START_MS,
     Place,
     batch,
@@ -224,17 +223,6 @@ def test_a_batch_that_is_sent_again_is_not_appended_again() -> None:
     assert log.log_end_offset == 3
 
 
-def test_a_follower_keeps_offsets_and_stops_at_a_later_epoch() -> None:
-    """Gaps between batches stay, and a batch of an epoch above the leader's is left out."""
-    log = Place().open()
-    records = batch(3, 4) + batch(2, 9, partition_leader_epoch=1)
-    info = log.append_as_follower(records + batch(1, 20, partition_leader_epoch=2), 1)
-    assert info[:2] == (4, 10)
-    assert info.valid_bytes == len(records)
-    assert bytes_of(log) == records
-    assert log.leader_epoch_cache.epoch_entries() == [(0, 4), (1, 9)]
-
-
 @pytest.mark.parametrize(
     ("error", "records"),
     [
@@ -262,21 +250,6 @@ def test_what_a_follower_refuses_changes_nothing(
 
 
 # --- rolling
-
-
-@pytest.mark.checks("LOG-11")
-def test_a_full_segment_is_rolled_at_the_first_offset() -> None:
-    """The new segment begins with the append that did not fit, and producers have a snapshot."""
-    place = Place()
-    log = place.open()
-    for _ in range(5):
-        log.append_as_leader(batch(6), 0)
-    assert segments_of(log) == [(0, 892), (24, 223)]
-    assert (log.recovery_point, place.names(".snapshot")) == (24, ["00000000000000000024.snapshot"])
-    log.append_as_follower(batch(20, 99), 0)
-    assert log.log_segments.base_offsets() == [0, 24]
-    log.append_as_follower(batch(20, 300), 0)
-    assert log.log_segments.base_offsets() == [0, 24, 300]
 
 
 @pytest.mark.checks("LOG-12")
@@ -395,61 +368,6 @@ def test_a_slice_does_not_show_what_came_after_a_cut() -> None:
     assert first != bytes_of(log)[223:]
 
 
-# --- cutting
-
-
-@pytest.mark.checks("LOG-13", "LOG-14")
-def test_truncation() -> None:
-    """Later segments go, the active one is cut, and bounds above the target fall to it."""
-    place = Place()
-    log = filled(place, 12)
-    log.update_high_watermark(72)
-    log.append_as_leader(batch(1), 4)
-    assert not log.truncate_to(73)
-    assert log.truncate_to(31)
-    assert segments_of(log) == [(0, 892), (24, 223)]
-    assert (log.log_end_offset, log.high_watermark, log.recovery_point) == (31, 31, 31)
-    assert log.leader_epoch_cache.epoch_entries() == [(0, 0)]
-    assert log.append_as_leader(batch(1), 4).first_offset == 31
-    with pytest.raises(InvalidArgumentError):
-        log.truncate_to(-1)
-    deleted = place.names(".deleted")
-    assert deleted
-    assert log.delete_pending_files() == 0
-    place.now_ms += CONFIG.file_delete_delay_ms
-    assert log.delete_pending_files() > 0
-    assert not place.names(".deleted")
-
-
-@pytest.mark.checks("LOG-14")
-def test_truncation_below_the_first_segment_begins_anew() -> None:
-    """One empty segment at the target is left."""
-    log = Place().open()
-    log.truncate_fully_and_start_at(100, 90)
-    assert (log.log_start_offset, log.log_end_offset, segments_of(log)) == (90, 100, [(100, 0)])
-    with pytest.raises(OffsetOutOfRangeError):
-        log.read(95, 10)
-    log.append_as_leader(batch(2), 0)
-    assert log.truncate_to(50)
-    assert (log.log_start_offset, log.log_end_offset, segments_of(log)) == (50, 50, [(50, 0)])
-
-
-def test_a_transaction_whose_marker_was_cut_is_open_again() -> None:
-    """The last stable offset falls back to where it begins."""
-    log = Place().open()
-    log.append_as_leader(batch(2, base_sequence=0, is_transactional=True, **PRODUCER), 0)
-    marker = write_end_transaction_marker(
-        "COMMIT", offset=2, timestamp=START_MS, coordinator_epoch=1,
-        partition_leader_epoch=0, **PRODUCER,
-    )  # fmt: skip
-    log.append_as_follower(marker, 0)
-    log.append_as_leader(batch(2), 0)
-    log.update_high_watermark(5)
-    assert log.last_stable_offset == 5
-    log.truncate_to(2)
-    assert (log.log_end_offset, log.last_stable_offset) == (2, 0)
-
-
 # --- retention
 
 
@@ -502,19 +420,6 @@ def test_bounds_that_move() -> None:
         log.maybe_increment_log_start_offset(21)
     assert log.update_high_watermark(3) == 10
     assert log.leader_epoch_cache.epoch_entries() == [(0, 10)]
-
-
-def test_flush_moves_the_recovery_point() -> None:
-    """Up to the log end, or after each so many messages where that is asked for."""
-    log = filled(Place(), 5)
-    assert log.recovery_point == 24
-    log.flush()
-    assert log.recovery_point == 30
-    log = Place().open(flush_messages=4)
-    log.append_as_leader(batch(3), 0)
-    assert log.recovery_point == 0
-    log.append_as_leader(batch(3), 0)
-    assert log.recovery_point == 6
 
 
 def test_silent_producers_are_forgotten() -> None:

@@ -181,21 +181,6 @@ def entries_of(store: MessageStore) -> list[int]:
     return [one.phy_offset for file in store.index_service.index_files for one in file]
 
 
-@pytest.mark.checks("RMQCKPT-5", "RMQLOG-5")
-def test_a_recovery_after_a_crash_tells_the_index_of_all() -> None:
-    """Without anything that is known to be durable it begins with the first file of the log."""
-    files = MemoryFiles()
-    offsets = make_store(files, 30)
-    write_file(files, "/s/abort", b"")
-    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
-        assert not store.last_exit_ok
-        assert store.load()
-        store.recover()
-        assert offsets == entries_of(store)
-        store.recover()
-        assert offsets == entries_of(store)
-
-
 def test_a_recovery_after_a_crash_begins_with_the_newest_sure_file() -> None:
     """That is the newest one whose first message is not newer than what queues have reached."""
     files = MemoryFiles()
@@ -216,19 +201,6 @@ def test_a_recovery_after_a_crash_begins_with_the_newest_sure_file() -> None:
 def files_in(files: MemoryFiles, folder: str) -> list[str]:
     """Return the paths of the files in a folder."""
     return [f"{folder}/{name}" for name in files.list_directory(folder)]
-
-
-def test_a_recovery_after_a_clean_exit_tells_what_the_queues_lack() -> None:
-    """Messages that a queue has were told to the index before."""
-    files = MemoryFiles()
-    offsets = make_store(files, 30)
-    queue = ConsumeQueue.open("/s", "T", 0, 400, create=True, files=files)
-    for number, offset in enumerate(offsets[:20]):
-        queue.put_message_position_info(offset, 104, 0, number)
-    with MessageStore.open("/s", CONFIG, create=True, files=files) as store:
-        assert store.last_exit_ok
-        store.recover()
-        assert [one for one in offsets if one >= queue.max_physic_offset] == entries_of(store)
 
 
 def test_a_log_file_of_another_length_is_not_loaded() -> None:
