@@ -15,7 +15,13 @@ from segproof.findings import Summary
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import ROCKETMQ
-from segproof_harness.reports.page import PAGE_BYTES_MAX, Made, PageReport
+from segproof_harness.reports.page import (
+    FRAME_BYTES,
+    PAGE_BYTES_MAX,
+    TABLE_BYTES,
+    Made,
+    PageReport,
+)
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of
 from segproof_tests.reported_findings import state_of
@@ -193,6 +199,15 @@ def test_a_page_of_much_damage_stays_small(disk: Path, beyond: str) -> None:
     assert 20 < shown
     assert 1000 * len(found) == shown + int(left_out[1])
     assert "All of them:\nsegproof verify <all>\n" in read.words
+
+
+def test_what_has_no_room_is_listed_by_a_command_with_all_options(
+    disk: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options that stood behind --out were once left out of it."""
+    monkeypatch.setattr("segproof_harness.reports.page.PAGE_BYTES_MAX", FRAME_BYTES + TABLE_BYTES)
+    page = report(pages, str(disk), "--deep", "--law", "dump-6")
+    assert f"All of them:\nsegproof verify {disk} --deep --law DUMP-6\n" in page.words
 
 
 def test_a_store_is_drawn_too(tmp_path: Path, pages: Path) -> None:
