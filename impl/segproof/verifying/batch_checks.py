@@ -203,6 +203,13 @@ class BatchCheck(LogCheck):
             self._log.is_sound = False
             before = previous + base_offset
             self._broken(
+                "DISK-13", block, overlaps & (previous < 0),
+                "the batch begins at offset {row[base_offset]}, below {due}, the base offset in"
+                " the name of the file: was it renamed?", "{due} or more", table["base_offset"],
+                due=before + 1,
+            )  # fmt: skip
+            overlaps &= previous >= 0
+            self._broken(
                 "DISK-13", block, overlaps,
                 "the batch begins at offset {row[base_offset]}, and the log has reached offset"
                 " {before} before it", "{due} or more", table["base_offset"],

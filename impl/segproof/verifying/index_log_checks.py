@@ -32,6 +32,10 @@ declare("offset-index", Severity.WARNING,
     "DISK-24")  # fmt: skip
 declare("time-index", Severity.ERROR, REBUILD, "DISK-9", "DISK-10")
 
+BEHIND_LOG = (
+    "copy the segment from another replica: the log may have lost its end. Until then keep this"
+    " file, which shows what was there"
+)
 STRETCH_BYTES = 16 << 20
 """What a log may hold behind the last entry; one append has about 1 MiB."""
 TIMED_STRETCH_BYTES = 64 << 10
@@ -61,6 +65,8 @@ class _EntriesCheck(LogCheck):
         message: str,
         expected: Int64Array | str,
         actual: Int64Array,
+        *,
+        hint: str | None = None,
         **columns: Any,
     ) -> None:
         """Report some of the entries, in the order of their numbers."""
@@ -68,7 +74,15 @@ class _EntriesCheck(LogCheck):
         if len(rows):
             rows, positions = rows[np.argsort(numbers[rows])], numbers * self._index.entry_bytes
             report = self._index.report
-            report.add_where(self._law, rows, positions, message, expected, actual, **columns)
+            report.add_where(
+                self._law, rows, positions, message, expected, actual, hint=hint, **columns
+            )
+
+    def _hint_behind(self) -> str | None:
+        """Return what to do about entries behind the end of a log that may have lost its end."""
+        following, log = self._segment.next_base_offset, self._log
+        is_cut = following is not None and self._base + log.reach + 1 < following
+        return BEHIND_LOG if is_cut else None
 
     def _not_compared(self, count: int, where: str, number: int | None = None) -> None:
         """Note entries that could not be compared, from a number on if it is known."""
@@ -107,7 +121,7 @@ class OffsetEntriesCheck(_EntriesCheck):
         rows = np.searchsorted(starts, positions)
         leads = rows < len(starts)
         leads[leads] = starts[rows[leads]] == positions[leads]
-        columns = {"offset": offsets + self._base, "position": positions}
+        columns: dict[str, Any] = {"offset": offsets + self._base, "position": positions}
         self._broken(
             judged & ~leads, numbers,
             "the entry for offset {offset} points at byte {position}, where no batch begins",
@@ -176,7 +190,7 @@ class OffsetEntriesCheck(_EntriesCheck):
             np.ones(len(numbers), np.bool_), numbers,
             "the entry for offset {offset} points at byte {position}, where the log holds no batch",
             f"0 to {size - 1}" if size else "no entry: the log is empty", positions,
-            offset=offsets + self._base, position=positions,
+            hint=self._hint_behind(), offset=offsets + self._base, position=positions,
         )  # fmt: skip
 
 
@@ -208,7 +222,7 @@ class TimeEntriesCheck(_EntriesCheck):
         is_sure = ~block.is_doubtful[rows]
         held = judged & ((block.first[rows] <= offsets) | ~is_sure)
         self._misplaced(judged & ~held, numbers, offsets, timestamps)
-        columns = {
+        columns: dict[str, Any] = {
             "offset": offsets + self._base,
             "timestamp": timestamps,
             "own": own,
@@ -235,12 +249,13 @@ class TimeEntriesCheck(_EntriesCheck):
         )  # fmt: skip
 
     def _misplaced(
-        self, where: Bools, numbers: Int64Array, offsets: Int64Array, timestamps: Int64Array
-    ) -> None:
+        self, where: Bools, numbers: Int64Array, offsets: Int64Array, timestamps: Int64Array,
+        hint: str | None = None,
+    ) -> None:  # fmt: skip
         self._broken(
             where, numbers, "no batch holds offset {offset}, which the entry gives timestamp"
             " {timestamp}", "an offset of a batch", timestamps,
-            offset=offsets + self._base, timestamp=timestamps,
+            hint=hint, offset=offsets + self._base, timestamp=timestamps,
         )  # fmt: skip
 
     def finish(self) -> None:
@@ -248,7 +263,8 @@ class TimeEntriesCheck(_EntriesCheck):
         is_sound = self._log.is_read and self._log.is_sound
         numbers, offsets, timestamps = self._window.take(FAR)
         if is_sound:
-            self._misplaced(np.ones(len(numbers), np.bool_), numbers, offsets, timestamps)
+            hint = self._hint_behind()
+            self._misplaced(np.ones(len(numbers), np.bool_), numbers, offsets, timestamps, hint)
         unread = self._window.unread + (0 if is_sound else len(numbers))
         if unread:
             self._not_compared(unread, "so far")

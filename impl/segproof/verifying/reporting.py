@@ -58,6 +58,8 @@ class Described(NamedTuple):
     message: str
     expected: Value = None
     actual: Value = None
+    hint: str | None = None
+    """What to do, where it is not what the rule of the law says."""
 
 
 class Facts(TypedDict, total=False):
@@ -258,6 +260,7 @@ class PathReporter:
         actual: NDArray[Any] | Value = None,
         *,
         severity: Severity | None = None,
+        hint: str | None = None,
         **columns: Any,
     ) -> None:
         """Report the law broken in the rows of a table that `where` selects, by mask or number.
@@ -277,7 +280,7 @@ class PathReporter:
                 int(one[at]) if isinstance(one, np.ndarray) else one for one in (expected, actual)
             )
             limit = limit.format(**told) if isinstance(limit, str) else limit
-            return Described(message.format(**told), limit, found)
+            return Described(message.format(**told), limit, found, hint)
 
         if isinstance(positions, tuple):
             begin, step = positions

@@ -193,6 +193,9 @@ def test_an_index_shows_what_a_log_that_was_cut_held(tmp_path: Path) -> None:
         one.severity, one.position, one.expected, one.actual
     )  # fmt: skip
     assert "keep its .index file" in one.hint
+    beside = [one for one in verify(folder) if one.law in ("SEG-7", "DISK-9")]
+    assert {".index", ".timeindex"} == {Path(one.path).suffix for one in beside}
+    assert not any("rebuild" in one.hint for one in beside)
     first.with_suffix(".index").unlink()
     assert [] == found(folder, "DISK-25")
 
