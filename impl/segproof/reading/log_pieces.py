@@ -47,6 +47,8 @@ FIRST_SEARCH_BYTES = 8 << 10
 """Bytes that it reads first: mostly the next batch is near."""
 WHOLE_BATCHES_MIN = 16
 """After so many batches that leave no offset out, none was compacted."""
+MANY_BATCHES_MIN = 16
+"""More batches than these, one behind the other, speak against one bit of another one."""
 CRC_BYTES = 64 << 20
 CRC_BYTES_OF_A_BYTE = 16
 """A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
@@ -445,6 +447,7 @@ class LogPieces:
             if run.piece.end != reaches:
                 break
             run.is_led_to, reaches = True, run.piece.start
+        self._runs = [*self._with_doubtful_ends()][::-1]
         runs = [part for run, bounds in zip(self._runs, self._bounds(), strict=True)
                 for part in self._parts(run, *bounds)]  # fmt: skip
         weights = self._weights(runs)
@@ -470,6 +473,41 @@ class LogPieces:
 
     def _without_odd_end(self, run: _Run) -> Iterator[Piece]:
         yield from run.without_odd_end(self._before if run.piece.start == self._start else None)
+
+    def _with_doubtful_ends(self) -> Iterator[_Run]:
+        """Yield the runs from the last to the first.
+
+        A last batch that a wrong bit of its base offset sets against many batches behind it is a
+        run of its own, and that sizes lead to it no longer counts.
+        """
+        many: Piece | None = None
+        befores = [self._reached, *(run.piece.last_offset for run in self._runs)]
+        for run, before in zip(reversed(self._runs), befores[-2::-1], strict=True):
+            piece, last = run.piece, run.last
+            before = run.before_last if piece.batches > 1 else before
+            is_sound = piece.kind is PieceKind.SOUND
+            if is_sound and many is not None and self._is_against(last, before, many):
+                table = self._headers_of(piece)
+                yield _Run.of(PieceKind.SOUND, table[-1:], is_led_to=False)
+                if len(table) > 1:
+                    yield _Run.of(PieceKind.SOUND, table[:-1], is_led_to=run.is_led_to)
+            else:
+                yield run
+            if is_sound and piece.batches > MANY_BATCHES_MIN:
+                many = piece
+
+    def _is_against(self, batch: Piece, before: int, many: Piece) -> bool:
+        """Return whether a batch has offsets of many behind it, and one bit less makes it fit."""
+        behind, reach = many.first_offset, batch.last_offset
+        room = behind - (reach - batch.first_offset)
+        bits = (1 << bit for bit in range(63) if batch.first_offset >> bit & 1)
+        if reach < behind or not any(before < batch.first_offset - bit < room for bit in bits):
+            return False
+        firsts = first_offsets(self._headers_of(many))
+        return int(np.count_nonzero(firsts <= reach)) > MANY_BATCHES_MIN
+
+    def _headers_of(self, piece: Piece) -> BatchTable:
+        return read_batch_headers(self._file, piece.start, piece.end).table
 
     def _weights(self, runs: list[_Run]) -> list[int]:
         """Return how much speaks for each run.
@@ -512,7 +550,7 @@ class LogPieces:
         if is_alone or piece.kind is not PieceKind.SOUND or piece.batches == 1:
             yield run
             return
-        table = read_batch_headers(self._file, piece.start, piece.end).table
+        table = self._headers_of(piece)
         firsts, lasts = first_offsets(table), table["last_offset"]
         is_free = (before < firsts) & (lasts < behind)
         is_new = np.ones(len(table), np.bool_)

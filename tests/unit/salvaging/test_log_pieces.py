@@ -79,6 +79,46 @@ def test_of_two_batches_with_the_same_offsets_the_one_that_goes_on_is_sound(
         start += len(one)
 
 
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_wrong_bit_before_damage_misplaces_no_run_behind_it(before: int, tmp_path: Path) -> None:
+    """Sizes lead to that batch alone, as damage follows, and the log ends broken."""
+    whole = [batch(offset) for offset in range(0, 80, 2)]
+    broken = [one[:8] + b"\x7f" + one[9:66] + b"?" + one[67:] for one in whole]
+    high = bytes(5) + b"\x20" + whole[before][6:]
+    log = b"".join([*whole[:before], high, broken[before + 1], *whole[before + 2 : -1], broken[-1]])
+    size = len(high)
+    start, end = size * before, len(log) - size
+    sound = [("sound", 0, start)] if before else []
+    assert [
+        *sound,
+        ("misplaced", start, start + size),
+        ("broken", start + size, start + 2 * size),
+        ("sound", start + 2 * size, end),
+        ("broken", end, len(log)),
+    ] == pieces_of(tmp_path / "log", log)
+
+
+@pytest.mark.checks("BATCH-3")
+def test_the_head_of_many_batches_speaks_against_no_batch_before_it(tmp_path: Path) -> None:
+    """Its own base offset may be the wrong one: those behind it fit behind both."""
+    wide = [
+        write_batch(
+            [Record(offset + row, 1000, None, b"v") for row in range(5)], base_offset=offset
+        )
+        for offset in (12, 29)
+    ]
+    low = bytes(7) + b"\x0d" + wide[1][8:]  # offsets 13 to 17
+    before, rest = batch(0) + wide[0], b"".join(batch(offset) for offset in range(34, 64))
+    log = before + low + rest
+    start, end = len(before), len(before + low)
+    assert [
+        ("sound", 0, start),
+        ("misplaced", start, end),
+        ("sound", end, len(log)),
+    ] == pieces_of(tmp_path / "log", log)
+
+
 @pytest.mark.checks("DUMP-6")
 def test_a_batch_within_a_broken_value_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
     """Its offset does not fit between the batches around the broken one: it is misplaced."""
