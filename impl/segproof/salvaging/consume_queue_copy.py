@@ -71,6 +71,7 @@ class _Numbered(NamedTuple):
 class _Queue:
     __slots__ = (
         "doubted", "folder", "following", "gap_bytes", "is_begun", "reached", "start", "units",
+        "unqueued",
     )  # fmt: skip
 
     def __init__(self, folder: str, first: int) -> None:
@@ -85,6 +86,8 @@ class _Queue:
         """The offset in the log of the last message."""
         self.gap_bytes = 0
         """Bytes of all gaps in the log before that."""
+        self.unqueued = 0
+        """Messages of all queues without a unit, so far."""
         self.is_begun = False
         """Whether it has a message."""
         self.doubted: _Numbered | None = None
@@ -220,14 +223,18 @@ class ConsumeQueueCopy:
         for done in range(0, lost, WAITING_UNITS):
             self._add(queue, [stand_in] * min(WAITING_UNITS, lost - done))
         self._add(queue, [one.unit])
-        queue.reached, queue.gap_bytes = one.unit[0], one.gap_bytes
+        queue.reached, queue.gap_bytes, queue.unqueued = one.unit[0], one.gap_bytes, self.unqueued
 
     def _judge_last(self) -> None:
-        """Judge the numbers that no message follows: a gap must have room for what lies between."""
-        for key, queue in list(self._queues.items()):
+        """Judge the numbers that no message follows.
+
+        Gaps must have room for what lies between, or messages without a unit.
+        """
+        begun_last = sorted(self._queues.items(), key=lambda each: each[1].is_begun)
+        for key, queue in begun_last:
             if (one := queue.doubted) is None:
                 continue
-            lost = one.number - queue.following
+            lost = one.number - queue.following - (self.unqueued - queue.unqueued)
             if lost * MESSAGE_BYTES_MIN <= one.gap_bytes - queue.gap_bytes:
                 self._add_numbered(key, queue, one)
                 continue

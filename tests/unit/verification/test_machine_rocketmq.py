@@ -244,6 +244,17 @@ def test_verify_and_the_laws_agree(data: st.DataObject, messages: list[Sent], ab
         event(law)
 
 
+@pytest.mark.checks("RMQDISK-23", "RMQDISK-24", "RMQDISK-32")
+def test_a_log_file_that_is_too_long_ends_where_the_next_one_begins() -> None:
+    """Its blank end takes the rest up to there: entries of the next message are judged."""
+    sent = Sent("a", "u1", "", is_rolled_back=False, is_new=False)
+    files = write_store([sent] * 7, with_abort=False)
+    files[f"commitlog/{0:020d}"] += b"\0"
+    for name in [name for name in files if name.startswith("index/")]:
+        damaged = files | {name: bytes([1]) + files[name][1:]}
+        assert {"RMQDISK-23", "RMQDISK-32"} <= judge(damaged)
+
+
 @pytest.mark.checks(
     "DISK-1", "RMQDISK-20", "RMQDISK-21", "RMQDISK-23", "RMQDISK-35", "RMQDISK-37", "RMQDISK-39"
 )

@@ -39,7 +39,8 @@ Queue = tuple[str, int]
 class LogFile:
     """One file of the commit log, and the end of its records."""
 
-    def __init__(self, start: int, data: bytes) -> None:
+    def __init__(self, start: int, data: bytes, room: int | None = None) -> None:
+        """`room` are the bytes up to the next file, which may begin before the end of this one."""
         self.start, self.data = start, data
         self.behind = start + len(data)
         """Offset of the first byte of the next file."""
@@ -53,7 +54,8 @@ class LogFile:
         """Offset after the last record."""
         self.rest = data[position:]
         """What follows the records."""
-        takes_the_rest = int.from_bytes(self.rest[:4], "big") == len(self.rest)
+        blank_end = position + int.from_bytes(self.rest[:4], "big")
+        takes_the_rest = blank_end in (len(data), room)
         self.is_blank = found.success and takes_the_rest and not self._hides_messages(position)
         """Whether that is a blank end, which takes the rest of the file and hides no message."""
         self.is_whole = self.is_blank or not any(self.rest[:8])
@@ -101,7 +103,12 @@ class StoreFiles:
         self.filled = [one for one in self.index if not one.is_empty]
         """Those that count entries."""
         starts = {name: int(name[10:]) for name in self.files if LOG_NAME.fullmatch(name)}
-        self.log = [LogFile(at, self.files[n]) for n, at in starts.items() if at <= LAST_START]
+        rooms = {at: behind - at for at, behind in pairwise(starts.values())}
+        self.log = [
+            LogFile(at, self.files[name], rooms.get(at))
+            for name, at in starts.items()
+            if at <= LAST_START
+        ]
         """The files of the commit log by offset."""
         numbers = [number for number, one in enumerate(self.log, 1) if any(one.data)]
         self.written = self.log[: max(numbers, default=1)]
