@@ -13,7 +13,8 @@ from pathlib import Path
 
 from segproof.checksums import crc32c
 from segproof.kafka import Record, write_batch
-from segproof_harness.laws.file_damages import sum_again
+from segproof_harness.laws.broken_files import EXAMPLES
+from segproof_harness.laws.file_damages import remove, rename, sum_again, write
 from segproof_tests.partition_files import copied_partition, name_of
 
 Damage = Callable[[Path], None]
@@ -165,20 +166,6 @@ def remove_segment(base_offset: int) -> Damage:
     return damage
 
 
-def remove(file: str) -> Damage:
-    """Return the damage that removes a file."""
-    return lambda directory: (directory / file).unlink()
-
-
-def rename(file: str, new: str) -> Damage:
-    """Return the damage that renames a file."""
-
-    def damage(directory: Path) -> None:
-        (directory / file).rename(directory / new)
-
-    return damage
-
-
 def stop_cleanly(directory: Path) -> None:
     """Put the marker of a clean stop beside an untrimmed index."""
     (directory.parent / ".kafka_cleanshutdown").write_bytes(b"")
@@ -275,22 +262,6 @@ def _beside(name: str, offset: int) -> Damage:
     return damage
 
 
-def _twin(directory: Path) -> None:
-    """Copy a log under its offset without the zeros."""
-    shutil.copyfile(directory / LOG, directory / "60.log")
-
-
-def _another_epoch(directory: Path) -> None:
-    (directory / EPOCHS).write_bytes(b"0\n1\n7 0\n")
-
-
-def _interrupted(directory: Path) -> None:
-    """Leave a first log on its way, beside one that was being cleaned."""
-    first = directory / name_of(0, ".log")
-    first.rename(directory / name_of(0, ".log.swap"))
-    (directory / name_of(0, ".log.cleaned")).write_bytes(b"")
-
-
 CORRUPTIONS = (
     # the offset index
     _in_plain("index offset, one bit", "SEG-7", INDEX, flip(3 * 8 + 3)),
@@ -385,7 +356,7 @@ CORRUPTIONS = (
                edit(name_of(0, ".log"), lambda data: cut(positions(data)[-2])(data))),
     # the whole log
     Corruption("two logs of one base offset", "plain", "DISK-27", "60.log",
-               _twin),
+               over("60.log", LOG)),
     _in_plain("leader epoch of a batch", "DISK-28", LOG, batch(2, put(12, "i", 9))),
     _in_plain("leader epoch of a segment's last batch", "DISK-37", LAST_LOG,
               batch(-2, put(12, "i", 9))),
@@ -406,7 +377,7 @@ CORRUPTIONS = (
     _in_plain("checkpoint of epochs, no number", "CKPT-4", EPOCHS, put(4, "b", 120)),
     _in_plain("checkpoint of epochs, falling", "EPOCH-1", EPOCHS, _with(b"0\n2\n4 0\n3 60\n")),
     Corruption("checkpoint of epochs, another epoch", "plain", "DISK-37", name_of(0, ".log"),
-               _another_epoch),
+               write(EPOCHS, b"0\n1\n7 0\n")),
     _in_plain("checkpoint of epochs, emptied", "DISK-37", EPOCHS, _with(b"0\n0\n")),
     _in_plain("topic id cut", "META-2", "partition.metadata", cut(-1)),
     Corruption("recovery point behind the log", "plain", "DISK-38", "plain-0",
@@ -416,7 +387,7 @@ CORRUPTIONS = (
     Corruption("log start behind the log", "plain", "DISK-43", "plain-0",
                _beside("log-start-offset-checkpoint", 747)),
     Corruption("swap that would be deleted", "plain", "DISK-42", name_of(0, ".log.swap"),
-               _interrupted),
+               EXAMPLES["DISK-42"].do),
     Corruption("name without its zeros", "plain", "FILE-1", "60.log", rename(LOG, "60.log")),
     Corruption("name without an offset", "plain", "FILE-2", "copy.index",
                rename(INDEX, "copy.index")),
