@@ -128,17 +128,6 @@ def test_division_into_calls_is_not_seen(cuts: set[int], interval: int) -> None:
     assert segment_of(*EIGHT, base_offset=40, interval=interval) == segment
 
 
-def test_truncation_after_recovery() -> None:
-    """Batches of 72 bytes, recovered and cut at 45: as observed."""
-    data = [batch(40 + n, 1000 + 10 * n, value=b"abcd") for n in range(8)]
-    segment = segment_of(*data, base_offset=40, interval=100)
-    assert [0, 216] == [segment.recover(None, None), segment.truncate_to(45)]
-    assert (360, (1040, 44)) == (segment.size, segment.max_timestamp_and_offset_so_far)
-    assert [(42, 144), (44, 288)] == entries(segment.offset_index)
-    assert [(1020, 42), (1040, 44)] == entries(segment.time_index)
-    assert 1000 == len(segment.offset_index.image)
-
-
 @pytest.mark.parametrize(("release", "count"), [(PER_CALL, 0), (NEWEST_KAFKA, 49)])
 def test_copy_of_fifty_batches(release: Release, count: int) -> None:
     """Copied as one call: no index entry at all where a call counts as a whole."""
@@ -168,19 +157,6 @@ def test_given_timestamp_counts_for_calls_only() -> None:
 
 
 # --- what is read --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "start", "expected"),
-    [(70, 0, (100, 0)), (70, 2, (80, 2)), (101, 0, None), (-5, 3, (70, 3))],
-)
-def test_search_by_falling_timestamps(
-    timestamp: int, start: int, expected: tuple[int, int] | None
-) -> None:
-    """Timestamps 100, 90, 80, 70, 60 at offsets 0 to 4: as observed."""
-    segment = segment_of(*(batch(offset, 100 - 10 * offset) for offset in range(5)))
-    found = segment.find_offset_by_timestamp(timestamp, start)
-    assert expected == (found and found[:2])
 
 
 def test_position_inside_the_first_batch() -> None:
