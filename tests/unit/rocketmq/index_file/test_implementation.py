@@ -2,7 +2,7 @@
 """An index file of RocketMQ: golden bytes, the model's answers on sound and on damaged files.
 
 Bulk calls answer what single ones do, whether kernels are compiled or not; what is refused changes
-nothing. Readers beside the writer: test_rocketmq_index_readers.py.
+nothing. Readers beside the writer: test_readers.py.
 """
 
 import struct
@@ -91,9 +91,6 @@ TIMES = st.sampled_from(
     [-(2**63), -1, 0, 1, 999, 1000, 1999, 2000, 5000, 10**12, 10**12 + 999, 10**12 + 1000, MOST]
 ) | st.integers(-(2**63), MOST)  # fmt: skip
 OFFSETS = st.integers(-3, 3) | st.integers(-(2**63), MOST)
-
-
-# --- answers and bytes
 
 
 # --- many at once
