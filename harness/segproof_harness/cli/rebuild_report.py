@@ -137,7 +137,7 @@ class RebuildReport:
         law = getattr(file, "law", None)
         why = f"; {law}: {file.why}" if law else ""
         backup = f"; old file: {file.backup}" if file.backup else ""
-        entries = "1 entry" if file.entries == 1 else f"{file.entries} entries"
+        entries = plural(file.entries, "entry")
         self._lines.write(
             f"{verb}: {file.path}: {entries}, before: {before}{why}{backup}", indent=2
         )

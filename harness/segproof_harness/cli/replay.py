@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -187,6 +188,4 @@ def _show(result: "Result", seconds: float) -> None:
 
 
 def _verdict(findings: int) -> str:
-    if findings:
-        return f"{findings} divergences" if findings > 1 else "1 divergence"
-    return "no divergence"
+    return plural(findings, "divergence") if findings else "no divergence"

@@ -149,7 +149,7 @@ def _kept(told: "SalvagedPartition") -> str:
     word = "everything" if told.is_whole else "part"
     return (
         f"{word} kept: {told.bytes_kept} of {told.bytes_read} bytes,"
-        f" {told.batches} batches, {plural(told.records, 'record')},"
+        f" {plural(told.batches, 'batch')}, {plural(told.records, 'record')},"
         f" offsets {told.first_offset} to {told.last_offset}"
     )
 

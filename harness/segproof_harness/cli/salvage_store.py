@@ -94,7 +94,7 @@ def _kept(told: "SalvagedStore") -> str:
     return (
         f"{word} kept: {plural(told.messages, 'message')} of {told.bytes_kept} bytes, offsets"
         f" {told.first_offset} to {told.last_offset}, {plural(told.queues, 'queue')},"
-        f" {plural(told.index_files, 'index file')} with {told.index_entries} entries"
+        f" {plural(told.index_files, 'index file')} with {plural(told.index_entries, 'entry')}"
     )
 
 

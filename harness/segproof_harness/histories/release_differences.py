@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from segproof.counts import plural
 from segproof_harness.histories.compare import Parting
 from segproof_harness.histories.time_limit import time_limit
 from segproof_harness.histories.traces import Trace
@@ -80,7 +81,6 @@ class Expected:
     def lines(self) -> list[str]:
         """Return the differences in words, the most frequent first."""
         return [
-            f"expected: {other} differs from {one} first by {names}: {count} "
-            + ("history" if count == 1 else "histories")
+            f"expected: {other} differs from {one} first by {names}: {plural(count, 'history')}"
             for (one, other, names), count in self.histories.most_common()
         ]

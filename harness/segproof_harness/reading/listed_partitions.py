@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
@@ -19,7 +20,7 @@ from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import Segment
 from segproof_harness.reading.segment_file_rows import field_of
-from segproof_harness.reports.text import plural, reason_of
+from segproof_harness.reports.text import reason_of
 
 Row = dict[str, Any]
 UNREADABLE = "DISK-1"

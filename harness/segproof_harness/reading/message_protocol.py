@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from segproof.counts import plural
+
 NUMBERS = {
     "bool": ">?",
     "int8": ">b",
@@ -84,7 +86,8 @@ class MessageReader:
     def _take(self, size: int) -> bytes:
         if size > len(self._data) - self._at:
             raise UndecodableError(
-                f"{size} bytes are to follow at byte {self._at} of {len(self._data)}"
+                f"{plural(size, 'byte', 'is', 'are')} to follow at byte {self._at} of"
+                f" {len(self._data)}"
             )
         self._at += size
         return self._data[self._at - size : self._at]

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from segproof.compression import Inflation
+from segproof.counts import plural
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
@@ -356,7 +357,7 @@ def unread_bytes(
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
         return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"
     if partial := size % entry_size:
-        return f"{partial} bytes behind the last whole entry"
+        return f"{plural(partial, 'byte')} behind the last whole entry"
     if release is None and file.suffix in ENTRY_TYPES:
         with closing(files.open(file.path)) as opened:
             shown = entry_size * count_entries(opened, file.suffix, shown)

@@ -7,8 +7,8 @@ from datetime import date
 from os.path import abspath
 from pathlib import PurePath
 
+from segproof.counts import plural
 from segproof.findings import Finding, Summary
-from segproof_harness.reports.text import plural
 
 
 @dataclass(frozen=True, slots=True)

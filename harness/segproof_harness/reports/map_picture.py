@@ -6,11 +6,11 @@ Kinds of pieces differ in shape and pattern, not in colour alone.
 
 from collections.abc import Iterable
 
+from segproof.counts import plural
 from segproof.findings import time_text
 from segproof.reading.pieces import Piece, PieceKind
 from segproof_harness.reports.file_map import COLUMNS, FileMap
 from segproof_harness.reports.page_text import code_of, list_of
-from segproof_harness.reports.text import plural
 
 KIND_WORDS = {
     PieceKind.SOUND: "sound",

@@ -12,6 +12,7 @@ from html import escape
 from importlib import resources
 from itertools import pairwise
 
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict, time_text
@@ -35,7 +36,6 @@ from segproof_harness.reports.page_text import (
     list_of,
     text_of,
 )
-from segproof_harness.reports.text import plural
 from segproof_harness.reports.verdicts import (
     closing_words,
     facts_of,

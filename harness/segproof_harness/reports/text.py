@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of every output: control characters are escaped, and counts agree with their nouns."""
+"""Words of every output: control characters are escaped."""
 
 
 def printable(text: str) -> str:
@@ -15,16 +15,6 @@ def printable(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
-
-
-def plural(count: int, word: str) -> str:
-    """Return the count with the word, which takes an s or es for the plural.
-
-    >>> plural(2, "batch")
-    '2 batches'
-    """
-    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
-    return f"{count} {word}{ending}"
 
 
 def reason_of(error: Exception) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from segproof.counts import plural
 from segproof.findings import Finding, Summary, Verdict
 from segproof.reading.file_names import is_of_remote_segment
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.terminal import Lines
-from segproof_harness.reports.text import plural
 
 COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from operator import index as to_int
 from typing import Self
 
+from segproof.counts import plural
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT32_MAX, in_range
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
@@ -69,7 +70,7 @@ class LeaderEpochFileCache:
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return f"LeaderEpochFileCache({self.file!r}, {len(self)} entries)"
+        return f"LeaderEpochFileCache({self.file!r}, {plural(len(self), 'entry')})"
 
     # --- what changes it -------------------------------------------------------------------
 

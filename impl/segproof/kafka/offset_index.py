@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from segproof.counts import plural
 from segproof.errors import IndexFullError, InvalidArgumentError, InvalidOffsetError, SegproofError
 from segproof.integers import (
     INT32_MAX,
@@ -190,7 +191,7 @@ class OffsetIndex(AbstractIndex):
         """Return the error for an append that `offset_append` refuses."""
         if verdict == APPEND_FULL:
             return IndexFullError(
-                f"the index is full with {entries} entries", law="OFFIDX-4", path=self.file
+                f"the index is full with {plural(entries, 'entry')}", law="OFFIDX-4", path=self.file
             )
         if verdict == APPEND_OFFSET_TOO_SMALL:
             return InvalidOffsetError(

@@ -13,6 +13,7 @@ from operator import index as to_int
 from typing import Self
 
 from segproof.closing import Closing, told_state
+from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import as_int64, in_range, now_ms
@@ -191,7 +192,9 @@ class PartitionLog(Closing):
     def __repr__(self) -> str:
         view = self._bounds.view
         state = told_state(
-            f"{len(view.segments)} segments", is_open=not view.is_closed, writable=self.writable
+            plural(len(view.segments), "segment"),
+            is_open=not view.is_closed,
+            writable=self.writable,
         )
         offsets = f"offsets {view.log_start_offset} to {view.log_end.message_offset}"
         return f"{type(self).__name__}({self.dir!r}, {offsets}, {state})"

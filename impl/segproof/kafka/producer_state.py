@@ -14,6 +14,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from segproof.closing import told_state
+from segproof.counts import plural
 from segproof.errors import CorruptSnapshotError, InvalidArgumentError, ReadOnlyError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.producer_append_info import (
@@ -159,7 +160,7 @@ class ProducerStateManager:
         self.oldest_txn_last_timestamp = -1
 
     def __repr__(self) -> str:
-        producers = f"{len(self._producers)} producers"
+        producers = plural(len(self._producers), "producer")
         told = told_state(producers, is_open=True, writable=self.writable)
         return f"ProducerStateManager({self.dir!r}, {told}, map end offset {self.map_end_offset})"
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from segproof.counts import plural
 from segproof.errors import (
     IndexBufferOverflowError,
     IndexFullError,
@@ -209,7 +210,9 @@ class TimeIndex(AbstractIndex):
         """Return the error for an append that `time_append` refuses."""
         if verdict == APPEND_FULL:
             return IndexFullError(
-                f"the index is full with {entries} entries", law="TIMEIDX-3", path=self.file
+                f"the index is full with {plural(entries, 'entry')}",
+                law="TIMEIDX-3",
+                path=self.file,
             )
         if verdict == APPEND_OFFSET_TOO_SMALL:
             return InvalidOffsetError(

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segproof.closing import Closing, told_state, undone_if_it_fails
+from segproof.counts import plural
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -194,7 +195,7 @@ class TransactionIndex(Closing):
 
     def __repr__(self) -> str:
         is_open = self._open is not None
-        state = told_state(f"{len(self)} entries", is_open=is_open, writable=self.writable)
+        state = told_state(plural(len(self), "entry"), is_open=is_open, writable=self.writable)
         return f"TransactionIndex({self.start_offset}, {self.file!r}, {state})"
 
     def to_bytes(self) -> bytes:
@@ -460,7 +461,8 @@ class TransactionIndex(Closing):
 
     def _partial_tail(self, size: int) -> CorruptIndexError:
         return CorruptIndexError(
-            f"{size % _ENTRY.size} bytes behind the last whole entry; an entry has {_ENTRY.size}",
+            f"{plural(size % _ENTRY.size, 'byte')} behind the last whole entry; an entry has"
+            f" {_ENTRY.size}",
             law="TXNIDX-16",
             path=self.file,
             position=size // _ENTRY.size * _ENTRY.size,

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from segproof.counts import plural
+
 Fact = int | str | None
 Facts = dict[str, Fact]
 
@@ -101,17 +103,16 @@ def _index(facts: Facts) -> str:
 
 
 def _leftovers(facts: Facts) -> str:
-    count = facts["passed_over"]
-    entries = "1 entry" if count == 1 else f"{count} entries"
-    verb = "was" if count == 1 else "were"
+    verb = "was" if facts["passed_over"] == 1 else "were"
     return (
-        f"{entries} that no batch fits {verb} passed over: left by a truncation, or damaged;"
+        f"{plural(facts['passed_over'], 'entry')} that no batch fits {verb} passed over: left by a"
+        " truncation, or damaged;"
         " `segproof verify` tells which"
     )
 
 
 def _scan(facts: Facts) -> str:
-    batches = "1 batch" if facts["batches"] == 1 else f"{facts['batches']} batches"
+    batches = plural(facts["batches"], "batch")
     at = facts["batch_position"]
     found = "" if at is None else f", found at byte {at}"
     return f"{batches} scanned from byte {facts['from_position']}{found}"
@@ -121,8 +122,8 @@ def _index_file(facts: Facts) -> str:
     if facts["entries"] == 0:
         return "it has no entry"
     return (
-        f"{facts['entries']} entries, {facts['begin_timestamp']} to {facts['end_timestamp']};"
-        f" asked: {facts['taken']}"
+        f"{plural(facts['entries'], 'entry')}, {facts['begin_timestamp']} to"
+        f" {facts['end_timestamp']}; asked: {facts['taken']}"
     )
 
 
@@ -148,7 +149,10 @@ _WORDS: dict[str, Callable[[Facts], str]] = {
     "scan": _scan,
     "hash": lambda facts: f"hash: {facts['key']} has {facts['key_hash']}",
     "no-log": lambda _: "there is no commit log: other keys of the same hash count too",
-    "log": lambda facts: f"{facts['messages']} messages were read, in {facts['files']} files",
+    "log": lambda facts: (
+        f"{plural(facts['messages'], 'message', 'was', 'were')} read, in"
+        f" {plural(facts['files'], 'file')}"
+    ),
     "file": _index_file,
     "slot": _hash_slot,
     "entry": _chain_entry,

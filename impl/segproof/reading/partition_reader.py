@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from segproof.closing import Closing
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import time_text
@@ -158,7 +159,8 @@ class PartitionReader(PartitionSearch, Closing):
         return batch is not None and batch.is_valid()
 
     def __repr__(self) -> str:
-        return f"PartitionReader({self.path!r}, {len(self.base_offsets)} segments, read-only)"
+        segments = plural(len(self.base_offsets), "segment")
+        return f"PartitionReader({self.path!r}, {segments}, read-only)"
 
     def close(self) -> None:
         """Close all files."""

@@ -23,6 +23,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from segproof.commands import quoted, quoted_path
+from segproof.counts import plural
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, File, Files
 from segproof.kernels.rocketmq_index import HEADER_BYTES
@@ -266,8 +267,8 @@ class StoreReader:
             reason = None if offsets else "no offset is asked for" if max_num < 1 else NOT_FOUND
             if gaps.places:
                 words = (
-                    f"the commit log holds no sound message in {gaps.size_bytes} bytes at"
-                    f" {gaps.places} {'place' if gaps.places == 1 else 'places'}: more messages"
+                    f"the commit log holds no sound message in {plural(gaps.size_bytes, 'byte')} at"
+                    f" {plural(gaps.places, 'place')}: more messages"
                     " may have been there; `segproof verify` tells where"
                 )
                 reason = words if reason is None else f"{reason}; {words}"

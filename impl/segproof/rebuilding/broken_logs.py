@@ -6,6 +6,7 @@ Laws: SEG-20, SEG-27, and those that `verify` finds broken there.
 """
 
 from segproof.commands import quoted_path
+from segproof.counts import plural
 from segproof.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -81,7 +82,7 @@ def _what_verify_says(path: str, position: int, files: Files) -> Finding | None:
 
 def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
     lost = segment.status.size_bytes - valid_bytes
-    words = f"a broker that recovers this segment cuts the log here, by {lost} bytes"
+    words = f"a broker that recovers this segment cuts the log here, by {plural(lost, 'byte')}"
     if segment.is_last:
         return words
     return f"{words}, and after a crash it removes all later segments too"

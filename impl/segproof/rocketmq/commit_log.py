@@ -18,6 +18,7 @@ from contextlib import closing
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
+from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, TooLargeError
 from segproof.files import NOT_REGULAR, REAL_FILES, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, INT64_MAX
@@ -107,7 +108,7 @@ class CommitLog:
         return cls(store, size, log_files, files)
 
     def __repr__(self) -> str:
-        files = f"{len(self.log_files)} files"
+        files = plural(len(self.log_files), "file")
         offsets = f"offsets {self.min_offset} to {self.max_offset}"
         return f"CommitLog({self.store_path!r}, {files}, {offsets}, read-only)"
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from segproof.closing import Closing, told_state
+from segproof.counts import plural
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -141,7 +142,7 @@ class IndexService(Closing):
 
     def __repr__(self) -> str:
         is_open = not self._is_closed
-        state = told_state(f"{len(self._list)} files", is_open=is_open, writable=self.writable)
+        state = told_state(plural(len(self._list), "file"), is_open=is_open, writable=self.writable)
         return f"IndexService({self.store_path!r}, {state})"
 
     @property

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import File, Files
 from segproof.kafka.transaction_index import read_aborted_txns
@@ -94,7 +95,7 @@ def _aborted_block(request: Request, unit: Unit, first: int, block: NDArray[Any]
 def _refuse_partial(file: File, entry_bytes: int, path: str) -> None:
     if partial := file.size() % entry_bytes:
         raise CorruptIndexError(
-            f"{partial} bytes behind the last whole entry",
+            f"{plural(partial, 'byte')} behind the last whole entry",
             path=path,
             position=file.size() - partial,
         )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
@@ -95,7 +96,9 @@ def refuse_left_over(log: RecordFile, end_position: int) -> None:
     may_be_zeros = isinstance(log, LogAsFound)
     if left and not (may_be_zeros and holds_zeros(log.file, end_position, log.end)):
         raise CorruptRecordError(
-            f"{left} bytes behind the last whole batch", path=log.name, position=end_position
+            f"{plural(left, 'byte')} behind the last whole batch",
+            path=log.name,
+            position=end_position,
         )
 
 

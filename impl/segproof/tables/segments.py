@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.reading.batch_rows import field_of
@@ -80,7 +81,9 @@ def _add_file(
             known = ENTRY_TYPES.get(suffix)
             entry_bytes = ABORTED_BYTES if known is None else known.itemsize
             if partial := file.size() % entry_bytes:
-                raise SegproofError(f"{partial} bytes behind the last whole entry", path=path)
+                raise SegproofError(
+                    f"{plural(partial, 'byte')} behind the last whole entry", path=path
+                )
 
 
 def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files: Files) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
+from segproof.counts import plural
 from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
@@ -277,7 +278,7 @@ class BatchCheck(LogCheck):
             where += f"; {behind} of them before the next segment, which begins at {following}"
         self._report.add(
             "DISK-19",
-            f"{self._missing} offsets are in no batch, in"
+            f"{plural(self._missing, 'offset', 'is', 'are')} in no batch, in"
             f" {'one gap' if self._gaps == 1 else f'{self._gaps} gaps'}{where}",
             position=self._first_gap,
             expected=0,
@@ -311,7 +312,8 @@ class BatchCheck(LogCheck):
             which = "the last" if damage.is_tail else "this"
             message = f"{which} batch says it has {size} bytes, and the file has {rest} of them"
         else:
-            message = f"{rest} bytes behind the last batch are too few for another one"
+            are = plural(rest, "byte"), "is" if rest == 1 else "are"
+            message = f"{are[0]} behind the last batch {are[1]} too few for another one"
         is_torn = not segment.is_closed and damage.is_tail
         self._report.add(
             "DUMP-6",

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.files import File, data_end
 from segproof.findings import Severity
 from segproof.reading.index_entries import (
@@ -68,8 +69,9 @@ class IndexFile(EntryFile):
         if 0 < self.size - whole < size:
             self.report.add(
                 self.length_law,
-                f"the file ends inside an entry: {self.size} bytes are {self.slots} entries of"
-                f" {size} bytes and {self.size - whole} bytes more",
+                f"the file ends inside an entry: {plural(self.size, 'byte', 'is', 'are')}"
+                f" {plural(self.slots, 'entry')} of {size} bytes and"
+                f" {plural(self.size - whole, 'byte')} more",
                 position=whole,
                 expected=whole,
                 actual=self.size,
@@ -130,7 +132,7 @@ class KeyedIndexFile(IndexFile):
         why = f", although {state.why_closed}" if state.is_closed else ", as a broker keeps it"
         self.report.add(
             "DISK-6",
-            f"{tail} preallocated entries of zeros follow"
+            f"{plural(tail, 'preallocated entry')} of zeros {'follows' if tail == 1 else 'follow'}"
             f" {'one genuine one' if genuine == 1 else f'{genuine} genuine ones'}{why}",
             position=genuine * self.entry_bytes,
             expected=genuine * self.entry_bytes,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.findings import Severity
 from segproof.verifying.index_file_checks import EntryWindow, KeyedIndexFile
 from segproof.verifying.log_blocks import Block
@@ -88,8 +89,8 @@ class _EntriesCheck(LogCheck):
         """Note entries that could not be compared, from a number on if it is known."""
         self._index.report.add(
             self._law,
-            f"{count} entries could not be compared: the log cannot be read {where}, or the entries"
-            " are in no order",
+            f"{plural(count, 'entry')} could not be compared: the log cannot be read {where}, or"
+            " the entries are in no order",
             position=None if number is None else number * self._index.entry_bytes,
             actual=count,
             severity=Severity.NOTE,
@@ -326,7 +327,7 @@ class IndexEndCheck(LogCheck):
         if stretch <= allowed:
             return
         count = offsets.count
-        last = f"its last of {count} entries points at byte {offsets.last_position}"
+        last = f"its last of {plural(count, 'entry')} points at byte {offsets.last_position}"
         offsets.report.add(
             "DISK-24",
             f"{last if count else 'it has no entry'}, and the log goes on for {stretch} bytes to a"

@@ -9,6 +9,7 @@ Laws: SEG-20.
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
+from segproof.counts import plural
 from segproof.findings import time_text
 from segproof.reading.pieces import Piece, PieceKind
 
@@ -56,19 +57,21 @@ class LogDamage(NamedTuple):
         """
         told, cost = [], ": a recovery would delete them" if is_recovered else ""
         if self.sound is not None:
+            follow = plural(self.sound.batches, "sound batch", "follows", "follow")
             told.append(
-                f"{_number(self.sound.batches, 'sound batch')} follow, from byte {self.sound.start}"
+                f"{follow}, from byte {self.sound.start}"
                 f" and offset {self.sound.first_offset} on to offset {self.sound.last_offset}, with"
-                f" {self.sound.records} records{_times(self.sound)}{cost}"
+                f" {plural(self.sound.records, 'record')}{_times(self.sound)}{cost}"
             )
         if self.restorable_batches:
             told.append(
-                f"{_number(self.restorable_batches, 'batch')} with a wrong size or magic can be"
+                f"{plural(self.restorable_batches, 'batch')} with a wrong size or magic can be"
                 " saved, as the checksum proves"
             )
         if self.odd_batches:
+            fit = "fits" if self.odd_batches == 1 else "fit"
             told.append(
-                f"{_number(self.odd_batches, 'batch')} with a right checksum fit nowhere{cost}"
+                f"{plural(self.odd_batches, 'batch')} with a right checksum {fit} nowhere{cost}"
             )
         if self.unsearched_from is not None:
             told.append(
@@ -79,18 +82,18 @@ class LogDamage(NamedTuple):
             told.append("no offset is lost")
         elif told:
             told.append(
-                f"{self.broken_bytes} bytes in {_number(self.broken_places, 'place')} are lost,"
-                f" with {self._lost_words()}"
+                f"{plural(self.broken_bytes, 'byte')} in {plural(self.broken_places, 'place')} are"
+                f" lost, with {self._lost_words()}"
             )
         return "".join(f"; {one}" for one in told)
 
     def _lost_words(self) -> str:
         """Return how many offsets are lost: behind the last sound batch nothing counts them."""
         if not self.ends_broken:
-            return _number(self.lost_offsets, "offset")
+            return plural(self.lost_offsets, "offset")
         if not self.lost_offsets:
             return "an unknown number of offsets"
-        return f"at least {_number(self.lost_offsets, 'offset')}"
+        return f"at least {plural(self.lost_offsets, 'offset')}"
 
 
 def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
@@ -119,11 +122,6 @@ def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
             )
             is_broken = True
     return damage._replace(last_sound_offset=reached, ends_broken=is_broken)
-
-
-def _number(count: int, word: str) -> str:
-    plural = f"{word}es" if word.endswith("ch") else f"{word}s"
-    return f"{count} {word if count == 1 else plural}"
 
 
 def _times(piece: Piece) -> str:

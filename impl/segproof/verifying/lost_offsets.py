@@ -15,6 +15,7 @@ Laws: DISK-25.
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.findings import Severity
 from segproof.kafka.batch_table import CONTROL
@@ -79,7 +80,7 @@ class LostOffsetsCheck(LogCheck):
         self._report.add(
             "DISK-25",
             f"the segment ends before offset {end} and the next one begins at {following}:"
-            f" {following - end} offsets are in neither.{why}",
+            f" {plural(following - end, 'offset', 'is', 'are')} in neither.{why}",
             position=size,
             expected=end,
             actual=following,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -17,7 +18,6 @@ from segproof_harness.cli.common import (
     write_findings,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
-from segproof_harness.reports.text import plural
 from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -30,7 +31,6 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
-from segproof_harness.reports.text import plural
 from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 

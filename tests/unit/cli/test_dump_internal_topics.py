@@ -140,7 +140,7 @@ def test_older_versions_are_read(version: int, layout: str, fields: dict[str, An
         ("cluster-metadata", None, "01 ffffffffff01", "the varint at byte 6 is too long"),
         ("cluster-metadata", None, "01 02 00 01 01", "16 bytes are to follow"),
         ("cluster-metadata", None, "01 14 00 01 05 7f", "127 bytes are to follow"),
-        ("cluster-metadata", None, "01 14 00 ffffffff0f", "1 bytes are to follow"),
+        ("cluster-metadata", None, "01 14 00 ffffffff0f", "1 byte is to follow"),
     ],
 )
 def test_what_can_not_be_decoded_is_shown_with_the_reason(

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -300,6 +301,17 @@ def test_special_files_are_not_waited_for(tmp_path: Path) -> None:
 
 
 # --- huge, empty, garbage
+
+
+def test_one_is_not_told_as_many(tmp_path: Path) -> None:
+    """Small files had "1 entries", and a batch that "follow"."""
+    damaged = bytearray(batch(0) + batch(1))
+    damaged[8:12] = (20).to_bytes(4, "big")
+    folder = write_segment(tmp_path / "t-0", bytes(damaged), index=bytes(7) + b"\1\1")
+    words = " ".join(one.message for one in verify(folder))
+    assert "9 bytes are 1 entry of 8 bytes and 1 byte more" in words
+    assert "; 1 sound batch follows, from byte " in words
+    assert [] == re.findall(r"\b1 [a-z ]*(?:bytes|entries|batches|records)\b", words)
 
 
 def test_empty_files(tmp_path: Path) -> None:

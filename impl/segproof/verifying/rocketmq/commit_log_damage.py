@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import time_text
 from segproof.reading.queue_units import messages_in
@@ -99,9 +100,9 @@ class Damage:
         if sound.messages:
             times = f"{time_text(sound.min_timestamp)} to {time_text(sound.max_timestamp)}"
             told.append(
-                f"{_number(sound.messages, 'sound message')} of {sound.size_bytes} bytes"
+                f"{plural(sound.messages, 'sound message')} of {sound.size_bytes} bytes"
                 f" {'lies' if sound.messages == 1 else 'lie'} behind it in"
-                f" {_number(sound.files, 'file')}, from offset {sound.first_offset} to"
+                f" {plural(sound.files, 'file')}, from offset {sound.first_offset} to"
                 f" {sound.last_offset}, stored {times}"
             )
         if sound.older:
@@ -230,10 +231,10 @@ class Recovery:
         if not told:
             return ""
         gaps = damage.gaps
-        lost = f"{gaps.size_bytes} bytes in {_number(gaps.places, 'place')} are lost"
+        lost = f"{gaps.size_bytes} bytes in {plural(gaps.places, 'place')} are lost"
         count = self._lost_messages(damage)
         told.append(
-            lost + ("" if count is None else f", with {_number(count, 'message')} by queues")
+            lost + ("" if count is None else f", with {plural(count, 'message')} by queues")
         )
         if is_passed:
             told.append(
@@ -243,7 +244,7 @@ class Recovery:
             return "".join(f"; {each}" for each in told)
         thrown = f"these {sound.messages}" if sound.messages else "what follows"
         told.append(
-            f"a recovery that reaches this place keeps the {_number(kept, 'message')} before it,"
+            f"a recovery that reaches this place keeps the {plural(kept, 'message')} before it,"
             f" cuts the log here and throws {thrown} away{self._start(one)}"
         )
         return "".join(f"; {each}" for each in told)
@@ -270,7 +271,3 @@ class Recovery:
             return ""
         how = "reaches it" if first.start <= one.start else "does not reach it"
         return f" (that of 5.5.1 begins at offset {first.start} here, and {how})"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

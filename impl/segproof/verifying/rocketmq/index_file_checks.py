@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural
 from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
 from segproof.kernels.rocketmq_index import HEADER_BYTES
@@ -282,8 +283,8 @@ class _IndexFile:
         if at is not None:
             self._report.add(
                 "RMQDISK-6",
-                f"the header counts {now - 1} entries, and behind them there are bytes that are"
-                " not zero: entries that are not counted any more",
+                f"the header counts {plural(now - 1, 'entry')}, and behind them there are bytes"
+                " that are not zero: entries that are not counted any more",
                 position=at,
                 expected=0,
             )
@@ -381,7 +382,8 @@ class _IndexFile:
         is_between = used <= stored < stop
         self._report.add(
             "RMQDISK-12",
-            f"the header counts {stored} slots, {used} are in use for {stop - 1} entries"
+            f"the header counts {plural(stored, 'slot')}, {used} are in use for"
+            f" {plural(stop - 1, 'entry')}"
             + (": releases up to 4.7.0 and newer ones wrote to it in turn" if is_between else ""),
             position=32,
             expected=used,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.reading.record_keys import keys_of, tag_key_of
@@ -351,8 +352,8 @@ class KeyChecks:
             if count:
                 self._reporter.at(path).add(
                     "RMQDISK-28",
-                    f"{count} entries lead to messages before the first one of the commit log,"
-                    f" {BEFORE_LOG}",
+                    f"{plural(count, 'entry', 'leads', 'lead')} to messages before the first one"
+                    f" of the commit log, {BEFORE_LOG}",
                     actual=count,
                     severity=Severity.NOTE,
                     hint=f"nothing where log files expire: an index file {BEFORE_LOG_HINT}",
@@ -373,10 +374,12 @@ class KeyChecks:
                 continue
             edge = self._begin if where == "before" else self._end
             has_index = bool(self._entries)
-            words = f"{count} messages with keys lie {where} offset {edge}, where the index"
+            words = f"{plural(count, 'message')} with keys {'lies' if count == 1 else 'lie'}"
+            words += f" {where} offset {edge}, where the index"
             words += " begins" if where == "before" else " ends"
             if not has_index:
-                words = f"{count} messages have keys, and no index file has an entry"
+                have = plural(count, "message", "has", "have")
+                words = f"{have} keys, and no index file has an entry"
             is_behind = where == "behind" and self._is_running
             if is_behind and self._first_behind < self._reached:
                 is_behind = self._end_now() >= self._first_behind

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
@@ -429,8 +430,8 @@ class QueueChecks:
         if self._expired:
             self._reporter.at(self._folder).add(
                 "RMQDISK-37",
-                f"{self._expired} units lead to messages before the first one of the commit log,"
-                f" {BEFORE_LOG}",
+                f"{plural(self._expired, 'unit', 'leads', 'lead')} to messages before the first one"
+                f" of the commit log, {BEFORE_LOG}",
                 actual=self._expired,
                 severity=Severity.NOTE,
                 hint=f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}",
@@ -448,7 +449,8 @@ class QueueChecks:
             f" the files of the log; else {DECLARED['RMQDISK-37'].hint}"
         )
         if not self._has_queues and (time > 0 or is_there):
-            words = f"{self._lost.total()} messages are in the commit log, and no queue is here"
+            are = plural(self._lost.total(), "message", "is", "are")
+            words = f"{are} in the commit log, and no queue is here"
             if time > 0:
                 words = f"the checkpoint calls queues durable up to {time}, and there are none"
             self._reporter.at(self._folder).add(
@@ -462,8 +464,8 @@ class QueueChecks:
             names = ", ".join(one[:NAME_MAX] for one in sorted(self._lost)[:3] if one)
             self._reporter.at(self._folder).add(
                 "RMQDISK-37",
-                f"{self._lost.total()} messages are in the commit log, and no queue of their"
-                f" topics is here; these are {len(self._lost)}, such as {names}",
+                f"{plural(self._lost.total(), 'message', 'is', 'are')} in the commit log, and no"
+                f" queue of their topics is here; these are {len(self._lost)}, such as {names}",
                 actual=self._lost.total(),
                 severity=Severity.NOTE,
                 hint=hint,
@@ -479,10 +481,11 @@ class QueueChecks:
             self._walk(again, Reporter(Wanted()))
             is_late = again.stop > queue.lacks[0]
         path = queue.queue_files[-1].path if queue.queue_files else queue.folder
+        are, have = ("is", "has") if queue.lacking == 1 else ("are", "have")
         self._reporter.at(path).add(
             "RMQDISK-37",
-            f"{queue.lacking} messages of this queue are in the commit log, and have no unit here"
-            + (": the broker makes them when it runs" if is_late else ""),
+            f"{plural(queue.lacking, 'message')} of this queue {are} in the commit log, and {have}"
+            " no unit here" + (": the broker makes them when it runs" if is_late else ""),
             actual=queue.lacking,
             severity=Severity.NOTE if is_late else Severity.WARNING,
         )

@@ -11,6 +11,7 @@ from contextlib import closing
 from itertools import pairwise
 from typing import NamedTuple
 
+from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
@@ -209,7 +210,8 @@ def check_order(summaries: Sequence[IndexSummary], reporter: Reporter) -> None:
 
 def _report_room(one: IndexSummary, reporter: Reporter) -> None:
     assert one.geometry is not None
-    words = f"a later file follows, and it has room for {one.geometry.index_num - one.stop} entries"
+    room = plural(one.geometry.index_num - one.stop, "entry")
+    words = f"a later file follows, and it has room for {room}"
     if one.header.begin_timestamp == 0:
         words = "a later file follows, and it has no entry: it hides all earlier files from every"
         words += " query whose time begins above 0"

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts in messages, which agree with their nouns and verbs."""
+
+ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("", "s"))
+"""How nouns end, and their plurals."""
+
+
+def plural(count: int, word: str, one: str = "", many: str = "") -> str:
+    """Return a count with its noun, and behind it the verb for one thing or for many.
+
+    >>> plural(1, "entry", "leads", "lead"), plural(2, "batch")
+    ('1 entry leads', '2 batches')
+    """
+    if count == 1:
+        return f"1 {word} {one}".rstrip()
+    ending, plural_ending = next(pair for pair in ENDINGS if word.endswith(pair[0]))
+    return f"{count} {word.removesuffix(ending)}{plural_ending} {many}".rstrip()
