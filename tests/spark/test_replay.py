@@ -102,7 +102,7 @@ def test_the_report_starts_no_java(found: "Summary", out: str) -> None:
 def test_the_table_fits_a_terminal(
     columns: int, found: "Summary", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No line is longer than the terminal, and no figure is lost."""
+    """No line is longer than the terminal, no figure is lost, and a name breaks behind a word."""
     from segproof_spark.replay.table import write_table
 
     class Terminal(io.StringIO):
@@ -120,6 +120,8 @@ def test_the_table_fits_a_terminal(
     assert len(whole.getvalue().splitlines()) == len(list(found.rows())) + 2
     for row in found.rows():
         assert any(str(row["answers_compared"]) in line.split() for line in lines)
+    words = re.sub(r"_ [^\n]*\n +", "_", "\n".join(lines)).split()
+    assert {row["operation"] or row["structure"] for row in found.rows()} <= {*words}
 
 
 def test_the_query_of_the_help_works(spark: "SparkSession", found: "Summary", out: str) -> None:

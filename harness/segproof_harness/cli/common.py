@@ -390,6 +390,32 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
         yield show
 
 
+@contextlib.contextmanager
+def elapsed() -> Iterator[Callable[[str], None]]:
+    """Show what runs, and for how long, while the block runs; only on a terminal.
+
+    The block gets a function to call with the name of what begins. A thread draws, so the block
+    must not fork.
+    """
+    if not shows_progress():
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        SpinnerColumn("line"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True, soft_wrap=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+        refresh_per_second=4,
+    ) as bar:
+        task = bar.add_task("starting")
+        yield lambda what: bar.update(task, description=what)
+
+
 def shows_progress() -> bool:
     """Return whether a bar may be drawn: stderr is a terminal, and stdout is no pipe.
 

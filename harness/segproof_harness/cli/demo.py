@@ -4,8 +4,9 @@
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,7 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     complain,
+    elapsed,
     refuse,
     summarise,
     write_line,
@@ -21,6 +23,11 @@ from segproof_harness.cli.common import (
     write_row,
 )
 from segproof_harness.reports.text import reason_of
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
+
+    from segproof_harness.conformance.demo import Row, Say
 
 
 def command(
@@ -47,12 +54,13 @@ def command(
     if copy_to is not None:
         _copy(copy_to)
         return
-    from segproof_harness.conformance.demo import FAILED, NOT_RUN, run
+    from segproof_harness.conformance.demo import BEGINS, FAILED, NOT_RUN, run
 
     started = time.monotonic()
     summarise("segproof demo: real files, checked in this process and on Spark")
-    rows = []
-    for row in run(complain):
+    rows: list[Row] = []
+    work = run(complain)
+    while row := _next_row(work, BEGINS):
         rows.append(row)
         if output_format is Format.JSONL:
             write_row(row.to_json(), output_format)
@@ -70,6 +78,16 @@ def command(
         summarise(f"not run: {row.what}: {row.figures}")
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _next_row(work: "Iterator[Row]", begins: "ContextVar[Say]") -> "Row | None":
+    """Do the work of a row; a terminal shows its name and since when it runs."""
+    with elapsed() as show:
+        before = begins.set(show)
+        try:
+            return next(work, None)
+        finally:
+            begins.reset(before)
 
 
 def _copy(target: Path) -> None:

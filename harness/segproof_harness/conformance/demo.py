@@ -11,6 +11,7 @@ remedy, never as a pass. Nothing is downloaded.
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
@@ -74,8 +75,13 @@ def structure_ids() -> tuple[str, ...]:
     return STRUCTURE_IDS
 
 
+BEGINS: ContextVar[Say] = ContextVar("BEGINS", default=lambda _: None)
+"""What is told the name of each row when its work begins."""
+
+
 def timed(what: str, do: Callable[[], tuple[bool, str]]) -> Row:
     """Return the row of what is done now: whether all was well, and its figures."""
+    BEGINS.get()(what)
     started = time.monotonic()
     sound, figures = do()
     return Row(what, PASSED if sound else FAILED, figures, time.monotonic() - started)

@@ -2,6 +2,7 @@
 """The summary of a replay for people, or as JSON lines."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,6 +28,8 @@ HEAD = (
 LEFT = 3
 """So many columns are words, on the left; the others are numbers."""
 ALL_OPERATIONS = "(all)"
+NAME_COLUMNS = 12
+"""The least that a name gets."""
 WHOLE = 10_000
 """Columns of what is no terminal: no line is broken there."""
 
@@ -51,8 +54,7 @@ def write_table(found: Summary, stream: TextIO) -> None:
     table = _table(rows, LEFT)
     unbroken = console.options.update(max_width=WHOLE)
     if console.measure(table, options=unbroken).maximum > console.width:
-        table = _table([(_short_name(row), *row[LEFT:]) for row in rows], 1)
-        table.padding = (0, 1, 0, 0)
+        table = _narrow_table(rows, console.width)
     console.print(table)
 
 
@@ -64,8 +66,34 @@ def _table(rows: "Sequence[Sequence[str]]", left: int) -> "Table":
     for place, name in enumerate(rows[0]):
         table.add_column(name, justify="left" if place < left else "right", overflow="fold")
     for row in rows[1:]:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text("\n".join(map(printable, cell.split("\n")))) for cell in row))
     return table
+
+
+def _narrow_table(rows: "Sequence[Sequence[str]]", width: int) -> "Table":
+    """Return rows with one column of words; a long name goes on behind one of its underscores."""
+    head, *others = ([name.replace(" ", "\n") for name in row[LEFT:]] for row in rows)
+    cells = [*zip(*([max(name.split("\n"), key=len) for name in head], *others), strict=True)]
+    room = max(NAME_COLUMNS, width - sum(1 + max(map(len, column)) for column in cells))
+    names = (broken_name(_short_name(row), room) for row in rows)
+    table = _table([[name, *row] for name, row in zip(names, [head, *others], strict=True)], 1)
+    table.padding = (0, 1, 0, 0)
+    return table
+
+
+def broken_name(name: str, columns: int) -> str:
+    """Return a name on lines of so many columns, broken behind blanks and underscores.
+
+    >>> print(broken_name("  truncate_fully_and_start_at", 20))
+      truncate_fully_
+        and_start_at
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[_ ])(?=[^_ ])", name):
+        if len(lines[-1]) + len(part.rstrip()) > columns and lines[-1].strip():
+            lines.append("    ")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _short_name(row: "Sequence[str]") -> str:
