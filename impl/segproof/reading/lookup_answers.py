@@ -102,17 +102,20 @@ def _index(facts: Facts) -> str:
     return f"slot {facts['slot']} of {facts['entries']} for {facts['target']}: {entry}"
 
 
+def _counted(facts: Facts, name: str, word: str, one: str = "", many: str = "") -> str:
+    return plural(int(facts[name] or 0), word, one, many)
+
+
 def _leftovers(facts: Facts) -> str:
     verb = "was" if facts["passed_over"] == 1 else "were"
     return (
-        f"{plural(facts['passed_over'], 'entry')} that no batch fits {verb} passed over: left by a"
-        " truncation, or damaged;"
-        " `segproof verify` tells which"
+        f"{_counted(facts, 'passed_over', 'entry')} that no batch fits {verb} passed over: left by"
+        " a truncation, or damaged; `segproof verify` tells which"
     )
 
 
 def _scan(facts: Facts) -> str:
-    batches = plural(facts["batches"], "batch")
+    batches = _counted(facts, "batches", "batch")
     at = facts["batch_position"]
     found = "" if at is None else f", found at byte {at}"
     return f"{batches} scanned from byte {facts['from_position']}{found}"
@@ -122,7 +125,7 @@ def _index_file(facts: Facts) -> str:
     if facts["entries"] == 0:
         return "it has no entry"
     return (
-        f"{plural(facts['entries'], 'entry')}, {facts['begin_timestamp']} to"
+        f"{_counted(facts, 'entries', 'entry')}, {facts['begin_timestamp']} to"
         f" {facts['end_timestamp']}; asked: {facts['taken']}"
     )
 
@@ -150,8 +153,8 @@ _WORDS: dict[str, Callable[[Facts], str]] = {
     "hash": lambda facts: f"hash: {facts['key']} has {facts['key_hash']}",
     "no-log": lambda _: "there is no commit log: other keys of the same hash count too",
     "log": lambda facts: (
-        f"{plural(facts['messages'], 'message', 'was', 'were')} read, in"
-        f" {plural(facts['files'], 'file')}"
+        f"{_counted(facts, 'messages', 'message', 'was', 'were')} read, in"
+        f" {_counted(facts, 'files', 'file')}"
     ),
     "file": _index_file,
     "slot": _hash_slot,

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from segproof.checksums import crc32c
+from segproof.counts import plural
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
@@ -48,7 +49,7 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     at = len(b"".join(batches[:bad]))
     assert (at, Path(finding.path).suffix) == (finding.position, ".log")
     behind = len(batches) - 1 - bad
-    told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with {behind} records"
+    told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with {plural(behind, 'record')}"
     is_last = behind == 0
     assert (told in finding.message) is not is_last
     is_proved = magics[bad] == 2
