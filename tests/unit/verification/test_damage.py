@@ -49,7 +49,8 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     at = len(b"".join(batches[:bad]))
     assert (at, Path(finding.path).suffix) == (finding.position, ".log")
     behind = len(batches) - 1 - bad
-    told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with {plural(behind, 'record')}"
+    told = f"from byte {at + len(own)} and offset {bad + 1} on to offset 8, with"
+    told += f" {plural(behind, 'record')}"
     is_last = behind == 0
     assert (told in finding.message) is not is_last
     is_proved = magics[bad] == 2
