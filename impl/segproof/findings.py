@@ -104,7 +104,8 @@ class Summary:
     """Offsets in no sound batch, because of damage. None: how many are lost is unknown."""
     batches_behind_damage: int
     """Sound batches behind the first damage of their segment: a recovery deletes them. Of RocketMQ
-    sound messages behind the first damage of the commit log: a recovery that reaches it does."""
+    sound messages behind the first damage at which a recovery cuts the commit log; it goes on
+    behind a blank end."""
     errors: int
     warnings: int
     notes: int

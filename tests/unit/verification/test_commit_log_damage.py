@@ -131,7 +131,7 @@ def test_what_an_earlier_recovery_cut_off_is_told_as_older(tmp_path: Path) -> No
     assert "a recovery after an abnormal stop" in told.hint
 
 
-def test_a_blank_end_hides_no_messages(tmp_path: Path) -> None:
+def test_a_blank_end_hides_no_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A broker goes on with the next file behind a false blank end, and cuts nothing; messages
     behind a true one that an earlier recovery has cut off are no loss."""
     images = log_images(drawn(30), SIZE)
@@ -146,6 +146,8 @@ def test_a_blank_end_hides_no_messages(tmp_path: Path) -> None:
     assert f"{30 - 3} sound messages" in told.message
     assert "goes on with the next file" in told.message
     assert "throws" not in told.message
+    assert run(["verify", str(store), "--summary"]) == 1
+    assert "behind damage, which" not in capsys.readouterr().out
     scan = StoreReader(store).scan_keys([f"T#k{number}" for number in range(count)])
     assert [2] == [number for number, one in enumerate(scan.values()) if not one.phy_offsets]
     older = log_images(drawn(30, FIRST_TIMESTAMP_MS - 10**7), SIZE)[name]

@@ -130,7 +130,10 @@ class LogRecords:
         self.known_end = -1
         """The last offset that an index file knows of a message at."""
         self.sound_behind = 0
-        """Sound messages behind the first damage, without what an earlier recovery has cut off."""
+        """Sound messages behind the first damage at which a recovery cuts the log, without what an
+        earlier one has cut off."""
+        self._is_cut = False
+        """Whether there is such damage."""
         self._read = 0
         self._last_written = -1
         self._is_ended = False
@@ -297,14 +300,16 @@ class LogRecords:
         if self._map is None:
             later = [each for each in self.log.log_files if each.start >= one.start]
             self._map = DamageMap(self.log, later, self._time, self._files)
-            sound = self._map.at(one).sound
-            self.sound_behind = sound.messages - sound.older
         return self._map.at(one)
 
     def _words(self, one: LogFile, *, is_blank: bool = False) -> str:
         """Return in words what lies behind the damage of a file."""
+        damage = self._behind(one)
         is_passed = is_blank and one.start < self.log.log_files[-1].start
-        return self._recovery.words(self._behind(one), one, self._kept, is_passed=is_passed)
+        if not is_passed and not self._is_cut:
+            self._is_cut = True
+            self.sound_behind = damage.sound.messages - damage.sound.older
+        return self._recovery.words(damage, one, self._kept, is_passed=is_passed)
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""
