@@ -168,7 +168,7 @@ class _Salvage:
         self._reached = -1
         self._before: Piece | None = None
         """The batches that were kept last, one piece."""
-        self._begin = partition.segments[0].base_offset if partition.segments else 0
+        self._begin = 0
         self._epoch = -1
         """The leader epoch of the last batch of the segments so far."""
         self._do_epochs_rise = True
@@ -196,6 +196,8 @@ class _Salvage:
         try:
             segments = self._partition.segments
             for number, segment in enumerate(segments):
+                if all(one.kind == PieceKind.ZEROS for one in self._pending):
+                    self._begin = segment.base_offset  # what is missing before it was compacted
                 if ".log" not in segment.suffixes:
                     self._miss(segment.path(".log"), 0)
                     continue
@@ -224,7 +226,7 @@ class _Salvage:
 
     @property
     def _next_offset(self) -> int:
-        """The offset behind what was kept; at first the base offset of the partition."""
+        """The offset behind what was kept; that of the segment's name if no gap is before it."""
         return max(self._reached + 1, self._begin)
 
     def _count_read(self, count: int) -> None:
@@ -272,7 +274,7 @@ class _Salvage:
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
-            moved = _to_move_back(found, self._next_offset - 1, limit)
+            moved = _to_move_back(found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
                 if piece.kind in _KEPT:

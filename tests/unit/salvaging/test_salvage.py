@@ -270,14 +270,19 @@ def test_leader_epochs_that_contradict_each_other_stay(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.checks("DISK-4", "DISK-25")
 @pytest.mark.parametrize("damage", ["removed", "emptied", "cut between two batches", "folder"])
-@pytest.mark.parametrize("number", [0, 1])
-def test_offsets_of_a_log_that_is_gone_are_lost(number: int, damage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "number"), [("v1-gzip", 0), ("unclean-before", 1), ("compacted", 1)]
+)
+def test_offsets_of_a_log_that_is_gone_are_lost(
+    scenario: str, number: int, damage: str, tmp_path: Path
+) -> None:
     """`salvage` counts the offsets that `verify` counts, also before the first segment left.
 
     A log that was removed, or emptied beside its indexes, used to be "everything kept"; and of a
-    partition that begins at offset 1000 the offsets below counted as lost.
+    partition that begins at offset 1000 the offsets below counted as lost, of a compacted one those
+    between two segments.
     """
-    bad = copied_partition("v1-gzip" if number == 0 else "unclean-before", tmp_path)
+    bad = copied_partition(scenario, tmp_path)
     log = sorted(bad.glob("*.log"))[number]
     kept = len(batches_of(log.read_bytes())[0]) if damage.startswith("cut") else 0
     with log.open("r+b") as file:
