@@ -40,7 +40,14 @@ RULES_MAX = 6
 """Rules of one operation."""
 
 
-class StructureMachine(RuleBasedStateMachine):
+class CountsReached(RuleBasedStateMachine):
+    """A machine that counts which states its examples have reached."""
+
+    reached: ClassVar[Counter[str]]
+    """How often each `sometimes` state was reached, by all examples of this class."""
+
+
+class StructureMachine(CountsReached):
     """Random histories of one structure on one subject, beside the model."""
 
     structure_id: ClassVar[str] = ""
@@ -49,8 +56,6 @@ class StructureMachine(RuleBasedStateMachine):
     """Who is compared with the model, as on the command line."""
     profile_name: ClassVar[str] = "segproof"
     """The profile under which histories are drawn."""
-    reached: ClassVar[Counter[str]]
-    """How often each `sometimes` state was reached, by all examples of this class."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -111,7 +116,7 @@ class StructureMachine(RuleBasedStateMachine):
 
 
 def run_until_reached(
-    machine: type[StructureMachine], states: Set[str], *, share: int = 1, first_seed: int = 0
+    machine: type[CountsReached], states: Set[str], *, share: int = 1, first_seed: int = 0
 ) -> None:
     """Run a machine until its examples have reached all these `sometimes` states.
 

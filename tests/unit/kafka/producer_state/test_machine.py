@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The producer state against its model, in random histories; the laws of every release."""
 
+from collections import Counter
 from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from segproof import kafka
 from segproof.kafka import producer_snapshot
@@ -15,6 +16,7 @@ from segproof.kafka import producer_state as implementation
 from segproof.kafka.segment_names import segment_file_name
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.histories.machines.base import CountsReached, run_until_reached
 from segproof_harness.structures.outcomes import Outcome, normalise, of_model, outcome_of
 from segproof_model.kafka.broker.producer_append_info import ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import (
@@ -80,11 +82,11 @@ def public_state(manager: Any) -> dict[str, Any]:
     }
 
 
-class ProducerStateMachine(RuleBasedStateMachine):
+class ProducerStateMachine(CountsReached):
     """Histories of one partition; of segproof the implementation runs beside it."""
 
     release: ClassVar[Release] = SEGPROOF
-    reached: ClassVar[set[str]] = set()
+    reached: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,24 +182,24 @@ class ProducerStateMachine(RuleBasedStateMachine):
     def note(self, state: str, is_reached: object) -> None:
         """Remember that the histories have reached a state."""
         if is_reached:
-            self.reached.add(state)
+            self.reached[state] += 1
 
     def note_append(
         self, before: ProducerAppendInfo, after: ProducerAppendInfo, outcome: object
     ) -> None:
         """Remember what the histories have reached."""
         if isinstance(outcome, Raised):
-            self.reached.add(f"refused: {outcome.kind}")
+            self.reached[f"refused: {outcome.kind}"] += 1
         elif isinstance(outcome, CompletedTxn):
             self.completed = outcome
-            self.reached.add("aborted" if outcome.is_aborted else "committed")
+            self.reached["aborted" if outcome.is_aborted else "committed"] += 1
         if after.started_transactions != before.started_transactions:
-            self.reached.add("started")
+            self.reached["started"] += 1
         known, entry = before.updated_entry, after.updated_entry
         if -1 != known.producer_epoch != entry.producer_epoch:
-            self.reached.add("new epoch")
+            self.reached["new epoch"] += 1
         if entry.batch_metadata and entry.last_seq < entry.batch_metadata[-1].first_seq:
-            self.reached.add("wrapped")
+            self.reached["wrapped"] += 1
 
     # --- batches ---
 
@@ -371,7 +373,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
             return
         outcome = self.apply(operation, **{name: self.draw_offset(data)})
         if outcome.error is not None:
-            self.reached.add(f"refused: {outcome.error}")
+            self.reached[f"refused: {outcome.error}"] += 1
 
     @rule(data=st.data())
     def mark(self, data: st.DataObject) -> None:
@@ -429,7 +431,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         image = image[:excess] if excess < 0 else image + bytes(excess // 10)
         self.write(name, image)
         if isinstance(states.outcome_of(read_snapshot, image), Raised):
-            self.reached.add("corrupt")
+            self.reached["corrupt"] += 1
 
     def write(self, name: str, image: bytes | None) -> None:
         """Write or remove a file behind the back of both sides."""
@@ -448,24 +450,12 @@ class ProducerStateMachine(RuleBasedStateMachine):
         self.compare_states()
 
 
-def run(machine: type[ProducerStateMachine]) -> None:
-    """Run a machine; say which states its histories have not reached."""
-    machine.reached = set()
-    for number in range(3):
-        # The same examples would be drawn again where chance is fixed: so twice as many.
-        examples = settings().max_examples << number
-        run_state_machine_as_test(machine, settings=settings(max_examples=examples))
-        if machine.reached >= STATES:
-            return
-    assert set() == STATES - machine.reached
-
-
 @pytest.mark.checks(
     "PROD-6", "PROD-7", "PROD-8", "PROD-9", "PROD-10", "PROD-11", "PROD-12", "PROD-13"
 )
 def test_model_and_implementation_agree() -> None:
     """They agree on each answer, each error, all that can be asked, and every byte."""
-    run(ProducerStateMachine)
+    run_until_reached(ProducerStateMachine, STATES)
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3.1", "kafka-2.4.1", "kafka-1.1.1", "kafka-0.11.0.3"])
@@ -474,7 +464,7 @@ def test_laws_of_releases(name: str) -> None:
 
     class OfRelease(ProducerStateMachine):
         release: ClassVar[Release] = release_named(name)
-        reached: ClassVar[set[str]] = set()
+        reached: ClassVar[Counter[str]] = Counter()
 
     run_state_machine_as_test(OfRelease, settings=settings(max_examples=30))
 
