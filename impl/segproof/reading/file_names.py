@@ -128,25 +128,6 @@ def read_file_name(name: str) -> FileName:
     return FileName(NameKind.SEGMENT if bare == name else NameKind.PENDING, offset, suffix)
 
 
-def names_around(base_offset: int, names: Collection[str]) -> Collection[str]:
-    """Return the names that can tell of one segment: from its own up to the next log's, snapshots.
-
-    A partition may have thousands of segments, so a name costs little here.
-    """
-    if base_offset < 0:
-        return names
-    own = segment_file_name(base_offset, "")
-    digits = len(own)
-    logs = (name for name in names if name.endswith(".log") and len(name) == digits + len(".log"))
-    heads = (log[:digits] for log in logs if log.isascii() and log[:digits].isdigit())
-    after = min((head for head in heads if head > own), default="")
-    return [
-        name
-        for name in names
-        if own <= name[:digits] <= (after or name) or name.endswith(SNAPSHOT_SUFFIX)
-    ]
-
-
 def read_remote_name(name: str) -> RemoteName | None:
     """Return what the name of a file of a remote segment says, or None for another name.
 

@@ -16,7 +16,7 @@ import json
 import posixpath
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 from segproof.files import File, Files, FileStatus
@@ -78,11 +78,11 @@ def with_unpacked(files: Files) -> Files:
     return files if isinstance(files, _Unpacked) else cast(Files, _Unpacked(files))
 
 
+@dataclass(frozen=True)
 class _Unpacked:
     """Other files; in the place of a manifest and its `.indexes` stand the files in these."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    _files: Files
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._files, name)

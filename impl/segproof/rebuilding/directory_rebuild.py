@@ -25,8 +25,9 @@ from segproof.rebuilding.partition_files import read_partition, refusing_what_va
 from segproof.rebuilding.partition_rebuild import Options, Rebuilt, rebuild_partition
 from segproof.rebuilding.partition_targets import lock_path
 from segproof.rebuilding.safe_places import check_apart, lock_of
-from segproof.verifying.directory_checks import find_partitions, sized
+from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_listing import sized
 
 __all__ = ["RebuiltPartition", "rebuild_all"]
 

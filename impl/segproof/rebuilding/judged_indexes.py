@@ -20,11 +20,12 @@ from segproof.findings import Finding, Severity
 from segproof.processes import Meter, Workers, count_bytes
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
-from segproof.verifying.directory_checks import find_partitions, sized
+from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment as CheckedSegment
+from segproof.verifying.segment_listing import sized
 from segproof.verifying.segment_verification import SteadyCheck
 
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")

@@ -20,9 +20,10 @@ from segproof.reading.file_names import METADATA_TOPIC, SET_ASIDE_FILE, read_par
 from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
-from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]

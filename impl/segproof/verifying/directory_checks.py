@@ -14,15 +14,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
-from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
+from segproof.files import LINK_TO_NOTHING, Files, FileStatus
 from segproof.findings import Severity
 from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
-    METADATA_TOPIC,
     REMOTE_INDEX_CACHE,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
@@ -32,7 +30,6 @@ from segproof.reading.file_names import (
     holds_remote_segments,
     is_known_in_data_directory,
     is_of_salvage,
-    names_around,
     read_file_name,
     read_partition_name,
     read_remote_name,
@@ -52,6 +49,13 @@ from segproof.verifying.segment_files import (
     Segment,
     state_of,
     wait_for_a_step,
+)
+from segproof.verifying.segment_listing import (
+    ALL_FILES,
+    kinds_of,
+    parent_of,
+    segments_of,
+    sized,
 )
 from segproof.verifying.small_files import (
     EPOCHS,
@@ -91,9 +95,6 @@ declare("partition-log", Severity.NOTE,
 
 NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
-SNAPSHOTS_MAX = 8
-"""Snapshots inside one segment that are compared with it; a broker leaves one or two."""
-ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         elif not _report_name(path, known, reporter):
             reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
         return
-    for segment in _segments_of(directory, _kinds_of(names), files, frozenset((known.suffix,))):
+    for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
             yield Partition(directory, (segment,))
 
@@ -240,17 +241,13 @@ def _single_remote_file(
         reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
 
 
-def _kinds_of(names: Iterable[str]) -> dict[str, FileName]:
-    return {name: read_file_name(name) for name in names}
-
-
 def _join(directory: str, name: str) -> str:
     return posixpath.join(directory, name)
 
 
 def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield the partitions of one directory and of those in it."""
-    kinds = _kinds_of(names)
+    kinds = kinds_of(names)
     own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
     has_segments = any(known.kind is NameKind.SEGMENT for known in kinds.values())
     has_traces = any(known.kind is not NameKind.FOREIGN for known in kinds.values())
@@ -292,7 +289,7 @@ def _whole(
     )
     return Partition(
         path,
-        tuple(_segments_of(path, kinds, files, ALL_FILES)),
+        tuple(segments_of(path, kinds, files, ALL_FILES)),
         others,
         tuple(sorted(offsets.items())),
         tuple(state_of(files, _join(path, name)) for name in others),
@@ -318,7 +315,7 @@ def partition_again(partition: Partition, files: Files) -> Partition:
         again = _remote(path, names, files)
     else:
         walk = _Walk(files, Reporter(Wanted()), path, {})
-        again = _whole(path, _kinds_of(names), files, _offsets_for(path, walk))
+        again = _whole(path, kinds_of(names), files, _offsets_for(path, walk))
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
 
 
@@ -373,7 +370,7 @@ def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
     if known is None or known.state:
         return {}
-    parent = _parent_of(path)
+    parent = parent_of(path)
     if parent not in walk.offsets:
         quiet = Reporter(Wanted())
         walk.offsets[parent] = _read_offsets(parent, OFFSET_CHECKPOINTS, walk.files, quiet)
@@ -421,79 +418,6 @@ def _older(path: str) -> str:
         return "; releases up to 1.1 remove the file"
     is_known = path.removesuffix(".swap").endswith(SEGMENT_SUFFIXES)
     return "; releases up to 2.8 pass it by" if path.endswith(".swap") and not is_known else ""
-
-
-def _segments_of(
-    directory: str, kinds: Mapping[str, FileName], files: Files, judged: frozenset[str]
-) -> Iterator[Segment]:
-    """Yield the segments of a directory in order; the offset of the next one has a log."""
-    found: dict[int, set[str]] = {}
-    snapshots: list[int] = []
-    for known in kinds.values():
-        if known.kind is NameKind.SEGMENT:
-            found.setdefault(known.base_offset, set()).add(known.suffix)
-        elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
-            snapshots.append(known.base_offset)
-    snapshots.sort()
-    bases = sorted(found)
-    with_log = [base for base in bases if ".log" in found[base]]
-    following = dict(pairwise(with_log))
-    is_stopped = _is_stopped(directory, files)
-    for base in bases:
-        after = following.get(base)
-        inside = [one for one in snapshots if base < one and (after is None or one < after)]
-        segment = Segment(
-            directory,
-            base,
-            frozenset(found[base]),
-            after,
-            is_stopped,
-            judged,
-            snapshots=tuple(inside[:SNAPSHOTS_MAX]) if judged == ALL_FILES else (),
-        )
-        yield segment
-
-
-def list_again(segment: Segment, files: Files) -> Segment | None:
-    """Return a segment as its directory shows it now, or None if it is gone."""
-    try:
-        names = files.list_directory(segment.directory)
-    except OSError:
-        return segment
-    directory, judged = segment.directory, segment.judged
-    others: Iterable[Segment]
-    if segment.stem:
-        others = remote_segments(directory, names, judged)
-    else:
-        kinds = _kinds_of(names_around(segment.base_offset, names))
-        others = _segments_of(directory, kinds, files, judged)
-    for other in others:
-        if (other.base_offset, other.stem) == (segment.base_offset, segment.stem):
-            return sized(other, files)
-    return None
-
-
-def sized(segment: Segment, files: Files) -> Segment:
-    """Return the segment with what its files are now."""
-    seen = segment.look(files)
-    return replace(segment, seen=seen, size_bytes=sum(max(0, each.size_bytes) for each in seen))
-
-
-def _parent_of(directory: str) -> str:
-    plain = posixpath.normpath(directory)
-    return ".." if plain == "." else posixpath.dirname(plain) or "."
-
-
-def _is_stopped(directory: str, files: Files) -> bool:
-    """Return whether the data directory has the marker of a clean stop.
-
-    It says nothing of the log of the metadata, which a broker closes after it, and which is
-    recovered at each start (Kafka 4.3.1, KafkaRaftLog).
-    """
-    name = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
-    if name is not None and name.topic == METADATA_TOPIC:
-        return False
-    return status_of(files, _join(_parent_of(directory), CLEAN_SHUTDOWN_MARKER)) is not None
 
 
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
@@ -560,7 +484,7 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
         check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
     offsets = _read_offsets(path, kept, files, reporter)
-    walk.offsets[_parent_of(_join(path, "partition"))] = offsets
+    walk.offsets[parent_of(_join(path, "partition"))] = offsets
     known = (read_partition_name(name) for name in names)
     there = {(each.topic, each.partition) for each in known if each is not None}
     for name in kept:

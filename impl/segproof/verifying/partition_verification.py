@@ -19,7 +19,7 @@ from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.packed_segments import with_unpacked
-from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
+from segproof.verifying.directory_checks import Partition, partition_again
 from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,
@@ -37,6 +37,7 @@ from segproof.verifying.segment_carry import (
     empty_table,
 )
 from segproof.verifying.segment_files import PAUSES_SECONDS, Segment, wait_for_a_step
+from segproof.verifying.segment_listing import ALL_FILES
 from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
 from segproof.verifying.small_files import (
     CLEANER,

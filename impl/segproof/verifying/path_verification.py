@@ -22,12 +22,13 @@ from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.changed_files import Since
-from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.segment_listing import sized
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.summarising import NOTHING_HERE, OnSummary, Tallies, Work
 

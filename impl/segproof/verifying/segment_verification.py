@@ -3,10 +3,10 @@
 
 The files of a segment can't be read as of one moment: a broker appends to the last segment,
 truncates it, and replaces files by compacted ones. A defect of a closed, unchanged segment is
-reported at once. Of an open or changed segment it is reported only if two looks in a row find it;
-each look lists the directory again, and there are a few looks at most. Where a file was changed a
-moment ago, the broker may be between two files of one step; then a defect must outlast several
-pauses.
+reported at once; a defect of its names, once the directory was listed again and shows the same.
+Of an open or changed segment it is reported only if two looks in a row find it; each look lists the
+directory again, and there are a few looks at most. Where a file was changed a moment ago, the
+broker may be between two files of one step; then a defect must outlast several pauses.
 
 Laws: DISK-2.
 """
@@ -17,7 +17,6 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.packed_segments import with_unpacked
-from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import Scanning, SegmentCheck
@@ -28,6 +27,7 @@ from segproof.verifying.segment_files import (
     state_of,
     wait_for_a_step,
 )
+from segproof.verifying.segment_listing import ALL_FILES, list_again
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
@@ -66,6 +66,8 @@ class SteadyCheck:
             again = list_again(self._segment, self._files)
             if again is None:
                 self._report_gone()
+                return
+            if has_rested and again == self._segment and self._is_certain(again):
                 return
             segment = again
             yield from self._look(segment)

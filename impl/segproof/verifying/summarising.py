@@ -15,10 +15,11 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
-from segproof.verifying.directory_checks import ALL_FILES, Partition
+from segproof.verifying.directory_checks import Partition
 from segproof.verifying.loss_count import LOG_UNREADABLE, LossCount
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.segment_listing import ALL_FILES
 
 Work = Partition | Place
 """What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""

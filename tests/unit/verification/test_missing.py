@@ -4,9 +4,11 @@
 What remains is whole and right in each of these cases, so nothing but its extent tells.
 """
 
+import os
 import shlex
 import shutil
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,8 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
-from segproof.reading import file_names
-from segproof.reading.file_names import names_around
 from segproof.verification import verify
-from segproof.verifying import directory_checks
-from segproof_tests.altered_files import altered
+from segproof_tests.altered_files import altered, disturbed, listed
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
 
 MIB = 1 << 20
@@ -312,34 +311,44 @@ def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
     assert [] == list(verify(tmp_path, files=altered(status=status)))
 
 
+@pytest.fixture
+def without_indexes(tmp_path: Path) -> Path:
+    """Forty segments without indexes in a directory that was changed an hour ago."""
+    folder = tmp_path / "t-0"
+    for offset in range(40):
+        write_segment(folder, batch(offset), base_offset=offset)
+    set_back(folder, hours=1)
+    return folder
+
+
+def set_back(folder: Path, hours: int) -> None:
+    """Give a directory and its files a modification time so long ago."""
+    then = time.time() - 3600 * hours
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (then, then))
+
+
 @pytest.mark.checks("DISK-5")
-def test_missing_indexes_of_many_segments_do_not_read_all_names_for_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each segment is listed again before it is told; only the names around it are read then."""
-    count = 40
-    for offset in range(count):
-        write_segment(tmp_path / "t-0", batch(offset), base_offset=offset)
-    for index in [*tmp_path.rglob("*.index"), *tmp_path.rglob("*.timeindex")]:
-        index.unlink()
-    read: list[str] = []
-
-    def noted(name: str) -> file_names.FileName:
-        read.append(name)
-        return file_names.read_file_name(name)
-
-    monkeypatch.setattr(directory_checks, "read_file_name", noted)
-    assert 2 * (count - 1) == len(found(tmp_path, "DISK-5", jobs=1))
-    assert len(read) <= 10 * count
+def test_missing_indexes_of_many_segments_take_one_more_listing(without_indexes: Path) -> None:
+    """Each segment was listed again before its finding, and read twice: quadratic time."""
+    listings: list[int] = []
+    opened = disturbed(name_of(7, ".log"), lambda: None)
+    files = altered(list_directory=listed(before=listings.append).list_directory, open=opened.open)
+    assert 2 * 39 == len(found(without_indexes, "DISK-5", files=files))
+    assert [1, 2, 3] == listings
+    assert 1 == len(opened.opened)
 
 
-def test_names_around_a_segment_are_its_own_the_next_log_and_snapshots() -> None:
-    """Names that only look like the next log hide no later one."""
-    own = [name_of(5, suffix) for suffix in (".log", ".index", ".log.swap")]
-    next_log, snapshots = name_of(90, ".log"), ["7.snapshot", name_of(95, ".snapshot")]
-    others = [name_of(4, ".log"), name_of(91, ".index"), "6.log", "notes.log", "9" * 20 + ".log"]
-    lookalikes = [f"{6:019d}x.log", name_of(8, ".index")]
-    names = [*others, *own, next_log, *snapshots, *lookalikes]
-    assert {*own, next_log, *snapshots, *lookalikes} == set(names_around(5, names))
-    assert "9" * 20 + ".log" in names_around(90, names)
-    assert names == names_around(-1, names)
+@pytest.mark.checks("DISK-5")
+def test_an_index_made_behind_a_listing_is_seen_in_the_next_one(without_indexes: Path) -> None:
+    """A listing serves many segments only until the directory changes, at whatever time."""
+
+    def make() -> None:
+        for suffix in (".index", ".timeindex"):
+            (without_indexes / name_of(7, suffix)).write_bytes(b"")
+        set_back(without_indexes, hours=2)
+
+    files = disturbed(name_of(7, ".log"), make)
+    paths = [finding.path for finding in found(without_indexes, "DISK-5", files=files)]
+    logs = (str(without_indexes / name_of(offset, ".log")) for offset in range(39) if offset != 7)
+    assert [log for log in logs for _ in (".index", ".timeindex")] == paths

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which segments a directory has, by the names in it; and again, once a segment has a defect."""
+
+import posixpath
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+
+from segproof.files import Files, FileStatus, status_of
+from segproof.reading.file_names import (
+    CLEAN_SHUTDOWN_MARKER,
+    METADATA_TOPIC,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    FileName,
+    NameKind,
+    read_file_name,
+    read_partition_name,
+)
+from segproof.reading.live_writer import changed_recently
+from segproof.verifying.remote_segments import remote_segments
+from segproof.verifying.segment_files import Segment
+
+SNAPSHOTS_MAX = 8
+"""Snapshots inside one segment that are compared with it; a broker leaves one or two."""
+ALL_FILES = frozenset(SEGMENT_SUFFIXES)
+_Listed = dict[tuple[int, str], Segment]
+"""The segments of a directory by base offset and stem."""
+
+
+def kinds_of(names: Iterable[str]) -> dict[str, FileName]:
+    """Return what each name in a partition directory stands for."""
+    return {name: read_file_name(name) for name in names}
+
+
+def segments_of(
+    directory: str, kinds: Mapping[str, FileName], files: Files, judged: frozenset[str]
+) -> Iterator[Segment]:
+    """Yield the segments of a directory in order; the offset of the next one has a log."""
+    found: dict[int, set[str]] = {}
+    snapshots: list[int] = []
+    for known in kinds.values():
+        if known.kind is NameKind.SEGMENT:
+            found.setdefault(known.base_offset, set()).add(known.suffix)
+        elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
+            snapshots.append(known.base_offset)
+    snapshots.sort()
+    bases = sorted(found)
+    with_log = [base for base in bases if ".log" in found[base]]
+    following = dict(pairwise(with_log))
+    is_stopped = _is_stopped(directory, files)
+    for base in bases:
+        after = following.get(base)
+        first = bisect_right(snapshots, base)
+        behind = len(snapshots) if after is None else bisect_left(snapshots, after)
+        inside = snapshots[first : min(behind, first + SNAPSHOTS_MAX)]
+        yield Segment(
+            directory,
+            base,
+            frozenset(found[base]),
+            after,
+            is_stopped,
+            judged,
+            snapshots=tuple(inside) if judged == ALL_FILES else (),
+        )
+
+
+def list_again(segment: Segment, files: Files) -> Segment | None:
+    """Return a segment as its directory shows it now, or None if it is gone.
+
+    A directory that has rested since it was listed again for another segment is not listed once
+    more. Its modification time tells: each new, renamed or removed name changes it.
+    """
+    directory, judged = segment.directory, segment.judged
+    status = status_of(files, directory)
+    is_known = status is not None and status.modified_ns > 0
+    has_rested = is_known and not changed_recently([directory], files)
+    listed: Callable[..., _Listed] = _rested if has_rested else _listed
+    try:
+        again = listed(directory, status, bool(segment.stem), judged, files).get(
+            (segment.base_offset, segment.stem)
+        )
+    except OSError:
+        return segment
+    if again is None:
+        return None
+    # The marker lies in the directory above.
+    is_stopped = not again.stem and _is_stopped(directory, files)
+    return sized(replace(again, is_stopped=is_stopped), files)
+
+
+def _listed(
+    directory: str, _: FileStatus | None, is_remote: bool, judged: frozenset[str], files: Files
+) -> _Listed:
+    """List a directory. Raises: OSError."""
+    names = files.list_directory(directory)
+    segments: Iterable[Segment] = (
+        remote_segments(directory, names, judged)
+        if is_remote
+        else segments_of(directory, kinds_of(names), files, judged)
+    )
+    return {(one.base_offset, one.stem): one for one in segments}
+
+
+_rested = lru_cache(maxsize=1)(_listed)
+
+
+def sized(segment: Segment, files: Files) -> Segment:
+    """Return the segment with what its files are now."""
+    seen = segment.look(files)
+    return replace(segment, seen=seen, size_bytes=sum(max(0, each.size_bytes) for each in seen))
+
+
+def parent_of(directory: str) -> str:
+    """Return the directory above."""
+    plain = posixpath.normpath(directory)
+    return ".." if plain == "." else posixpath.dirname(plain) or "."
+
+
+def _is_stopped(directory: str, files: Files) -> bool:
+    """Return whether the data directory has the marker of a clean stop.
+
+    It says nothing of the log of the metadata, which a broker closes after it, and which is
+    recovered at each start (Kafka 4.3.1, KafkaRaftLog).
+    """
+    name = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    if name is not None and name.topic == METADATA_TOPIC:
+        return False
+    marker = posixpath.join(parent_of(directory), CLEAN_SHUTDOWN_MARKER)
+    return status_of(files, marker) is not None
