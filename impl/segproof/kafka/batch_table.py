@@ -76,14 +76,14 @@ largest timestamp, and whether the offsets rise and none is below the batch's ba
 BatchTable = NDArray[np.void]
 """An array of BATCH_DTYPE."""
 
-CHUNK_BYTES = 512 << 10
+CHUNK_BYTES = 2 << 20
 """Bytes read at once: they stay in the processor's cache until their checksums are made."""
 MAX_BATCH_BYTES = 32 << 20
 """A larger batch is not held in memory: its checksum is made in pieces, its records not read."""
 _HEADER_READ_BYTES = 4 << 10
 _LARGE_BATCH_BYTES = 128 << 10
 _ROWS = 4096
-_KEPT_CHUNKS = 64
+_KEPT_CHUNKS = 16
 _KEPT_ROWS = 8192
 """So many chunks or batches share a table: a small table takes as long as one of thousands."""
 RECORDS_OF_A_UNIT = 4
@@ -198,7 +198,7 @@ class BatchScan:
         self._chunk_bytes = chunk_bytes
         # What is read at once is held anyway.
         self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
-        self._allocate(chunk_bytes)
+        self._allocate(max(min(chunk_bytes, end - start), 0))
         self._filled = 0
         self._rows = np.empty((_ROWS, kernels.BATCH_ROW), np.int64)
         self._kept: list[_Summed] = []
