@@ -17,6 +17,7 @@ from segproof.findings import Severity
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_of
+from segproof.reading.pieces import Piece
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.log_damage import LogDamage, summed_up
@@ -65,6 +66,8 @@ class BatchCheck(LogCheck):
         """The last offset of the last batch whose checksum is right."""
         self._damage: LogDamage | None = None
         """What lies from the first damage on."""
+        self._pieces: list[Piece] = []
+        """The same, piece by piece."""
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
@@ -333,6 +336,9 @@ class BatchCheck(LogCheck):
         start = position if self._bad_from is None else self._bad_from
         if self._damage is not None and self._damage.position == start:
             return self._damage
+        behind = [piece for piece in self._pieces if piece.start >= start]
+        if behind and behind[0].start == start:
+            return summed_up(behind, start, self._reached)
         damage = self._damage_from(start, self._reached)
         self._damage = self._damage or damage
         return damage
@@ -346,7 +352,8 @@ class BatchCheck(LogCheck):
             limit=self._segment.base_offset + INT32_MAX + 1,
             next_offset=self._segment.next_base_offset,
         )  # fmt: skip
-        return summed_up(pieces, start, reached)
+        self._pieces = list(pieces)
+        return summed_up(self._pieces, start, reached)
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on what the first damage costs."""

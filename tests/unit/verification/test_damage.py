@@ -3,12 +3,13 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from segproof.checksums import crc32c
 from segproof.counts import plural
-from segproof.files import REAL_FILES
+from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
 from segproof.reading import log_pieces
@@ -16,6 +17,7 @@ from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import batch_checks
 from segproof_tests.partition_files import write_segment
 
 ZERO = "0" * 20
@@ -76,6 +78,31 @@ def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
     at = len(batches[0] + own)
     for one in told:
         assert f"2 sound batches follow, from byte {at} and offset 2 on" in one.message
+
+
+@pytest.mark.checks("BATCH-3", "SCAN-2")
+def test_two_damages_take_one_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the log was searched behind each: now what the first search saw tells of both."""
+    batches = [batch(offset) for offset in range(6)]
+    starts = [len(b"".join(batches[:number])) for number in range(6)]
+    batches[1] = batches[1][:-1] + b"?"
+    batches[3] = batches[3][:8] + bytes(4) + batches[3][12:-1] + b"?"
+    folder = write_segment(tmp_path / "t-0", b"".join(batches))
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    searched: list[int] = []
+
+    def noted(file: ReadOnlyFile, start: int, end: int, **more: Any) -> LogPieces:
+        searched.append(start)
+        return LogPieces(file, start, end, **more)
+
+    monkeypatch.setattr(batch_checks, "LogPieces", noted)
+    first, second = (one for one in verify(folder) if one.law in ("BATCH-3", "SCAN-2"))
+    assert [starts[1], starts[3]] == [first.position, second.position]
+    assert f"3 sound batches follow, from byte {starts[2]} and offset 2 on" in first.message
+    assert f"2 sound batches follow, from byte {starts[4]} and offset 4 on" in second.message
+    assert "in 2 places are lost, with 2 offsets" in first.message
+    assert "in 1 place are lost, with 1 offset" in second.message
+    assert [starts[1]] == searched
 
 
 @pytest.mark.checks("BATCH-3", "DISK-13")
