@@ -6,7 +6,7 @@ The findings and their order are the same in one process and in many.
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -34,7 +34,10 @@ from segproof.verifying.summarising import NOTHING_HERE, OnSummary, Tallies, Wor
 
 USUAL_RECORD_BYTES = 128
 TASKS_AHEAD = 4
-"""Segments that are handed to each process before the first one's findings are wanted."""
+"""Tasks that are handed to each process before the first one's findings are wanted."""
+SEGMENTS_TOGETHER = 32
+BYTES_TOGETHER = 1 << 20
+"""Segments are one task up to so many, or until they have so many bytes."""
 
 
 class Result(NamedTuple):
@@ -157,42 +160,62 @@ def _sized(partition: Partition, files: Files) -> Partition:
 # --- processes
 
 
-def _run_segment(segment: Segment, wanted: Wanted) -> Result:
-    """Check one segment in a worker."""
-    check = SteadyCheck(segment, wanted, REAL_FILES)
-    for done in check.run():
-        count_bytes(done)
-    return Result(check.findings, check.carry)
+def _run_segments(segments: tuple[Segment, ...], wanted: Wanted) -> list[Result]:
+    """Check some segments in a worker."""
+    results: list[Result] = []
+    for segment in segments:
+        check = SteadyCheck(segment, wanted, REAL_FILES)
+        for done in check.run():
+            count_bytes(done)
+        results.append(Result(check.findings, check.carry))
+    return results
+
+
+def _tasks(partitions: Iterable[Partition]) -> Iterator[tuple[Segment, ...]]:
+    """Yield all segments in order; small ones together, since handing over a task costs more."""
+    task: list[Segment] = []
+    for segment in (segment for one in partitions for segment in one.segments):
+        task.append(segment)
+        if len(task) == SEGMENTS_TOGETHER or sum(one.size_bytes for one in task) >= BYTES_TOGETHER:
+            yield tuple(task)
+            task.clear()
+    if task:
+        yield tuple(task)
 
 
 def _in_processes(
     partitions: list[Partition], wanted: Wanted, meter: Meter, jobs: int, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments in `jobs` processes; findings come in the same order as without."""
-    todo = (segment for one in partitions for segment in one.segments)
-    waiting: deque[tuple[Segment, Future[Result]]] = deque()
+    tasks = _tasks(partitions)
+    waiting: deque[tuple[tuple[Segment, ...], Future[list[Result]]]] = deque()
     with Workers(jobs, meter) as workers:
 
         def begin(count: int) -> None:
-            for segment in islice(todo, count):
-                waiting.append((segment, workers.submit(_run_segment, segment, wanted)))
+            for task in islice(tasks, count):
+                waiting.append((task, workers.submit(_run_segments, task, wanted)))
 
-        begin(TASKS_AHEAD * jobs)
-        for partition in partitions:
-            tally, carried = tallies.of(partition), PartitionCheck(partition, wanted, REAL_FILES)
-            yield from tally.begin()
-            for _ in partition.segments:
-                segment, future = waiting.popleft()
+        def checked() -> Iterator[tuple[Segment, Result]]:
+            begin(TASKS_AHEAD * jobs)
+            while waiting:
+                task, future = waiting.popleft()
                 try:
-                    result = workers.result(future)
+                    results = workers.result(future)
                 except BrokenProcessPool as error:
                     raise SegproofError(
                         "a process of the verifier was ended from outside, perhaps for want of"
                         " memory",
-                        path=segment.path(".log"),
+                        path=task[0].path(".log"),
                         hint=f"verify with jobs=1 (this process is {os.getpid()})",
                     ) from error
                 begin(1)
+                yield from zip(task, results, strict=True)
+
+        following = checked()
+        for partition in partitions:
+            tally, carried = tallies.of(partition), PartitionCheck(partition, wanted, REAL_FILES)
+            yield from tally.begin()
+            for segment, result in islice(following, len(partition.segments)):
                 yield from tally.count(result.findings)
                 carried.add(segment, result.carry)
                 tally.add(segment, result.carry)

@@ -6,6 +6,7 @@ What a lawful history can leave is silent or a note; what none can is an error.
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from segproof.kafka.producer_snapshot import (
     read_snapshot,
     write_snapshot,
 )
+from segproof.processes import Workers
 from segproof.verification import verify
-from segproof.verifying import producer_checks, transaction_checks
+from segproof.verifying import path_verification, producer_checks, transaction_checks
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.altered_files import defects_on, disturbed
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
@@ -516,6 +518,31 @@ def test_processes_say_the_same(tmp_path: Path) -> None:
     one, two = (list(verify(folder, jobs=jobs)) for jobs in (1, 2))
     assert one == two
     assert {"PROD-14", "DISK-28", "DISK-37"} == {each.law for each in one if each.is_defect}
+
+
+def test_small_segments_go_to_a_process_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes took longer than one for thousands of small partitions, each handed over."""
+    large = b"".join(map(batch, range(40)))
+    write_segment(tmp_path / "t-0", large)
+    for partition in range(1, 40):
+        write_segment(tmp_path / f"t-{partition}", batch(0) + b"?" * (partition % 3 == 0))
+    monkeypatch.setattr(path_verification, "BYTES_TOGETHER", len(large))
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (10**9, 10**9))  # no broker is at work
+    tasks: list[int] = []
+    submit = Workers.submit
+
+    def counted(workers: Workers, work: Callable[..., Any], *arguments: Any) -> Any:
+        tasks.append(len(arguments[0]))
+        return submit(workers, work, *arguments)
+
+    monkeypatch.setattr(Workers, "submit", counted)
+    one, two = (list(verify(tmp_path, jobs=jobs)) for jobs in (1, 2))
+    assert 13 == len(one)
+    assert one == two
+    assert [1, 32, 7] == tasks
 
 
 @pytest.mark.parametrize("scenario", sorted(path.name for path in DATA.iterdir() if path.is_dir()))
