@@ -196,7 +196,7 @@ class _Salvage:
         try:
             segments = self._partition.segments
             for number, segment in enumerate(segments):
-                if all(one.kind == PieceKind.ZEROS for one in self._pending):
+                if not self._pending:
                     self._begin = segment.base_offset  # what is missing before it was compacted
                 if ".log" not in segment.suffixes:
                     self._miss(segment.path(".log"), 0)
@@ -286,7 +286,9 @@ class _Salvage:
             self._give_up_held(file)
             self._move_back(file, base_offset, limit)
             is_gone = (entries.positions >= size) & (entries.offsets > self._reached)
-            if next_offset is not None and (is_gone & (entries.offsets < next_offset)).any():
+            is_told = bool(self._pending) and self._pending[-1].path == path
+            is_gone &= entries.offsets < (base_offset if next_offset is None else next_offset)
+            if is_gone.any() and not is_told:
                 self._miss(path, size)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes

@@ -7,7 +7,8 @@ way; a compacted topic accepts no such record. So behind a record without a key 
 compacted.
 
 An entry of the offset index for such an offset, with a position at or behind the end of the log,
-shows that the log held it: the log was cut between two batches, or emptied.
+shows that the log held it: the log was cut between two batches, or emptied. Zeros do not belong to
+the log here: a disk may have left them in place of its end.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
@@ -17,6 +18,7 @@ import numpy as np
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
+from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.kafka.batch_table import CONTROL
 from segproof.kafka.record_batch import RecordBatch
@@ -41,7 +43,7 @@ class LostOffsetsCheck(LogCheck):
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
         self._limit = log.reporter.wanted.limit or MAX_BATCH_BYTES
-        self._end: int | None = None if log.size else log.segment.base_offset
+        self._end: int | None = log.segment.base_offset
         """The offset behind the last batch; None if that batch is damaged."""
         self._last: tuple[int, int, int] | None = None
         """Position, size and magic of the last sound batch of records."""
@@ -63,12 +65,15 @@ class LostOffsetsCheck(LogCheck):
             self._last = int(row["position"]), int(row["size_bytes"]), int(row["magic"])
 
     def finish(self) -> None:
-        """Judge the end of a log that was read whole."""
+        """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
-        if self._log.scan.end_position < size or end is None or following is None:
+        position = self._log.scan.end_position
+        if end is None or following is None or end >= following:
             return
-        indexed = self._indexed(end, following) if end < following else 0
-        if end >= following or not (indexed or self._has_keyless()):
+        if position < size and not holds_zeros(self._log.file, position, size):
+            return
+        indexed = self._indexed(end, following)
+        if not (indexed or self._has_keyless()):
             return
         if indexed:
             why = (
@@ -81,7 +86,7 @@ class LostOffsetsCheck(LogCheck):
             "DISK-25",
             f"the segment ends before offset {end} and the next one begins at {following}:"
             f" {plural(following - end, 'offset', 'is', 'are')} in neither.{why}",
-            position=size,
+            position=position,
             expected=end,
             actual=following,
             severity=Severity.ERROR if indexed else None,
@@ -95,7 +100,8 @@ class LostOffsetsCheck(LogCheck):
             for _, block in self._log.offsets.blocks():
                 offsets = block["offset"].astype(np.int64) + base
                 is_gone = (offsets >= end) & (offsets < following)
-                count += int(np.count_nonzero(is_gone & (block["position"] >= self._log.size)))
+                is_gone &= block["position"] >= self._log.scan.end_position
+                count += int(np.count_nonzero(is_gone))
         return count
 
     def _has_keyless(self) -> bool:

@@ -269,7 +269,9 @@ def test_leader_epochs_that_contradict_each_other_stay(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.checks("DISK-4", "DISK-25")
-@pytest.mark.parametrize("damage", ["removed", "emptied", "cut between two batches", "folder"])
+@pytest.mark.parametrize(
+    "damage", ["removed", "emptied", "cut between two batches", "zeros", "folder"]
+)
 @pytest.mark.parametrize(
     ("scenario", "number"), [("v1-gzip", 0), ("unclean-before", 1), ("compacted", 1)]
 )
@@ -287,13 +289,15 @@ def test_offsets_of_a_log_that_is_gone_are_lost(
     kept = len(batches_of(log.read_bytes())[0]) if damage.startswith("cut") else 0
     with log.open("r+b") as file:
         file.truncate(kept)
+        file.truncate(8192 if damage == "zeros" else kept)
     if damage in ("removed", "folder"):
         log.unlink()
     if damage == "folder":
         log.mkdir()
     told = saved(bad, tmp_path / "out")
     (gap,) = told.gaps
-    assert (str(log), "missing", kept, 0) == gap[:4]
+    is_zeros = damage == "zeros"
+    assert (str(log), "zeros" if is_zeros else "missing", kept, 8192 * is_zeros) == gap[:4]
     summaries: list[Summary] = []
     assert list(verify(bad, on_summary=summaries.append))
     (summary,) = summaries

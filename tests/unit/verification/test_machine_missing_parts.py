@@ -129,6 +129,7 @@ KINDS = ("keyed", "keyless", "mixed", "legacy", "marker", "empty", "bad")
     gap=st.integers(0, 2),
     behind=st.integers(-1, 3),
     cut=st.sampled_from((0, 0, 0, 1, 30)),
+    zeros=st.sampled_from((0, 0, 1, 40)),
     entry=st.none() | st.tuples(st.integers(1, 9), st.integers(-1, 1)),
 )
 def test_offsets_between_segments(
@@ -137,6 +138,7 @@ def test_offsets_between_segments(
     gap: int,
     behind: int,
     cut: int,
+    zeros: int,
     entry: tuple[int, int] | None,
 ) -> None:
     """Of any closed segment: verify reports the law exactly where the model breaks it."""
@@ -146,8 +148,9 @@ def test_offsets_between_segments(
         offset += gap + (2 if kind in ("keyed", "keyless", "mixed") else 1)
     following = max(11, offset - gap + behind)
     log = log[: max(0, len(log) - cut)]
+    log += bytes(zeros)
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
-    indexed = [] if entry is None else [(10 + entry[0], max(0, len(log) + entry[1]))]
+    indexed = [] if entry is None else [(10 + entry[0], max(0, len(log) - zeros + entry[1]))]
     if indexed:
         images[name_of(10, ".index")] = struct.pack(">ii", indexed[0][0] - 10, indexed[0][1])
     broken = not no_offsets_are_lost_between_segments(log, indexed, 10, following, CODECS)
