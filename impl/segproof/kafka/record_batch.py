@@ -38,6 +38,8 @@ BATCH_HEADER_BYTES = 61
 """Bytes of a magic 2 batch before its records."""
 LEGACY_MIN_BYTES = 26
 """Bytes of the smallest magic 0 message; also enough for the header fields of magic 1."""
+_HEADERS_BYTES = (18, LEGACY_MIN_BYTES, BATCH_HEADER_BYTES)
+"""Bytes of a header, by magic."""
 _NO_SEQUENCE = -1
 _ROWS_AT_ONCE = 1 << 12
 _PIECE_BYTES = 1 << 20
@@ -150,8 +152,7 @@ class RecordBatch:
         Raises: as `records`, for a message; beyond the limit TooLargeError.
         """
         if not self.is_legacy:
-            # The scanner has read it, so it is known even where the file ends inside the header.
-            return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
+            return self._first_offset_field()
         if self.compression == "none":
             self._read(1, self.size_bytes - 1)  # the file may have become shorter
             return self._field(0)
@@ -162,12 +163,12 @@ class RecordBatch:
     @property
     def last_offset(self) -> int:
         """The last offset, also where compaction has removed its record. Laws: BATCH-4."""
-        return self._field(1)
+        return self._first_offset_field() if self.is_legacy else self._field(1)
 
     @property
     def next_offset(self) -> int:
         """The offset behind the last one, wrapped at 64 bits."""
-        return kernels.add_int64(self._field(1), 1)
+        return kernels.add_int64(self.last_offset, 1)
 
     @property
     def attributes(self) -> int:
@@ -431,6 +432,10 @@ class RecordBatch:
             sequences[row] = increment_sequence(base, int(offset_deltas[row]))
         return sequences
 
+    def _first_offset_field(self) -> int:
+        """Return the first field, which a scanner has read even if the file ends in the header."""
+        return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
+
     def _field(self, index: int) -> int:
         fields = self._fields
         if fields is None:
@@ -443,7 +448,7 @@ class RecordBatch:
         return self.attributes >> bit & 1 == 1
 
     def _load_header(self) -> "array[int]":
-        needed = LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES
+        needed = _HEADERS_BYTES[self.magic]
         header = self._header
         if len(header) < needed:
             header = self._source.pread(needed, self.position)
@@ -458,7 +463,7 @@ class RecordBatch:
             )
         self._header = header
         fields = array("q", bytes(8 * kernels.HEADER_FIELDS))
-        kernels.decode_batch_header(header.ljust(needed, b"\0"), 0, memoryview(fields))
+        kernels.decode_batch_header(header.ljust(BATCH_HEADER_BYTES, b"\0"), 0, memoryview(fields))
         self._fields = fields
         return fields
 
