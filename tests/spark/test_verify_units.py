@@ -354,5 +354,5 @@ def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path)
         "s3://b/a?region=eu",
     ) == {
         "hint": "`segproof rebuild`, or copy it",
-        "reproduce": "segproof spark verify 's3://b/a b/0.log?region=eu' --law X-1",
+        "reproduce": "segproof spark verify 's3://b/a b/0.log''?region=eu' --law X-1",
     }
