@@ -2,6 +2,7 @@
 """Processes that share the work of one command, and what tells how far they are."""
 
 import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -71,7 +72,10 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is None:
         return
-    parent.join()
+    # Not `parent.join()`: it waits for a pipe that workers forked later hold open, so each ended
+    # only after those.
+    while os.getppid() == parent.pid:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     while True:  # the first signal ends the work, which the pool survives; the next ends the wait
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(SECONDS_TO_CLEAN_UP)

@@ -34,7 +34,7 @@ CLOCKS = frozenset({"now", "today", "utcnow", "astimezone"})
 
 # What other modules than the door may ask of `os`: nothing that opens, changes or removes.
 HARMLESS = frozenset({"PathLike", "cpu_count", "environ", "fsdecode", "fsencode", "fspath"})
-HARMLESS |= {"getpid", "path", "process_cpu_count", "sched_getaffinity", "sep"}
+HARMLESS |= {"getpid", "getppid", "path", "process_cpu_count", "sched_getaffinity", "sep"}
 
 
 def imported_roots(path: Path) -> set[str]:

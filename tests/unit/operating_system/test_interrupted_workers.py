@@ -3,11 +3,32 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
+from segproof.processes import SECONDS_TO_CLEAN_UP, Meter, Workers
+
+KILLED = """
+import os, signal, time
 from segproof.processes import Meter, Workers
+
+reader, writer = os.pipe()
+
+def work():
+    os.write(writer, b"x")
+    time.sleep(60)
+
+if __name__ == "__main__":
+    workers = Workers(4, Meter(None, 0))
+    for _ in range(4):
+        workers.submit(work)
+    for _ in range(4):
+        os.read(reader, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_a_worker_that_waits_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
@@ -40,3 +61,12 @@ def interrupted_work(writer: int) -> None:
         time.sleep(30)
     finally:
         os.write(writer, b"cleaned up")
+
+
+def test_workers_of_a_parent_that_was_killed_end_together() -> None:
+    """Each once waited for a pipe that workers forked later held open, and ended after those."""
+    parent = subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE)
+    assert -signal.SIGKILL == parent.wait()
+    started = time.monotonic()
+    parent.communicate(timeout=30)  # the workers hold the other end
+    assert time.monotonic() - started < 3 * SECONDS_TO_CLEAN_UP
