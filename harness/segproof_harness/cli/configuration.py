@@ -8,6 +8,7 @@ default by `default_map`, so the command line and the environment win over it.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,8 +33,10 @@ OPTION = "config"
 IGNORE = "ignore"
 LAWS = "law"
 """The option of `verify`, `report` and `spark verify` that names laws."""
-ON_COMMAND_LINE_ONLY = frozenset({"in-place"})
-"""Options that change data: a file that was forgotten in a parent directory must not give them."""
+ON_COMMAND_LINE_ONLY = {"in-place": "it changes data", "watch": "with it the call does not end"}
+"""Options that a file forgotten in a parent directory must not give, and why."""
+IGNORE_ONLY: ContextVar[bool] = ContextVar("ignore_only", default=False)
+"""Whether a file gives no options, only what to ignore, unless the call itself names it."""
 WORD = re.compile(r"[\w.-]*[^\W\d_][\w.-]*")
 """In a refusal: an option, or a value that is no number."""
 _GIVEN, _READ = "segproof.given", "segproof.configuration"
@@ -49,12 +52,13 @@ def take(context: typer.Context, given: Path | None) -> None:
     if context.parent is None:
         context.meta[_GIVEN] = given
         return
-    named = given or context.meta[_GIVEN] or os.environ.get(VARIABLE)
+    in_call = given or context.meta[_GIVEN]
+    named = in_call or os.environ.get(VARIABLE)
     path = named or _nearest()
     if path is None:
         return
     configuration = _Configuration(os.fspath(path))
-    configuration.apply(context)
+    configuration.apply(context, gives_options=bool(in_call) or not IGNORE_ONLY.get())
     if not named and context.default_map:  # it may be a file that was forgotten, or another user's
         known = _options_of(context.command)
         keys = ", ".join(key for key, one in known.items() if one.name in context.default_map)
@@ -133,9 +137,10 @@ class _Configuration:
         self._verb: Any = None
         """The context of the verb that is called."""
 
-    def apply(self, context: typer.Context) -> None:
+    def apply(self, context: typer.Context, *, gives_options: bool) -> None:
         """Make the values the defaults of the verb that is called; check those of all verbs."""
-        defaults = self._defaults(context, context.find_root().command, self._tables, ())
+        tables = self._tables if gives_options else {}
+        defaults = self._defaults(context, context.find_root().command, tables, ())
         words = []
         at: Any = context
         while at.parent is not None:
@@ -250,7 +255,8 @@ class _Configuration:
             if name not in options:
                 self._refuse(at, no_such("option", name, options))
             if name in ON_COMMAND_LINE_ONLY:
-                self._refuse(f"{at}: {name}", f"give --{name} on the command line: it changes data")
+                why = ON_COMMAND_LINE_ONLY[name]
+                self._refuse(f"{at}: {name}", f"give --{name} on the command line: {why}")
             option = options[name]
             values[option.name] = self._value(context, option, value, f"{at}: {name}")
         if os.environ.get("NO_COLOR"):

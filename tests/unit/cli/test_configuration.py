@@ -10,6 +10,7 @@ import pytest
 
 from segproof_harness import cli
 from segproof_harness.cli.configuration import BYTES_MAX, FILE_NAME, VARIABLE
+from segproof_harness.pytest_plugin import AssertSound
 from segproof_tests.partition_files import copied_partition, name_of
 
 LOST = '[[ignore]]\nlaw = "disk-5"\nreason = "restored"\n'
@@ -133,6 +134,17 @@ def test_options_have_their_defaults_from_the_nearest_file(
     assert capsys.readouterr().out.startswith('{"kind": "partition"')
 
 
+def test_assert_sound_takes_only_what_to_ignore(partition: Path, assert_sound: AssertSound) -> None:
+    """An option once let a test pass that should fail, and with `watch` one did not end."""
+    write('[verify]\nlaw = ["SEG-7"]\nwatch = 1\n')
+    with pytest.raises(pytest.fail.Exception, match="DISK-5"):
+        assert_sound(partition)
+    with pytest.raises(pytest.fail.Exception, match="give --watch on the command line"):
+        assert_sound(partition, "--config", FILE_NAME)
+    write(LOST)
+    assert_sound(partition)
+
+
 def test_no_color_wins_over_the_file(
     partition: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +176,8 @@ def test_no_color_wins_over_the_file(
         ('[verify]\nlaw = "SEG-7"', "[verify]: law: write a list "),
         ('[verify]\nlaw = ["SGE-7"]', "[verify]: law: verify does not check SGE-7; did you mean"),
         ("\ufeff[verify]\njobs = 0", "[verify]: jobs: 0 is too small"),
-        ("[rebuild]\nin-place = true", "give --in-place on the command line"),
+        ("[rebuild]\nin-place = true", "give --in-place on the command line: it changes data"),
+        ("[verify]\nwatch = 3", "give --watch on the command line: with it the call does not end"),
         ("ignore = 1", "ignore: begin each entry with a line [[ignore]]"),
         (LOST + '[[ignore]]\nlaw = "SEG-7"', "[[ignore]] 2: has no reason"),
         (LOST + "untill = 2026-12-31", "[[ignore]] 1: no key 'untill'; did you mean until?"),
@@ -221,7 +234,8 @@ def test_a_file_that_was_found_is_named_with_its_options(
 @pytest.mark.parametrize(
     ("text", "words", "section", "keys"),
     [
-        ('[verify]\nwatch = 3\nformat = "junit"', ["verify", "t-0"], "verify", "watch, format"),
+        ('[verify]\nsummary = true\nformat = "junit"', ["verify", "t-0"], "verify",
+         "summary, format"),
         ('[replay]\nsubjects = "model,no"', ["replay"], "replay", "subjects"),
         ('[rebuild]\nout = "x"\nbackup = "y"\nall = true', ["rebuild", "t-0"], "rebuild",
          "out, backup"),

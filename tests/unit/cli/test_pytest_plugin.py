@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import segproof.verification  # noqa: F401  # pytester forgets what a test has loaded, in part
 from segproof_harness import cli, pytest_plugin
 from segproof_tests.partition_files import copied_partition, name_of
 
