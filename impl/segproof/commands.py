@@ -52,4 +52,8 @@ def _escaped(character: str) -> str:
         return r"\n"
     if character.isprintable() and character != "`":
         return character
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+    try:
+        data = os.fsencode(character)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no name on a disk holds
+        data = character.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in data)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.commands import command_line, words_in
+from segproof.commands import command_line, quoted, words_in
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, name_of
 
@@ -35,6 +35,7 @@ def test_bash_reads_each_word_back() -> None:
     assert "`" not in command
     assert [[*WORDS]] == read_by_bash([command])
     assert 1 + len(WORDS) == len(words_in(command))
+    assert r"$'\xed\xa0\xbd'" == quoted("\ud83d")  # half of a pair, which no bash passes on
 
 
 def test_commands_name_odd_paths(
