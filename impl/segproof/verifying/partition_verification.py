@@ -37,7 +37,7 @@ from segproof.verifying.segment_carry import (
     empty_table,
 )
 from segproof.verifying.segment_files import PAUSES_SECONDS, Segment, wait_for_a_step
-from segproof.verifying.segment_listing import ALL_FILES
+from segproof.verifying.segment_listing import ALL_FILES, Listings
 from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
 from segproof.verifying.small_files import (
     CLEANER,
@@ -123,10 +123,11 @@ class PartitionCheck:
             return
         log = _joined(partition, self._wanted, self._files)
         first = self._segments[0].base_offset if self._segments else 0
+        listings = Listings(self._files)
         for segment in partition.segments:
             if segment.base_offset < first:
                 continue  # older than what is to be checked
-            steady = SteadyCheck(segment, self._wanted, self._files)
+            steady = SteadyCheck(segment, self._wanted, self._files, listings=listings)
             for _ in steady.run():
                 pass
             log.add(segment, steady.carry)

@@ -28,7 +28,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.segment_listing import sized
+from segproof.verifying.segment_listing import Listings, sized
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.summarising import NOTHING_HERE, OnSummary, Tallies, Work
 
@@ -130,6 +130,7 @@ def _one_by_one(
     works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments and places in this process."""
+    listings = Listings(files)
     for partition in works:
         tally = tallies.of(partition)
         yield from tally.begin()
@@ -140,7 +141,7 @@ def _one_by_one(
             continue
         carried = PartitionCheck(partition, wanted, files)
         for segment in partition.segments:
-            steady = SteadyCheck(segment, wanted, files)
+            steady = SteadyCheck(segment, wanted, files, listings=listings)
             for done in steady.run():
                 meter.add(done)
             yield from tally.count(steady.findings)
@@ -163,8 +164,9 @@ def _sized(partition: Partition, files: Files) -> Partition:
 def _run_segments(segments: tuple[Segment, ...], wanted: Wanted) -> list[Result]:
     """Check some segments in a worker."""
     results: list[Result] = []
+    listings = Listings(REAL_FILES)
     for segment in segments:
-        check = SteadyCheck(segment, wanted, REAL_FILES)
+        check = SteadyCheck(segment, wanted, REAL_FILES, listings=listings)
         for done in check.run():
             count_bytes(done)
         results.append(Result(check.findings, check.carry))

@@ -3,12 +3,11 @@
 
 import posixpath
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 
-from segproof.files import Files, FileStatus, status_of
+from segproof.files import Files, status_of
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
@@ -20,6 +19,7 @@ from segproof.reading.file_names import (
     read_partition_name,
 )
 from segproof.reading.live_writer import changed_recently
+from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.remote_segments import remote_segments
 from segproof.verifying.segment_files import Segment
 
@@ -67,33 +67,41 @@ def segments_of(
         )
 
 
-def list_again(segment: Segment, files: Files) -> Segment | None:
-    """Return a segment as its directory shows it now, or None if it is gone.
+class Listings:
+    """Segments as their directories show them now.
 
-    A directory that has rested since it was listed again for another segment is not listed once
-    more. Its modification time tells: each new, renamed or removed name changes it.
+    A directory that has rested since it was listed for another segment is not listed once more. Its
+    modification time tells: each new, renamed or removed name changes it. A directory without one,
+    as where files lie behind URLs, is listed for each segment. The last listing is kept.
     """
-    directory, judged = segment.directory, segment.judged
-    status = status_of(files, directory)
-    is_known = status is not None and status.modified_ns > 0
-    has_rested = is_known and not changed_recently([directory], files)
-    listed: Callable[..., _Listed] = _rested if has_rested else _listed
-    try:
-        again = listed(directory, status, bool(segment.stem), judged, files).get(
-            (segment.base_offset, segment.stem)
-        )
-    except OSError:
-        return segment
-    if again is None:
-        return None
-    # The marker lies in the directory above.
-    is_stopped = not again.stem and _is_stopped(directory, files)
-    return sized(replace(again, is_stopped=is_stopped), files)
+
+    def __init__(self, files: Files) -> None:
+        self._files = with_unpacked(files)
+        self._key: tuple[object, ...] = ()
+        self._kept: _Listed = {}
+
+    def again(self, segment: Segment) -> Segment | None:
+        """Return a segment as its directory shows it now, or None if it is gone."""
+        directory, judged = segment.directory, segment.judged
+        status = status_of(self._files, directory)
+        is_known = status is not None and status.modified_ns > 0
+        has_rested = is_known and not changed_recently([directory], self._files)
+        key = (directory, status, bool(segment.stem), judged)
+        if not has_rested or key != self._key:
+            try:
+                self._kept = _listed(directory, bool(segment.stem), judged, self._files)
+            except OSError:
+                return segment
+            self._key = key if has_rested else ()
+        again = self._kept.get((segment.base_offset, segment.stem))
+        if again is None:
+            return None
+        # The marker lies in the directory above.
+        is_stopped = not again.stem and _is_stopped(directory, self._files)
+        return sized(replace(again, is_stopped=is_stopped), self._files)
 
 
-def _listed(
-    directory: str, _: FileStatus | None, is_remote: bool, judged: frozenset[str], files: Files
-) -> _Listed:
+def _listed(directory: str, is_remote: bool, judged: frozenset[str], files: Files) -> _Listed:
     """List a directory. Raises: OSError."""
     names = files.list_directory(directory)
     segments: Iterable[Segment] = (
@@ -102,9 +110,6 @@ def _listed(
         else segments_of(directory, kinds_of(names), files, judged)
     )
     return {(one.base_offset, one.stem): one for one in segments}
-
-
-_rested = lru_cache(maxsize=1)(_listed)
 
 
 def sized(segment: Segment, files: Files) -> Segment:

@@ -27,7 +27,7 @@ from segproof.verifying.segment_files import (
     state_of,
     wait_for_a_step,
 )
-from segproof.verifying.segment_listing import ALL_FILES, list_again
+from segproof.verifying.segment_listing import ALL_FILES, Listings
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
@@ -38,16 +38,23 @@ Key = tuple[str, str, int | None, str | None]
 class SteadyCheck:
     """Verifies one segment; iterate `run` to the end, then read `findings` and `carry`.
 
-    `scan` serves the first look only; later looks read the log themselves.
+    `scan` serves the first look only; later looks read the log themselves. `listings` may be those
+    of other segments of these files.
     """
 
     def __init__(
-        self, segment: Segment, wanted: Wanted, files: Files, scan: Scanning | None = None
+        self,
+        segment: Segment,
+        wanted: Wanted,
+        files: Files,
+        scan: Scanning | None = None,
+        listings: Listings | None = None,
     ) -> None:
         self._segment = segment
         self._wanted = wanted
         self._files = with_unpacked(files)
         self._scan = scan
+        self._listings = listings or Listings(self._files)
         self._next_seen = self._next_log(segment)
         self.findings: list[Finding] = []
         self.carry = LogCarry()
@@ -63,7 +70,7 @@ class SteadyCheck:
         for pause in PAUSES_SECONDS:
             has_rested = not self._wait_for_a_step(pause)
             before, ended = self.findings, dict(self.carry.transactions.ended)
-            again = list_again(self._segment, self._files)
+            again = self._listings.again(self._segment)
             if again is None:
                 self._report_gone()
                 return

@@ -13,6 +13,8 @@ __all__ = ["altered", "defects_on", "disturbed", "listed"]
 
 
 class _Altered:
+    __hash__ = None  # type: ignore[assignment]  # as a data class: no cache may keep such files
+
     def __init__(self, real: object, methods: dict[str, Callable[..., Any]]) -> None:
         self._real = real
         self.__dict__.update(methods)
