@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import datasource as spark_filters
 
-from segproof.tables import logs
+from segproof.reading import segment_reader
 from segproof.tables.options import Filters, Range, request_of
 from segproof.tables.schemas import OPTIONS, TABLES
 from segproof_spark.table_reader import FilesTask, PushingTableReader, places_of, push
@@ -141,13 +141,13 @@ def test_the_index_is_used_where_it_is_right(
     least = 300
     pushed = filter_of("GreaterThanOrEqual", "offset", least)
     starts: list[int] = []
-    real = logs.start_position
+    real = segment_reader.start_position
 
     def noted(*arguments: Any) -> int:
         starts.append(real(*arguments))
         return starts[-1]
 
-    monkeypatch.setattr("segproof.tables.records.start_position", noted)
+    monkeypatch.setattr("segproof.tables.logs.start_position", noted)
     whole = [row for row in rows_read(reader_of("records", partition)) if row["offset"] >= least]
     starts.clear()
     rows = rows_read(reader_of("records", partition, pushed))

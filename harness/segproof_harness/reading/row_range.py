@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rows of a file are wanted: by offset, by time, and how many."""
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
-
-from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
-from segproof.files import Files
-from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.segment_reader import SegmentReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,40 +65,3 @@ class RowRange:
 
 
 ALL = RowRange()
-
-
-def start_position(path: str, base_offset: int, wanted: RowRange, files: Files) -> int:
-    """Return the byte of a log where reading begins: a batch no later than the first wanted one.
-
-    The indexes beside the log tell it. It is 0 where they are missing, or wrong.
-    """
-    directory, name = os.path.split(path)
-    is_bounded = wanted.first_offset is not None or wanted.first_ms is not None
-    if not is_bounded or name != segment_file_name(base_offset, ".log"):
-        return 0
-    try:
-        with SegmentReader(directory, base_offset, files=files, is_last=True) as reader:
-            return _found_start(reader, wanted)
-    except (SegproofError, OSError):
-        return 0  # reading the log tells of what is wrong with the log
-
-
-def _found_start(reader: SegmentReader, wanted: RowRange) -> int:
-    """Return where the indexes say. Raises: CorruptIndexError where they do not fit the log."""
-    offset = reader.base_offset if wanted.first_offset is None else wanted.first_offset
-    by_time = None
-    if wanted.first_ms is not None:
-        by_time = reader.lookup_time_index(wanted.first_ms)
-        offset = max(offset, by_time.offset)
-    start = reader.lookup_offset_index(offset)
-    try:
-        found = reader.first_batch_reaching(offset, start)
-    except CorruptRecordError:
-        return start.position
-    if found is None:
-        return start.position
-    if by_time is not None and by_time.offset == offset and by_time.timestamp >= 0:
-        batch = next(reader.log.batches(found.position))
-        if batch.max_timestamp != by_time.timestamp:
-            raise CorruptIndexError("an entry of the time index does not fit the log", law="SEG-8")
-    return found.position

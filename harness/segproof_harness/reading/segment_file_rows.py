@@ -26,13 +26,14 @@ from segproof.reading import batch_rows
 from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
 from segproof.reading.file_names import SEGMENT_SUFFIXES, SegmentFile, segment_file
 from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
+from segproof.reading.segment_reader import start_position
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
     answered,
     entries_of,
 )
-from segproof_harness.reading.row_range import ALL, RowRange, start_position
+from segproof_harness.reading.row_range import ALL, RowRange
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.language.behaviours import Release
@@ -231,7 +232,7 @@ def _rows_as_found(
     if file.suffix == ".log":
         with LogAsFound.open(file.path, files=files) as log:
             inflation = Inflation(limit)
-            start = start_position(file.path, file.base_offset, wanted, files)
+            start = _start_of(file, wanted, files)
             for batch in log.batches(start):
                 batch.limit = inflation.limit_of(batch.size_bytes)
                 yield batch_to_show(batch, limit)
@@ -244,6 +245,14 @@ def _rows_as_found(
         with TransactionIndex(file.base_offset, file.path, files=files) as transactions:
             used = -(-_shown_end(file, files) // TRANSACTION_BYTES)
             yield from map(_named, islice(transactions, used))
+
+
+def _start_of(file: SegmentFile, wanted: RowRange, files: Files) -> int:
+    """Return the byte where reading a log begins."""
+    first, first_ms = wanted.first_offset, wanted.first_ms
+    if first is None and first_ms is None:
+        return 0
+    return start_position(file.path, file.base_offset, first, first_ms, files)
 
 
 def _shown_end(file: SegmentFile, files: Files) -> int:
@@ -346,7 +355,7 @@ def unread_bytes(
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
         with LogAsFound.open(file.path, files=files) as log:
-            end = start_position(file.path, file.base_offset, wanted, files)
+            end = _start_of(file, wanted, files)
             for batch in log.batches(end):
                 end = batch.position + batch.size_bytes
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"

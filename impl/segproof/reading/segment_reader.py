@@ -27,6 +27,7 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.reading.file_names import name_in_segment
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.partition_search import SegmentSearch
 from segproof.reading.pieces import PieceKind
@@ -62,6 +63,24 @@ def open_index(kind: type[Index], path: str, base_offset: int, files: Files) -> 
     with suppress(FileNotFoundError):
         return kind(path, base_offset, files=files)
     return None
+
+
+def start_position(
+    path: str, base_offset: int, first_offset: int | None, first_ms: int | None, files: Files
+) -> int:
+    """Return the byte of a log where reading begins: a batch no later than the first wanted one.
+
+    The indexes beside the log tell it, with a sound batch there that begins no later than they say.
+    It is 0 where they are missing, or wrong.
+    """
+    directory, name = os.path.split(path)
+    if name == name_in_segment(base_offset, ".log"):
+        with (
+            suppress(OSError, SegproofError),
+            SegmentReader(directory, base_offset, files=files, is_last=True) as reader,
+        ):
+            return reader.start_position(first_offset, first_ms)
+    return 0
 
 
 class _CountedLog(LogAsFound):
@@ -232,6 +251,23 @@ class SegmentReader(SegmentSearch, Closing):
         self.check_read_to_end(start.position)
         return max(last.timestamp, self.log.largest_timestamp_after(start.position).timestamp)
 
+    # --- by either
+
+    def start_position(self, first_offset: int | None, first_ms: int | None) -> int:
+        """Return the byte of a sound batch no later than the first one of this offset and time.
+
+        It is 0 where the indexes do not say. Raises: CorruptIndexError if offsets do not rise.
+        """
+        if self.offset_index is not None:
+            self.offset_index.sanity_check()
+        offset = self.base_offset if first_offset is None else first_offset
+        if first_ms is not None:
+            by_time = self._search_times(first_ms)[0]
+            if self._is_of_a_batch(by_time):
+                offset = max(offset, by_time.offset)
+        entry = self._search_offsets(offset)[0]
+        return entry.position if self._leads_to_batch(entry) else 0
+
     # --- the indexes
 
     def _search_offsets(self, target: int) -> _Searched[OffsetPosition]:
@@ -313,9 +349,9 @@ class SegmentReader(SegmentSearch, Closing):
         batch = next(self.log.batches(entry.position), None)
         if batch is None:
             raise self._astray(entry, "the end of the log inside a batch")
-        # Without reading a compressed message only its last offset is known.
-        first = batch.last_offset if batch.is_legacy else batch.base_offset
-        if first < self.base_offset or (first > entry.offset and not batch.is_legacy):
+        with self._naming_the_log():
+            first = batch.base_offset  # of a compressed message by reading it
+        if not self.base_offset <= first <= entry.offset:
             raise self._astray(entry, f"a batch that begins at offset {first}")
 
     def _astray(self, entry: OffsetPosition, found: str, hint: str = "") -> CorruptIndexError:

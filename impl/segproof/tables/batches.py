@@ -14,7 +14,7 @@ from segproof.kafka.record_file import RecordFile
 from segproof.reading.batch_rows import batch_row, batch_to_show
 from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof.tables.files_below import Unit
-from segproof.tables.logs import Headers, LogReader, is_too_old, opened, start_position
+from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
 from segproof.tables.options import Request
 
 
@@ -26,7 +26,7 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     if is_too_old(unit, request, "max_timestamp", files):
         return
     with opened(unit, files) as log:
-        start = start_position(log, unit, request, files)
+        start = first_position(unit, request, files)
         reader = LogReader(log, start=start, with_checksums=request.wants("crc_valid"))
         for headers in reader:
             count = len(headers.table)

@@ -20,11 +20,10 @@ from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
-from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
-from segproof.reading.segment_reader import open_index
+from segproof.reading.segment_reader import open_index, start_position
 from segproof.tables.files_below import Unit
 from segproof.tables.options import Request
 from segproof.tables.schemas import TABLES
@@ -106,30 +105,16 @@ def _end_of(table: NDArray[np.void]) -> int:
     return int(table["position"][-1] + table["size_bytes"][-1])
 
 
-def start_position(log: RecordFile, unit: Unit, request: Request, files: Files) -> int:
+def first_position(unit: Unit, request: Request, files: Files) -> int:
     """Return where to begin to read for the pushed filters: 0, or a batch that the index names.
 
-    The entry is believed only where its position holds a whole batch of magic 2 with a right
-    checksum that begins at or below the least offset asked for. A job that is to fail on damage
-    begins at 0, since it is asked for all of it.
+    A job that is to fail on damage begins at 0, since it is asked for all of it.
     """
     columns = TABLES[request.table].offset_columns
     least = max((request.filters.range(column).low for column in columns), default=0)
-    base = unit.base_offset
-    if request.fail_on_damage or base is None or least <= base:
+    if request.fail_on_damage or unit.base_offset is None or least <= unit.base_offset:
         return 0
-    try:
-        index = open_index(OffsetIndex, unit.sibling(".index"), base, files)
-        if index is None:
-            return 0
-        index.sanity_check()
-        position = index.lookup(least).position
-        batch = next(log.batches(position), None) if position else None
-        if batch is None or batch.magic < 2 or batch.size_bytes < BATCH_HEADER_BYTES:
-            return 0
-        return position if base <= batch.base_offset <= least and batch.is_valid() else 0
-    except (OSError, SegproofError):
-        return 0
+    return start_position(unit.path, unit.base_offset, least, None, files)
 
 
 def is_too_old(unit: Unit, request: Request, column: str, files: Files) -> bool:

@@ -26,7 +26,7 @@ from segproof.kafka.record_file import RecordFile
 from segproof.kernels import records as kernels
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
 from segproof.tables.files_below import Unit
-from segproof.tables.logs import Headers, LogReader, is_too_old, opened, start_position
+from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
 from segproof.tables.options import Request
 
 ROWS_AT_ONCE = 1 << 15
@@ -58,7 +58,7 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     if is_too_old(unit, request, "timestamp", files):
         return
     with opened(unit, files) as log:
-        start = start_position(log, unit, request, files)
+        start = first_position(unit, request, files)
         kept: list[_Block] = []
         rows = size_bytes = 0
         try:

@@ -53,6 +53,48 @@ def with_garbage(folder: Path) -> None:
         path.write_bytes(b"\x7f" * 8 * 12)
 
 
+def with_entries_before_batches(folder: Path) -> None:
+    """Let each entry lead eight bytes too far to the front, where a size of zero seems to be."""
+    for path in folder.glob("*.index"):
+        data = bytearray(path.read_bytes())
+        for at in range(0, len(data), 8):
+            position = int.from_bytes(data[at + 4 : at + 8], "big")
+            data[at + 4 : at + 8] = (position - 8).to_bytes(4, "big")
+        path.write_bytes(data)
+
+
+@pytest.mark.checks("SEG-7")
+@pytest.mark.parametrize(
+    ("scenario", "damage", "why"),
+    [
+        ("txn-a", with_entries_before_batches, "a size field is too small"),
+        ("txn-a", with_shifted_indexes, "begins at offset"),
+        ("v1-gzip", with_shifted_indexes, "begins at offset"),
+    ],
+)
+def test_a_wrong_entry_is_not_followed(
+    scenario: str,
+    damage: Callable[[Path], None],
+    why: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`dump` reads the sound log from its start; `lookup` says what is wrong.
+
+    Of a log of old messages the batches before the wrong place were missing, in silence.
+    """
+    folder = copied_partition(scenario, tmp_path)
+    log = min(folder.glob("*.log"))
+    whole = dumped(capsys, log)
+    middle = whole[len(whole) // 2]["base_offset"]
+    damage(folder)
+    wanted = [row for row in whole if row["last_offset"] >= middle]
+    assert wanted == dumped(capsys, log, "--from", str(middle))
+    asked = ["lookup", str(folder), "--offset", str(middle), "--format", "jsonl"]
+    assert 1 == cli.run(asked)
+    assert why in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.checks("SEG-7")
 @pytest.mark.parametrize(
