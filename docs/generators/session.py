@@ -26,7 +26,7 @@ DAMAGES = {25310: b"\x7f", 60000: b"oops"}
 """Wrong bytes of the log by position: in the size of a batch, and in a value of another one."""
 COMMANDS = (
     "segproof verify disk --no-notes",
-    "segproof salvage disk --out saved",
+    "segproof salvage disk/plain-0 --out saved",
     "segproof verify saved --summary",
 )
 FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)

@@ -36,6 +36,15 @@ from segproof_harness.cli.salvage_store import MappedFileSizeOption, is_store, s
 if TYPE_CHECKING:
     from segproof.salvaging.salvage import Gap, SalvagedPartition
 
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="A new or empty directory for what is saved, or one with other saved partitions.",
+    ),
+]
+
 
 def command(
     path: Annotated[
@@ -44,10 +53,7 @@ def command(
             metavar="PATH", help="A partition, a data directory of Kafka, or a store of RocketMQ."
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="A new or empty directory for what is saved."),
-    ],
+    out: OutOption,
     records: Annotated[
         bool,
         typer.Option(

@@ -3,7 +3,7 @@
 
 import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
@@ -24,15 +24,24 @@ def telling_what_is_incomplete(out: Path) -> Iterator[None]:
     from segproof.rebuilding.safe_places import SALVAGE_MARKER
 
     marker = out / SALVAGE_MARKER
-    was_there = marker.exists()
+    was_there, before = marker.exists(), _names_in(out)
     try:
         yield
     except (OSError, KeyboardInterrupt) as error:
         if not was_there and marker.exists():
             is_full = isinstance(error, OSError) and error.errno in FULL
             room = " into one with more room" if is_full else ""
-            complain(f"{out} is incomplete: remove it, and save again{room}")
+            new = sorted(_names_in(out) - before)
+            what = ", ".join(str(out / name) for name in new) if before else "it"
+            complain(f"{out} is incomplete: remove {what}, and save again{room}")
         raise
+
+
+def _names_in(out: Path) -> set[str]:
+    """Return what lies in a directory; nothing where it can't be listed."""
+    with suppress(OSError):
+        return {one.name for one in out.iterdir()}
+    return set()
 
 
 def write_saved(

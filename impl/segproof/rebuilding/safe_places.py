@@ -6,6 +6,7 @@ Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageSto
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
@@ -74,16 +75,22 @@ def not_empty(path: str, words: str = IS_FULL) -> FileExistsError:
     return FileExistsError(errno.ENOTEMPTY, words, path)
 
 
-def check_empty(directory: str, files: Files) -> None:
+def check_empty(
+    directory: str, files: Files, is_kept: Callable[[str], bool] = lambda name: False
+) -> None:
     """Return if a directory for what is saved is not there, or is empty.
 
+    `is_kept` says which names may be in it all the same.
     Raises: FileExistsError, NotADirectoryError.
     """
     names = names_in_new(directory, files) or []
     if SALVAGE_MARKER in names:
-        words = "a salvage ended here before it was whole: remove the directory, and save again"
+        words = (
+            "a salvage is at work here, or ended here before it was whole: remove the directory, or"
+            f" {SALVAGE_MARKER} and all that is newer, and save again"
+        )
         raise not_empty(directory, words)
-    if names:
+    if not all(map(is_kept, names)):
         raise not_empty(directory)
 
 
@@ -102,10 +109,16 @@ def make_directory(folder: str, top: str, files: Files) -> set[str]:
 
 
 def begin_salvage(directory: str, files: Files) -> None:
-    """Make the directory, and mark it as incomplete. Raises: OSError."""
+    """Make the directory, and mark it as incomplete.
+
+    Raises: FileExistsError where another salvage has just done so; OSError.
+    """
     is_new = files.status(directory) is None
     made = make_directory(directory, directory, files) if is_new else {directory}
-    files.open(os.path.join(directory, SALVAGE_MARKER), writable=True, create=True).close()
+    mark = files.create_new(os.path.join(directory, SALVAGE_MARKER))
+    if mark is None:
+        raise not_empty(directory, "another salvage has begun here")
+    mark.close()
     for folder in sorted(made, reverse=True):
         files.sync_directory(folder)
 

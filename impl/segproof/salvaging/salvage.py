@@ -7,7 +7,7 @@ Not covered: the log of a cluster's metadata; records inside of broken batches (
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -16,9 +16,22 @@ from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
-from segproof.reading.file_names import METADATA_TOPIC, SET_ASIDE_FILE, read_partition_name
+from segproof.reading.file_names import (
+    CUT_RECORDS_FILE,
+    METADATA_TOPIC,
+    SET_ASIDE_FILE,
+    is_of_salvage,
+    read_partition_name,
+)
 from segproof.reading.store_paths import PlaceKind, place_of
-from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
+from segproof.rebuilding.safe_places import (
+    begin_salvage,
+    check_apart,
+    check_empty,
+    end_salvage,
+    names_in_new,
+    not_empty,
+)
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
@@ -40,7 +53,8 @@ def salvage(
     """Save what is sound at or below `path` into `out`; yield what was done, by partition.
 
     `path` is a partition, or a data directory with partitions at any depth. `out` is a new or an
-    empty directory. It becomes a data directory: a broker loads it, or single partitions of it.
+    empty directory, or one that has only what a salvage of other partitions wrote. It becomes a
+    data directory: a broker loads it, or single partitions of it.
     Nothing at `path` changes, and blocks that its disk does not give cost what lies in them only.
 
     A batch is kept whose checksum is right and whose offsets fit behind those before it. In `out`
@@ -63,8 +77,9 @@ def salvage(
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
     source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
-    check_empty(target, files)
+    check_empty(target, files, _is_written_here)
     partitions, refused, unread = _partitions(source, files)
+    _check_new(target, partitions, files)
     begin_salvage(target, files)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
@@ -83,9 +98,25 @@ def salvage(
     for directory, why in refused.items():
         yield SalvagedPartition(directory, None, left_out=[f"{directory}: {why}"])
     if starts:
-        path = os.path.join(target, START)
-        OffsetCheckpointFile(path, create=True, files=files).write(starts)
+        checkpoint = OffsetCheckpointFile(os.path.join(target, START), create=True, files=files)
+        checkpoint.write(checkpoint.read() | starts)
     end_salvage(target, files)
+
+
+def _is_written_here(name: str) -> bool:
+    """Return whether a salvage writes something of this name into the new directory."""
+    known = read_partition_name(name)
+    return name == START or is_of_salvage(name) or (known is not None and not known.state)
+
+
+def _check_new(target: str, partitions: Iterable[str], files: SharedFiles) -> None:
+    """Return if the new directory has nothing of these partitions. Raises: FileExistsError."""
+    there = set(names_in_new(target, files) or ())
+    for name in partitions:
+        for new in (name, SET_ASIDE_FILE.format(name), CUT_RECORDS_FILE.format(name)):
+            if new in there:
+                words = "it is there already, from another salvage; give another directory"
+                raise not_empty(os.path.join(target, new), words)
 
 
 def _is_unread_directory(finding: Finding, files: SharedFiles) -> bool:

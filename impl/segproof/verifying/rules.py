@@ -7,14 +7,18 @@ them. The laws themselves are stated and kept in the model.
 
 import posixpath
 import re
+from itertools import chain, count
 from typing import NamedTuple
 
 from segproof.commands import quoted_path
+from segproof.files import REAL_FILES, status_of
 from segproof.findings import Severity
 
 COMMAND = re.compile(r"`segproof [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE)\b")
+BROKER_FILE = "meta.properties"
+"""What a broker of Kafka keeps in each of its data directories."""
 REBUILD = (
     "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
     " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
@@ -63,7 +67,8 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
     """Return a hint whose commands name real places for DIR, STORE and DIR2.
 
     DIR is the directory of the file at `path`. STORE is the store that holds it: if its path does
-    not tell, `shown_by`, the path whose verification shows the finding.
+    not tell, `shown_by`, the path whose verification shows the finding. DIR2 is a new directory;
+    what the command makes is at saved/NAME or rebuilt/NAME, for a directory of this name.
     """
     folder, name = posixpath.split(path)
     store = shown_by
@@ -73,21 +78,36 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
         store = posixpath.dirname(folder)
 
     def filled(command: re.Match[str]) -> str:
-        place = store if "STORE" in command[0] else folder
-        out = _place_below("saved" if "salvage" in command[0] else "rebuilt", place)
-        places = {"DIR": place or ".", "STORE": place or ".", "DIR2": out}
+        is_salvage, is_store = "salvage" in command[0], "STORE" in command[0]
+        place = (store if is_store else folder) or "."
+        out = _new_place("saved" if is_salvage else "rebuilt", place)
+        if is_store or not is_salvage:  # a salvage gives each partition a directory below --out
+            out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
+        places = {"DIR": place, "STORE": place, "DIR2": out}
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
     return COMMAND.sub(filled, hint)
 
 
-def _place_below(parent: str, place: str) -> str:
-    """Return where new files go, beside no data: brokers refuse odd names there.
+def _new_place(name: str, place: str) -> str:
+    """Return the path of a directory that is not there, for new files made of those at `place`.
 
-    Each partition has its own place, so that the commands of several can be run one by one.
+    It lies in the working directory; above what is damaged, and above a data directory, where a
+    broker refuses odd names, if the working directory is there.
     """
-    name = posixpath.basename(posixpath.normpath(place or "."))
-    return parent if name in ("", ".", "..") else f"{parent}/{name}"
+    try:
+        here = folder = posixpath.realpath(".")
+    except OSError:  # the working directory was removed
+        return name
+    damaged = posixpath.realpath(place)
+    if posixpath.commonpath((damaged, folder)) == damaged:
+        folder = posixpath.dirname(damaged)
+    if status_of(REAL_FILES, posixpath.join(folder, BROKER_FILE)) is not None:
+        folder = posixpath.dirname(folder)
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    paths = (posixpath.join(folder, one) for one in names)
+    free = next(one for one in paths if status_of(REAL_FILES, one) is None)
+    return posixpath.relpath(free, here)
 
 
 DECLARED: dict[str, Rule] = {}

@@ -57,3 +57,46 @@ def test_commands_name_odd_paths(
     assert verbs == [words[0] for words in told]
     assert [place, f"{place}/{index.name}", place, "./-out"] == [words[1] for words in told]
     assert f"rebuilt/{ODD}" == told[0][3]
+
+
+@pytest.mark.parametrize(
+    ("working", "path", "is_broker", "out"),
+    [
+        (".", "data", False, "saved"),
+        (".", "data", True, "saved"),
+        ("data", ".", False, "saved"),
+        ("data", ".", True, "../saved"),
+        ("data/plain-0", ".", False, "../saved"),
+        ("data/plain-0", ".", True, "../../saved"),
+        ("data/plain-0", f"{name_of(60, '.log')}", True, "../../saved"),
+    ],
+)
+def test_the_command_that_saves_runs_where_verify_ran(
+    working: str,
+    path: str,
+    is_broker: bool,
+    out: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """For each of two damaged partitions it makes the directory of its name; none in the way of a
+    broker, and none inside of what is saved."""
+    for scenario in ("plain", "txn-a"):
+        folder = copied_partition(scenario, tmp_path / "data")
+        with next(folder.glob("*60.log"), folder / name_of(0, ".log")).open("r+b") as file:
+            file.seek(300)
+            file.write(b"oops")
+    if is_broker:
+        (tmp_path / "data" / "meta.properties").touch()
+    monkeypatch.chdir(tmp_path / working)
+    assert 1 == cli.run(["verify", path, "--law", "BATCH-3"])
+    shown = capsys.readouterr().out.splitlines()
+    commands = [one.strip() for one in shown if one.startswith("    segproof salvage ")]
+    assert commands
+    for words in read_by_bash(commands):
+        assert ["--out", out] == words[2:]
+        name = Path(words[1]).resolve().name
+        assert 1 == cli.run(words)
+        assert Path(out, name).is_dir()
+        assert 0 == cli.run(["verify", f"{out}/{name}"])

@@ -58,14 +58,16 @@ def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A log of 3 GiB holds sound batches: `verify` said to move it away. The command that it
-    prints saves them, below a place of the partition's own."""
+    prints saves them."""
     (data / "orders-0").unlink()
     log = data / "old-0" / name_of(2192, ".log")
     with log.open("r+b") as file:
         file.truncate(3 << 30)
     assert 1 == cli.run(["verify", "data/old-0", "--law", "DISK-7"])
     shown = capsys.readouterr().out
-    command = "segproof salvage data/old-0 --out saved/old-0"
+    command = "segproof salvage data/old-0 --out saved"
     assert f"    {command}\n" in shown
     assert 0 == cli.run(shlex.split(command)[1:])
-    assert Path("saved/old-0/old-0", log.name).stat().st_size < 1 << 20
+    assert 1 == cli.run(["verify", "data/old-0", "--law", "DISK-7"])
+    assert f"    {command}-2\n" in capsys.readouterr().out
+    assert Path("saved/old-0", log.name).stat().st_size < 1 << 20

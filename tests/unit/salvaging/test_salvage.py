@@ -441,6 +441,28 @@ def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> Non
     assert [] == [str(one) for one in verify(tmp_path / "out") if one.is_defect]
 
 
+def test_partitions_are_saved_one_by_one_into_one_directory(tmp_path: Path) -> None:
+    """Each keeps the start of the others; the same one again is refused, and nothing changes."""
+    source, out = tmp_path / "data", tmp_path / "out"
+    for scenario in ("plain", "txn-a"):
+        copied_partition(scenario, source)
+    (source / "log-start-offset-checkpoint").write_text("0\n2\nplain 0 77\ntxn-a 0 99\n")
+    for name in ("plain-0", "txn-a-0"):
+        assert str(out / name) == saved(source / name, out).target
+    start = (out / "log-start-offset-checkpoint").read_text()
+    assert ["0", "2", "plain 0 77", "txn-a 0 99"] == start.splitlines()
+    assert [] == [str(one) for one in verify(out) if one.is_defect]
+    before = state_of(out)
+    for again in (source, source / "plain-0"):
+        with pytest.raises(FileExistsError, match="it is there already"):
+            list(salvage(again, out))
+    assert before == state_of(out)
+    copied_partition("compacted", source)
+    (out / "meta.properties").touch()
+    with pytest.raises(FileExistsError, match="not empty"):
+        list(salvage(source / "compacted-0", out))
+
+
 def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     """A directory in use, a name that no broker loads, a place without a log."""
     source = copied_partition("plain", tmp_path / "data")
