@@ -89,6 +89,7 @@ def test_the_action_writes_the_results_and_ends_as_verify_does(
         ({"path": "nothing-0"}, "nothing-0: no such file or directory"),
         ({"path": "\n"}, "PATH"),
         ({"path": "compacted-0", "options": "--depe"}, "did you mean --deep"),
+        ({"path": "compacted-0", "output": "no/such.sarif"}, "can't be written: no/such.sarif\n"),
     ],
 )
 def test_a_wrong_input_leaves_no_file_of_results(
