@@ -5,6 +5,15 @@ ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("", "s"))
 """How nouns end, and their plurals."""
 
 
+def verb(count: int, one: str, many: str) -> str:
+    """Return the verb for so many, where other words stand between it and the count.
+
+    >>> verb(1, "is", "are"), verb(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if count == 1 else many
+
+
 def plural(count: int, word: str, one: str = "", many: str = "") -> str:
     """Return a count with its noun, and behind it the verb for one thing or for many.
 

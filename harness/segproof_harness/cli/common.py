@@ -18,7 +18,6 @@ import typer
 
 import segproof
 from segproof.commands import command_line
-from segproof.counts import plural as plural
 from segproof.nearest_names import did_you_mean, no_such
 from segproof_harness.cli import candidates
 from segproof_harness.reports.terminal import Color, Lines

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli import oracle_distinguish, oracle_run
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
     complain,
-    plural,
     progress,
     refuse,
     summarise,

@@ -7,12 +7,12 @@ from typing import Any
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     Show,
     complain,
-    plural,
     suggest,
     summarise,
     write_findings,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     Show,
     complain,
-    plural,
 )
 
 if TYPE_CHECKING:

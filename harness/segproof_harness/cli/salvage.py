@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -18,7 +19,6 @@ from segproof_harness.cli.common import (
     JobsOption,
     check_readable,
     cores,
-    plural,
     progress,
     refuse,
     suggest,

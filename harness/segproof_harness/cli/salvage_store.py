@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
-    plural,
     progress,
     refuse,
     suggest,

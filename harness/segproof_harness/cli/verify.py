@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli import candidates, configuration
 from segproof_harness.cli.common import (
     EXIT_CLEAN,
@@ -28,7 +29,6 @@ from segproof_harness.cli.common import (
     complaint_about,
     cores,
     parse_since,
-    plural,
     progress,
     refuse,
     release,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 
 Fact = int | str | None
 Facts = dict[str, Fact]
@@ -107,9 +107,9 @@ def _counted(facts: Facts, name: str, word: str, one: str = "", many: str = "") 
 
 
 def _leftovers(facts: Facts) -> str:
-    verb = "was" if facts["passed_over"] == 1 else "were"
+    were = verb(int(facts["passed_over"] or 0), "was", "were")
     return (
-        f"{_counted(facts, 'passed_over', 'entry')} that no batch fits {verb} passed over: left by"
+        f"{_counted(facts, 'passed_over', 'entry')} that no batch fits {were} passed over: left by"
         " a truncation, or damaged; `segproof verify` tells which"
     )
 

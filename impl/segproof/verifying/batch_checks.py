@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
@@ -315,8 +315,8 @@ class BatchCheck(LogCheck):
             which = "the last" if damage.is_tail else "this"
             message = f"{which} batch says it has {size} bytes, and the file has {rest} of them"
         else:
-            are = plural(rest, "byte"), "is" if rest == 1 else "are"
-            message = f"{are[0]} behind the last batch {are[1]} too few for another one"
+            are = verb(rest, "is", "are")
+            message = f"{plural(rest, 'byte')} behind the last batch {are} too few for another one"
         is_torn = not segment.is_closed and damage.is_tail
         self._report.add(
             "DUMP-6",

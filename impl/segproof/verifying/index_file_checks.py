@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import File, data_end
 from segproof.findings import Severity
 from segproof.reading.index_entries import (
@@ -129,10 +129,11 @@ class KeyedIndexFile(IndexFile):
         if not tail:
             return
         state = self._segment
+        follows = verb(tail, "follows", "follow")
         why = f", although {state.why_closed}" if state.is_closed else ", as a broker keeps it"
         self.report.add(
             "DISK-6",
-            f"{plural(tail, 'preallocated entry')} of zeros {'follows' if tail == 1 else 'follow'}"
+            f"{plural(tail, 'preallocated entry')} of zeros {follows}"
             f" {'one genuine one' if genuine == 1 else f'{genuine} genuine ones'}{why}",
             position=genuine * self.entry_bytes,
             expected=genuine * self.entry_bytes,

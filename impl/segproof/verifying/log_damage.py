@@ -9,7 +9,7 @@ Laws: SEG-20.
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.findings import time_text
 from segproof.reading.pieces import Piece, PieceKind
 
@@ -69,7 +69,7 @@ class LogDamage(NamedTuple):
                 " saved, as the checksum proves"
             )
         if self.odd_batches:
-            fit = "fits" if self.odd_batches == 1 else "fit"
+            fit = verb(self.odd_batches, "fits", "fit")
             told.append(
                 f"{plural(self.odd_batches, 'batch')} with a right checksum {fit} nowhere{cost}"
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli import configuration
 from segproof_harness.cli.common import (
     Format,
@@ -17,7 +18,6 @@ from segproof_harness.cli.common import (
     IndexBytesOption,
     LimitOption,
     check_readable,
-    plural,
     refuse,
     write_findings,
 )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import time_text
 from segproof.reading.queue_units import messages_in
@@ -101,13 +101,13 @@ class Damage:
             times = f"{time_text(sound.min_timestamp)} to {time_text(sound.max_timestamp)}"
             told.append(
                 f"{plural(sound.messages, 'sound message')} of {sound.size_bytes} bytes"
-                f" {'lies' if sound.messages == 1 else 'lie'} behind it in"
+                f" {verb(sound.messages, 'lies', 'lie')} behind it in"
                 f" {plural(sound.files, 'file')}, from offset {sound.first_offset} to"
                 f" {sound.last_offset}, stored {times}"
             )
         if sound.older:
             told.append(
-                f"{sound.older} of them {'is' if sound.older == 1 else 'are'} older than the last"
+                f"{sound.older} of them {verb(sound.older, 'is', 'are')} older than the last"
                 " message before the damage, as what an earlier recovery has cut off"
             )
         if self.unsearched_from is not None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.reading.record_keys import keys_of, tag_key_of
@@ -374,7 +374,7 @@ class KeyChecks:
                 continue
             edge = self._begin if where == "before" else self._end
             has_index = bool(self._entries)
-            words = f"{plural(count, 'message')} with keys {'lies' if count == 1 else 'lie'}"
+            words = f"{plural(count, 'message')} with keys {verb(count, 'lies', 'lie')}"
             words += f" {where} offset {edge}, where the index"
             words += " begins" if where == "before" else " ends"
             if not has_index:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
@@ -481,7 +481,7 @@ class QueueChecks:
             self._walk(again, Reporter(Wanted()))
             is_late = again.stop > queue.lacks[0]
         path = queue.queue_files[-1].path if queue.queue_files else queue.folder
-        are, have = ("is", "has") if queue.lacking == 1 else ("are", "have")
+        are, have = verb(queue.lacking, "is", "are"), verb(queue.lacking, "has", "have")
         self._reporter.at(path).add(
             "RMQDISK-37",
             f"{plural(queue.lacking, 'message')} of this queue {are} in the commit log, and {have}"
