@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings as SARIF 2.1.0, which code hosts and editors show; summaries are properties of the run.
 
-The findings are written as they come, so the memory stays the same for any number of them.
+The findings are written as they come, so the memory stays the same for any number of them. Code
+hosts show a place by its line and refuse one without, so each is in line 1; the message says where.
 Source: OASIS, Static Analysis Results Interchange Format Version 2.1.0.
 """
 
@@ -36,15 +37,17 @@ class SarifReport:
 
     def finding(self, finding: Finding) -> None:
         """Write a result."""
+        at = "" if finding.position is None else f"byte {finding.position}: "
+        location = {"artifactLocation": {"uri": _uri(finding.path)}, "region": {"startLine": 1}}
         result: dict[str, Any] = {
             "ruleId": finding.law,
             "level": finding.severity.value,
-            "message": {"text": f"{finding.message}. What to do: {finding.hint}"},
-            "locations": [{"physicalLocation": _location(finding)}],
+            "message": {"text": f"{at}{finding.message}. What to do: {finding.hint}"},
+            "locations": [{"physicalLocation": location}],
             "partialFingerprints": {"segproof/v1": _fingerprint(finding)},
             "properties": {
                 name: getattr(finding, name)
-                for name in ("structure", "expected", "actual", "reproduce")
+                for name in ("structure", "position", "expected", "actual", "reproduce")
             },
         }
         if finding.law in self._numbers:
@@ -72,13 +75,6 @@ def _rule(law: tuple[str, tuple[str, str]]) -> dict[str, Any]:
         "shortDescription": {"text": sentence},
         "help": {"text": f"What to do: {hint}. More: segproof explain {law_id}"},
     }
-
-
-def _location(finding: Finding) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.path)}}
-    if finding.position is not None:
-        location["region"] = {"byteOffset": finding.position}
-    return location
 
 
 def _uri(path: str) -> str:

@@ -462,9 +462,9 @@ SARIF = {
                                                     "region": {
                                                         "type": "object",
                                                         "properties": {
-                                                            "byteOffset": {
+                                                            "startLine": {
                                                                 "type": "integer",
-                                                                "minimum": -1,
+                                                                "minimum": 1,
                                                             }
                                                         },
                                                         "additionalProperties": False,
@@ -509,10 +509,15 @@ def test_sarif(law: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     (told,) = document["runs"]
     assert [each["law"] for each in findings] == [each["ruleId"] for each in told["results"]]
     rules = told["tool"]["driver"]["rules"]
-    for result in told["results"]:
+    for result, finding in zip(told["results"], findings, strict=True):
+        position = finding["position"]
+        at = "" if position is None else f"byte {position}: "
+        assert result["message"]["text"].startswith(f"{at}{finding['message']}. What to do: ")
+        assert position == result["properties"]["position"]
         assert result["ruleId"] == rules[result["ruleIndex"]]["id"]
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"].startswith(folder.as_uri())
+        assert {"startLine": 1} == place["region"]  # without it code hosts show no place
     prints = [each["partialFingerprints"]["segproof/v1"] for each in told["results"]]
     assert len(prints) == len(set(prints))
     (summary,) = told["properties"]["summaries"]
