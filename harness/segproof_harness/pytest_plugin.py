@@ -27,7 +27,7 @@ class AssertSound(Protocol):
         it sets are not taken, unless the call names the file: `"--config", "segproof.toml"`.
 
         A path that can't be read fails the test. So does one without a file of Kafka or RocketMQ
-        (DISK-20), which is a warning: `"--fail-on", "error"` lets it pass.
+        (DISK-20).
         """
 
 

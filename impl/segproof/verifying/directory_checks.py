@@ -79,7 +79,7 @@ declare("partition-log", Severity.NOTE,
 declare("partition-log", Severity.WARNING,
     "give this topic a larger segment.index.bytes before a broker starts; if it has one of its"
     " own, verify with that", "LOAD-19")  # fmt: skip
-declare("partition-log", Severity.WARNING,
+declare("partition-log", Severity.ERROR,
     "give the path of a partition or data directory, or of a .log, .index, .timeindex or"
     " .txnindex file, a snapshot or a checkpoint; of RocketMQ the whole store, its index folder"
     " or an index file", "DISK-20")  # fmt: skip
@@ -184,9 +184,14 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
         found = found or bool(partition.segments)
         yield partition
     if not found:
-        reporter.at(path).add(
-            "DISK-20", "there is nothing of Kafka's here, and no store of RocketMQ"
+        _report_nothing(
+            path, "there is nothing of Kafka's here, and no store of RocketMQ", reporter
         )
+
+
+def _report_nothing(path: str, words: str, reporter: Reporter) -> None:
+    """Report that a path has nothing to check, whatever is asked for: it must not pass as sound."""
+    reporter.insist(reporter.at(path).finding("DISK-20", words))
 
 
 def _has_traces_only(names: list[str]) -> bool:
@@ -216,7 +221,7 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         if known.kind is NameKind.PENDING:
             report_pending(directory, {name: known}, files, reporter)
         elif not _report_name(path, known, reporter):
-            reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
+            _report_nothing(path, NOT_LOOKED_INTO, reporter)
         return
     for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
@@ -238,7 +243,7 @@ def _single_remote_file(
     if segments:
         yield Partition(directory, tuple(segments))
     else:
-        reporter.at(path).add("DISK-20", NOT_LOOKED_INTO)
+        _report_nothing(path, NOT_LOOKED_INTO, reporter)
 
 
 def _join(directory: str, name: str) -> str:

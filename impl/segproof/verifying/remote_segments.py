@@ -75,6 +75,7 @@ def report_remote_names(directory: str, names: Collection[str], reporter: Report
                 "DISK-20",
                 "a storage plugin has packed this segment, and verify does not look into its files:"
                 " they are compressed or encrypted, or .rsm-manifest and .indexes do not fit",
+                severity=Severity.WARNING,
                 hint="let the plugin fetch the segment's files, and verify these",
             )
         missing = sorted(CACHED_SUFFIXES - suffixes) if is_of_cache(stem) else []

@@ -135,6 +135,10 @@ class Reporter:
         else:
             self._found.append(finding)
 
+    def insist(self, finding: Finding) -> None:
+        """Keep a finding, also one that is not asked for."""
+        self._found.append(finding)
+
     def wants(self, law: str, path: str) -> bool:
         """Return whether findings of a law in a file are asked for."""
         return self.wanted.includes(law) and (self._paths is None or path in self._paths)

@@ -576,5 +576,17 @@ def test_a_file_of_another_program_is_not_called_empty(
     """Its name says that it is no file of Kafka or RocketMQ; nothing of it was read."""
     (tmp_path / "passwd").write_text("root:x:0:0\n")
     told = run(capsys, str(tmp_path / "passwd"))
-    assert f"{tmp_path}/passwd: file, nothing was read; 1 warning" in told
+    assert f"{tmp_path}/passwd: file, nothing was read; 1 error" in told
     assert "no file of Kafka or RocketMQ that verify looks into has such a name" in told
+
+
+@pytest.mark.parametrize("name", ["", "passwd"])
+@pytest.mark.parametrize("options", ["--fail-on error", "--law BATCH-3", "--position 3"])
+def test_nothing_to_check_never_looks_like_success(
+    name: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is asked for: a wrong path in CI once passed as sound."""
+    (tmp_path / "passwd").write_text("root:x:0:0\n")
+    told = run(capsys, str(tmp_path / name), *options.split())
+    assert told.startswith("unreadable: ")
+    assert "error DISK-20 " in told
