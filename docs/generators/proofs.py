@@ -68,6 +68,7 @@ def pages() -> dict[str, str]:
         modules[module] = modules.get(module, 0) + 1
     rows = "\n".join(f"| `{module}` | {count} |" for module, count in modules.items())
     table = f"| module | kernels proved |\n| --- | --- |\n{rows}\n"
+    proved = f"{len(CLAIMS)} of {len(CLAIMS) + len(NOT_PROVED)} kernels are proved"
     left = "\n".join(f"- `{name}`: {why}." for name, why in NOT_PROVED.items())
     words = [word(name, WORDS[name]) for name in sorted(WORDS)]
     words += [
@@ -78,7 +79,7 @@ def pages() -> dict[str, str]:
     parts = [
         OPENING,
         table,
-        f"Not proved:\n\n{left}\n",
+        f"{proved}. Not proved:\n\n{left}\n",
         *(section(CLAIMS[name]).rstrip() + "\n" for name in CLAIMS),
         "## Words\n\n```text\n" + "\n".join(words) + "\n```\n",
         f"## Constants\n\n```text\n{constants()}\n```\n",

@@ -27,7 +27,7 @@ those whose names end in `_releases` and the like, and in `_deviations`.
 Measured once, in code lines: *before* at commit 35fa827c; *light* after the harness was put in
 rooms, each argument of an operation was described once, checks, canaries, contracts and laws
 declared themselves where they are written, and what was said twice was said once; *now* with
-what operators got since: the map of a damage, `salvage`, `rebuild` of whole directories, `dump` of
+what operators got since: the damage map, `salvage`, `rebuild` of whole directories, `dump` of
 every file, `ls`, `report`, SARIF and JUnit, `segproof.toml`, tiered storage, and `scan`, whose
 readers of tables came from Spark's package.
 

@@ -17,6 +17,7 @@ def test_the_table_has_each_kernel_and_no_other() -> None:
     assert sorted(CLAIMS) == sorted(name for name, _ in rows)
     assert [CLAIMS[name].anchor for name, _ in rows] == [anchor for _, anchor in rows]
     assert all(f"Not proved is `{name}`: " in PAGE for name in NOT_PROVED)
+    assert f"\n{len(CLAIMS)} of {len(CLAIMS) + len(NOT_PROVED)} kernels are proved, " in PAGE
 
 
 def test_each_reason_is_on_the_page() -> None:

@@ -76,7 +76,7 @@ FromOption = Annotated[
         "--from",
         metavar="JSONL",
         help="Take the results from this file, which verify --format jsonl has written, instead of "
-        "a PATH. The page has no maps and no bytes then.",
+        "a PATH. The page has no damage maps and no bytes then.",
     ),
 ]
 
@@ -102,7 +102,7 @@ def command(
     """Verify files, and write what was found as one HTML page to read, print and pass on.
 
     The page has the verdicts, the worst first. For each cause it tells what is wrong and where, the
-    law, what consumers see, what to do, commands that can be pasted, a map of the damaged file, the
+    law, what consumers see, what to do, commands that can be pasted, a damage map of the file, the
     bytes at the first place, and what a broker's recovery keeps and deletes.
 
     FILE is a single file below 500 KB; no browser needs a network or a script for it. What has no

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The map of a damaged file as a picture for an HTML page, with the same in words and in a table.
+"""The damage map of a file as a picture for an HTML page, with the same in words and in a table.
 
 Kinds of pieces differ in shape and pattern, not in colour alone.
 """
@@ -58,7 +58,7 @@ PATTERNS = """\
 
 
 def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str) -> str:
-    """Return the map of a file: the picture, its legend, what a recovery does, its pieces.
+    """Return the damage map of a file: the picture, its legend, what a recovery does, its pieces.
 
     `places` are the bytes at which a law is broken. In a file that is no log an entry of so many
     bytes is drawn there. `name` is an id that nothing else in the page has. The page needs PATTERNS
@@ -88,7 +88,7 @@ def figure_of(drawn: FileMap, places: Iterable[int], entry_bytes: int, name: str
         )
     ends = f"<span>byte 0</span><span>{drawn.size_bytes} bytes</span>"
     return (
-        f"<figure><figcaption>Map of {code_of(drawn.path)}</figcaption>\n"
+        f"<figure><figcaption>Damage map of {code_of(drawn.path)}</figcaption>\n"
         f'<svg class="bar" role="img" aria-labelledby="{name}"><title id="{name}">{words}</title>'
         f'{"".join(bars)}</svg>\n<div class="ends">{ends}</div>\n{_legend(drawn)}'
         f"{_recovery(drawn)}{_piece_table(drawn)}</figure>\n"

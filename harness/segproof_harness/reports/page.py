@@ -233,7 +233,7 @@ class PageReport:
         source = self._made.source
         stored = (
             f'<p class="soft">Made from {text_of(source)}. The files were not read for it: their'
-            " maps, their bytes and what a recovery keeps are not in this page.</p>\n"
+            " damage maps, their bytes and what a recovery keeps are not in this page.</p>\n"
             if source
             else ""
         )
@@ -379,7 +379,7 @@ class PageReport:
         try:
             drawn = read_file_map(path, None if is_remote else min(cuts, default=None), self._files)
         except (OSError, SegproofError) as error:
-            return f'<p class="soft">No map of this file: {text_of(error)}.</p>\n'
+            return f'<p class="soft">No damage map of this file: {text_of(error)}.</p>\n'
         if not drawn.size_bytes or not (drawn.columns or places):
             return ""
         self._maps += 1

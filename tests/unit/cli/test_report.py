@@ -218,7 +218,7 @@ def test_a_store_is_drawn_too(tmp_path: Path, pages: Path) -> None:
         file.seek(int.from_bytes(file.read(4), "big") + 92)
         file.write(b"XXXX")
     page = report(pages, str(store))
-    assert "Map of" in page.words
+    assert "Damage map of" in page.words
     assert re.search(r"sound: \d+ bytes in 2 places", page.words)
     assert re.search(r"broken: \d+ bytes in 1 place", page.words)
     assert "A recovery that reaches this place" in page.words
@@ -274,7 +274,7 @@ def test_a_page_of_stored_results(disk: Path, pages: Path, stored: Path) -> None
         assert words in page.words
     assert "figure" in {tag for tag, _ in of_files.tags}
     assert "figure" not in {tag for tag, _ in page.tags}
-    assert "The files were not read for it: their maps" in page.words
+    assert "The files were not read for it: their damage maps" in page.words
     assert f"page.html --from {stored}\n" in page.words
 
 

@@ -149,7 +149,7 @@ def test_no_recovery_cuts_a_segment_in_tiered_storage(
     assert "OFFIDX-2" in page
     assert not re.search("a recovery cuts|A broker that recovers|No map", page)
     assert "This segment is in tiered storage, where no recovery cuts it." in page
-    assert 2 == page.count("<figcaption>Map of ")
+    assert 2 == page.count("<figcaption>Damage map of ")
     capsys.readouterr()
     assert 1 == cli.run(["verify", str(log), "--no-notes"])
     verdict, *others = capsys.readouterr().out.splitlines()

@@ -149,7 +149,8 @@ def page(proofs: Proofs, trials: Trials, most: int) -> str:
         f"Of more than {most} mutants {most} are drawn; the kernel's name is the seed.\n"
         if most
         else "",
-        f"{len(proofs)} kernels are proved, with {conditions} conditions in {seconds:.0f} seconds.",
+        f"{len(proofs)} of {len(CLAIMS) + len(NOT_PROVED)} kernels are proved, with {conditions} "
+        f"conditions in {seconds:.0f} seconds.",
         f"Of {found.total()} mutants {found['refuted']} are refuted, {found['refused']} refused;",
         f"{found['not seen']} are not seen to differ, {found['undecided']} are undecided,",
         f"{found['gap']} are gaps.\n",
