@@ -22,6 +22,8 @@ SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_CLEAN_UP = 2.0
 _counter: Any = None
 """In a worker: the number of bytes that all of them have read."""
+_is_leaving = False
+"""In a worker: whether Ctrl-C has ended its work, so that it begins no other."""
 
 
 def process_context() -> BaseContext:
@@ -82,7 +84,16 @@ def _end_with_parent() -> None:
 
 
 def _leave(number: int, _: object) -> NoReturn:
+    global _is_leaving
+    _is_leaving = True
     raise SystemExit(128 + number)
+
+
+def unless_leaving(work: Callable[..., Result], *arguments: object) -> Result:
+    """Do some work in a worker; none that a pool has handed on before Ctrl-C ended the worker."""
+    if _is_leaving:
+        raise SystemExit(128 + signal.SIGINT)
+    return work(*arguments)
 
 
 def _begin_worker(counter: Any) -> None:
@@ -115,7 +126,7 @@ class Workers(Closing):
     def submit(self, work: Callable[..., Result], *arguments: object) -> "Future[Result]":
         """Let a process do some work."""
         with quiet_fork():
-            return self._pool.submit(work, *arguments)
+            return self._pool.submit(unless_leaving, work, *arguments)
 
     def result(self, future: "Future[Result]") -> Result:
         """Wait for the result of some work, showing progress.

@@ -121,6 +121,7 @@ def _ran(tasks: "list[Conformance]", jobs: int) -> "list[Conformance]":
     runs: list[Conformance] = []
     done, total = 0, sum(task.histories for task in tasks)
     with progress("oracle", unit="histories") as show:
+        show(0, total)
         for run in conform(tasks, jobs):
             runs.append(run)
             for line in run.reproduce:

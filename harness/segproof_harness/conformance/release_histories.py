@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segproof.processes import end_quietly, process_context, quiet_fork
+from segproof.processes import end_quietly, process_context, quiet_fork, unless_leaving
 from segproof_harness.histories.compare import Counters
 from segproof_harness.releases.child_messages import reason_without
 from segproof_harness.releases.pinned import Release, release_named
@@ -162,8 +162,12 @@ def conform(tasks: Sequence[Conformance], jobs: int) -> Iterator[Conformance]:
         return
     context = process_context()
     with quiet_fork(), ProcessPoolExecutor(jobs, context, initializer=end_quietly) as pool:
-        for future in as_completed([pool.submit(run_task, task) for task in tasks]):
-            yield future.result()
+        try:
+            futures = [pool.submit(unless_leaving, run_task, task) for task in tasks]
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def added_left_out(runs: Iterable[Conformance]) -> dict[str, tuple[int, int]]:

@@ -80,7 +80,7 @@ class OracleProcess:
             answer = pipe.recv()
         except (EOFError, OSError) as error:
             raise self._lost(f"its JVM died ({type(error).__name__})", died=True) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # SystemExit: in a worker
             self.end()  # its answer would be taken for that of the next question
             raise
         if isinstance(answer, Failed):

@@ -65,13 +65,17 @@ def running(
     at_interrupt = signal.getsignal(signal.SIGINT)
     # py4j logs the exceptions that it raises too, on a logger that has no handler of its own.
     logging.getLogger().addHandler(logging.NullHandler())
+    # The JVM and its workers leave Ctrl-C to us: a worker that it ends is an error with a stack.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         session = start_session(master, remote=remote, settings=settings)
     except SparkNotRunError as reason:
         complain(f"Spark: not run: {reason}")
         raise typer.Exit(EXIT_USAGE) from None
-    # Spark's own handler asks the JVM in the middle of another question, which fails.
-    signal.signal(signal.SIGINT, at_interrupt)
+    finally:
+        # Spark's own handler asks the JVM in the middle of another question, which fails.
+        signal.signal(signal.SIGINT, at_interrupt)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         with _telling(), progress_of(session, what):
             yield session

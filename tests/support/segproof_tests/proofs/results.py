@@ -144,13 +144,13 @@ def page(proofs: Proofs, trials: Trials, most: int) -> str:
     found = Counter(one.outcome for of_kernel in trials.values() for one in of_kernel)
     conditions = sum(one.conditions for one in proofs.values())
     seconds = sum(one.seconds for one in proofs.values())
+    proved = f"{len(proofs)} of {len(CLAIMS) + len(NOT_PROVED)} kernels"
     parts = [
         OPENING.format(calls=CALLS, steps=f"{MUTANT_STEPS:_}".replace("_", " ")),
         f"Of more than {most} mutants {most} are drawn; the kernel's name is the seed.\n"
         if most
         else "",
-        f"{len(proofs)} of {len(CLAIMS) + len(NOT_PROVED)} kernels are proved, with {conditions} "
-        f"conditions in {seconds:.0f} seconds.",
+        f"{proved} are proved, with {conditions} conditions in {seconds:.0f} seconds.",
         f"Of {found.total()} mutants {found['refuted']} are refuted, {found['refused']} refused;",
         f"{found['not seen']} are not seen to differ, {found['undecided']} are undecided,",
         f"{found['gap']} are gaps.\n",
