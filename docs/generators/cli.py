@@ -78,10 +78,12 @@ with `action`, `path` and `facts`.
 
 def pages() -> dict[str, str]:
     """Return the page by path."""
-    from segproof.reading.batch_rows import BATCH_FIELDS
+    from segproof.tables.schemas import TABLES
     from segproof_harness.reports.jsonl import FIELDS as FINDING_FIELDS
 
-    fields = FIELDS.format(finding=_wrapped(FINDING_FIELDS), batch=_wrapped(BATCH_FIELDS))
+    of_batch = TABLES["batches"].own_names
+    of_batch = TABLES["batches"].own_names
+    fields = FIELDS.format(finding=_wrapped(FINDING_FIELDS), batch=_wrapped(of_batch))
     verbs = [_verb(name, function) for name, function in _verbs()]
     return {"reference/cli.md": "\n".join([OPENING, *verbs, fields])}
 

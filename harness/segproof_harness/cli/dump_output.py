@@ -38,6 +38,7 @@ OF_BATCH = (
     "producer_epoch",
     "is_transactional",
     "is_control",
+    "crc_valid",
 )
 """What a batch says of each of its records: columns of records in CSV and Parquet."""
 TEXTS = frozenset({

@@ -27,6 +27,7 @@ from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
 from segproof.reading.file_names import SEGMENT_SUFFIXES, SegmentFile, segment_file
 from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.segment_reader import start_position
+from segproof.tables.schemas import TABLES
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
@@ -42,7 +43,7 @@ from segproof_model.language.states import Refused
 UNREADABLE = (SegproofError, Refused, BeyondLimitError)
 """How either package says that it cannot read something."""
 field_of = partial(batch_rows.field_of, unreadable=UNREADABLE)
-batch_row = partial(batch_rows.batch_row, unreadable=UNREADABLE)
+batch_row = partial(batch_rows.batch_row, names=TABLES["batches"].own_names, unreadable=UNREADABLE)
 """The same for the batches of either package."""
 TRANSACTION_BYTES = 34
 LARGE_RECORD_BYTES = 8 << 20

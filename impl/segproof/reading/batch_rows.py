@@ -5,7 +5,7 @@ A field that cannot be read is None, so a damaged batch still has a row. A large
 without being taken into memory.
 """
 
-from collections.abc import Container
+from collections.abc import Iterable
 from typing import Any
 
 from segproof.errors import SegproofError
@@ -14,42 +14,20 @@ from segproof.kafka.record_batch import RecordBatch
 Row = dict[str, Any]
 Errors = type[Exception] | tuple[type[Exception], ...]
 
-BATCH_FIELDS = {
-    "base_offset": "base_offset",
-    "last_offset": "last_offset",
-    "position": "position",
-    "size": "size_bytes",
-    "magic": "magic",
-    "compression": "compression",
-    "timestamp_type": "timestamp_type",
-    "max_timestamp": "max_timestamp",
-    "producer_id": "producer_id",
-    "producer_epoch": "producer_epoch",
-    "base_sequence": "base_sequence",
-    "is_transactional": "is_transactional",
-    "is_control": "is_control",
-    "crc_valid": "is_valid",
-    "record_count": "record_count",
-    "partition_leader_epoch": "partition_leader_epoch",
-}
-"""The fields of a batch's row, and what the model and the implementation call them."""
+_ATTRIBUTES = {"size": "size_bytes", "crc_valid": "is_valid"}
+"""Fields that the model and the implementation call otherwise."""
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
 HIGHER = "to see it, give a higher limit: --limit-bytes"
 
 
-def batch_row(
-    batch: Any,
-    names: Container[str] = frozenset(BATCH_FIELDS),
-    unreadable: Errors = SegproofError,
-) -> Row:
-    """Return the wanted fields of a batch; None for what cannot be read.
+def batch_row(batch: Any, names: Iterable[str], unreadable: Errors = SegproofError) -> Row:
+    """Return these fields of a batch, columns of the table `batches`; None: it cannot be read.
 
     A message of magic 0 or 1 does not store its count: it is counted. Another package's batch has
     errors of its own: `unreadable`.
     """
-    fields = {name: each for name, each in BATCH_FIELDS.items() if name in names}
-    row = {name: field_of(batch, each, unreadable) for name, each in fields.items()}
+    row = {name: field_of(batch, _ATTRIBUTES.get(name, name), unreadable) for name in names}
     if batch.is_legacy and "record_count" in row:
         row["record_count"] = _count(batch, unreadable)
     return row

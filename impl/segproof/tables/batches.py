@@ -16,6 +16,7 @@ from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof.tables.files_below import Unit
 from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
 from segproof.tables.options import Request
+from segproof.tables.schemas import TABLES
 
 
 def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
@@ -67,8 +68,9 @@ def _columns(headers: Headers) -> dict[str, Make]:
 def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:
     """Return the batch of rows, completed by the rows that are read one by one."""
     columns = {name: made.column(name).to_pylist() for name in request.columns}
+    wanted = [name for name in TABLES["batches"].own_names if request.wants(name)]
     for row in rows.tolist():
-        values = _row_at(log, int(headers.table["position"][row]), columns)
+        values = _row_at(log, int(headers.table["position"][row]), wanted)
         for name, value in values.items():
             columns[name][row] = value
     schema = arrow_schema(request)
@@ -76,7 +78,7 @@ def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: Reco
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row_at(log: RecordFile, position: int, wanted: dict[str, Any]) -> dict[str, Any]:
+def _row_at(log: RecordFile, position: int, wanted: list[str]) -> dict[str, Any]:
     """Return the wanted fields of one batch, as `dump` tells them.
 
     A compressed message above the limit of `dump` is not read: its base offset and count are null.

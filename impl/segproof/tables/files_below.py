@@ -110,21 +110,29 @@ def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
 def refuse_foreign(places: Sequence[tuple[Files, str]], request: Request) -> None:
     """Refuse paths at which nothing is of the table: files of other kinds, or the other system's.
 
-    Raises: InvalidArgumentError, unless one of the paths has files of the table, or is a directory
-    without files of Kafka and RocketMQ; OSError.
+    Raises: InvalidArgumentError, which names the tables of the first path, unless one of the paths
+    has files of the table, or is a directory without files of Kafka and RocketMQ; OSError.
     """
-    if all(_is_foreign(path, request, files) for files, path in places):
-        raise refused("path", f"{places[0][1]}: no file of table {request.table}")
+    if all(_is_foreign(path, request.table, files) for files, path in places):
+        files, path = places[0]
+        names = [name for name in TABLES if _has_table(path, name, files)]
+        if names or find_places(path, files):
+            names.append("findings")
+        fitting = f"; its tables: {', '.join(names)}" if names else ""
+        raise refused("path", f"{path}: no file of table {request.table}{fitting}")
 
 
-def _is_foreign(path: str, request: Request, files: Files) -> bool:
-    if any(True for _ in units_below(path, Request(request.table, ()), files)):
+def _has_table(path: str, table: str, files: Files) -> bool:
+    return any(True for _ in units_below(path, Request(table, ()), files))
+
+
+def _is_foreign(path: str, table: str, files: Files) -> bool:
+    if _has_table(path, table, files):
         return False
     if not existing(path, files).is_directory:
         return True
-    if request.table == "rocketmq_entries":
-        return any(True for _ in units_below(path, Request("segments", ()), files))
-    return bool(find_places(path, files))
+    is_for_kafka = table != "rocketmq_entries"
+    return bool(find_places(path, files)) if is_for_kafka else _has_table(path, "segments", files)
 
 
 def problem_of(error: OSError | SegproofError) -> str:

@@ -39,6 +39,11 @@ class Headers(NamedTuple):
     is_known: NDArray[np.bool_]
     """False where the row does not say what the batch says; it is to be read by itself."""
 
+    def rows(self, start: int, end: int) -> "Headers":
+        """Return some of them."""
+        valid = None if self.crc_valid is None else self.crc_valid[start:end]
+        return Headers(self.table[start:end], valid, self.is_known[start:end])
+
 
 @contextmanager
 def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:

@@ -43,8 +43,8 @@ Rows = NDArray[np.int64]
 class _Block(NamedTuple):
     """Some records of one batch, or all records of several batches."""
 
-    table: NDArray[np.void]
-    """The headers of the batches, rows of BATCH_DTYPE."""
+    headers: Headers
+    """Those of the batches."""
     counts: Rows
     """How many of the records are in each of them."""
     columns: RecordColumns
@@ -80,19 +80,20 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
 def _blocks(log: RecordFile, start: int, request: Request) -> Iterator[_Block]:
     """Yield the records from a position on. Raises: what ends them."""
     is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
-    for headers in LogReader(log, start=start, with_checksums=is_filtered):
+    with_checksums = is_filtered or request.wants("crc_valid")
+    for headers in LogReader(log, start=start, with_checksums=with_checksums):
         wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
         is_plain = _is_plain(headers, request) & wanted
         row = 0
         while row < len(wanted):
             end = _end_of_span(headers.table, is_plain, row)
-            block = _decoded(log, headers.table[row:end]) if end > row else None
+            block = _decoded(log, headers.rows(row, end)) if end > row else None
             if block is not None:
                 yield block
                 row = end
                 continue
             if wanted[row]:
-                yield from _one_by_one(log, headers.table[row : row + 1], request)
+                yield from _one_by_one(log, headers.rows(row, row + 1), request)
             row += 1
 
 
@@ -133,11 +134,12 @@ def _end_of_span(table: NDArray[np.void], is_plain: NDArray[np.bool_], row: int)
     return row + int(np.searchsorted(behind, reach, "right"))
 
 
-def _decoded(log: RecordFile, table: NDArray[np.void]) -> _Block | None:
+def _decoded(log: RecordFile, headers: Headers) -> _Block | None:
     """Return the records of neighbouring batches; None if one of them is damaged.
 
     None too where the file became shorter, or where a sequence number has to be counted back.
     """
+    table = headers.table
     first = int(table["position"][0])
     size = int(table["position"][-1] + table["size_bytes"][-1]) - first
     data = memoryview(log.file.pread(size, first))
@@ -167,7 +169,7 @@ def _decoded(log: RecordFile, table: NDArray[np.void]) -> _Block | None:
             at += count
     if bool((rows[:, 1] < 0).any()):
         return None
-    return _Block(table, counts, _columns(data, rows, table, counts))
+    return _Block(headers, counts, _columns(data, rows, table, counts))
 
 
 def _columns(data: memoryview, rows: Rows, table: NDArray[np.void], counts: Rows) -> RecordColumns:
@@ -188,9 +190,9 @@ def _columns(data: memoryview, rows: Rows, table: NDArray[np.void], counts: Rows
     )  # fmt: skip
 
 
-def _one_by_one(log: RecordFile, table: NDArray[np.void], request: Request) -> Iterator[_Block]:
+def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator[_Block]:
     """Yield the records of one batch, as `dump` reads it. Raises: what ends them."""
-    batch = next(log.batches(int(table["position"][0])))
+    batch = next(log.batches(int(headers.table["position"][0])))
     if batch.size_bytes > request.limit_bytes:
         raise TooLargeError(
             f"a batch of {batch.size_bytes} bytes is not read into memory",
@@ -202,18 +204,19 @@ def _one_by_one(log: RecordFile, table: NDArray[np.void], request: Request) -> I
         # Without the first of two passes, which is for those that come in several blocks.
         columns = batch.record_columns(limit=request.limit_bytes)
         if len(columns):
-            yield _Block(table, np.array([len(columns)]), columns)
+            yield _Block(headers, np.array([len(columns)]), columns)
         return
     for columns in batch.record_blocks(ROWS_AT_ONCE, limit=request.limit_bytes):
-        yield _Block(table, np.array([len(columns)]), columns)
+        yield _Block(headers, np.array([len(columns)]), columns)
 
 
 def _made(request: Request, unit: Unit, blocks: list[_Block]) -> Any:
     """Return one batch of Arrow's with the records of all blocks."""
     counts = np.concatenate([block.counts for block in blocks])
     # numpy would compare the fields of each table with those of the next.
-    table = np.frombuffer(b"".join(block.table.tobytes() for block in blocks), BATCH_DTYPE)
+    table = np.frombuffer(b"".join(block.headers.table.tobytes() for block in blocks), BATCH_DTYPE)
     parts = [block.columns for block in blocks]
+    valid: list[Any] = [block.headers.crc_valid for block in blocks]
 
     def joined(name: str) -> Rows:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -234,6 +237,7 @@ def _made(request: Request, unit: Unit, blocks: list[_Block]) -> Any:
         "producer_id": of_batch("producer_id"),
         "producer_epoch": of_batch("producer_epoch"),
         "is_control": lambda: np.repeat(is_control, counts),
+        "crc_valid": lambda: np.repeat(np.concatenate(valid), counts),
         "offset": lambda: joined("offsets"),
         "timestamp": lambda: joined("timestamps"),
         "sequence": lambda: joined("sequences"),

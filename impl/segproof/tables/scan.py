@@ -57,7 +57,8 @@ def scan(
     there. `stop` ends the rows of that file, without a message, and goes on with the next file. The
     table `segments` stops by default, since its column `damage` names each such file; the others
     fail. A broker that is writing leaves an unfinished batch at the end of its last segment.
-    Checksums are not judged: `batches` has `crc_valid`, and `findings` is what `verify` finds.
+    Checksums are not judged: `batches` and `records` have `crc_valid`, and `findings` is what
+    `verify` finds.
 
     `trust_time_index` lets a condition on timestamps leave out whole segments by their time
     indexes. `hash_slots` is the number of slots of RocketMQ's index files, 1 or more; None: found

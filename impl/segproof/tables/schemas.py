@@ -46,6 +46,11 @@ class Table:
         """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of those that do not tell the file."""
+        return tuple(column.name for column in self.columns if column not in _OF_SEGMENT)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -139,6 +144,7 @@ _RECORDS = Table(
         Column("producer_epoch", "int", "that of its batch; -1: none"),
         Column("sequence", "bigint", "its sequence number; -1: none"),
         Column("is_control", "boolean", "whether it is a control record"),
+        Column("crc_valid", "boolean", "whether size and checksum of its batch are right"),
     ),
     (".log",),
     ("offset",),

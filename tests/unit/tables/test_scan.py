@@ -14,6 +14,7 @@ import segproof
 from segproof.errors import DamagedFileError, InvalidArgumentError, SegproofError
 from segproof.files import File, RealFiles
 from segproof_harness.files.shipped_directories import DATA
+from segproof_tests.dumped_rows import from_csv
 from segproof_tests.partition_files import name_of
 from segproof_tests.real_copies import copy_of, flip
 
@@ -67,6 +68,19 @@ def test_findings_are_those_of_verify(partition: Path) -> None:
     assert expected == rows(partition, "findings", deep=True)
 
 
+def test_records_tell_whether_their_batch_is_right(
+    partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A batch with a wrong checksum is read, and only `batches` told that it is wrong."""
+    log = min(partition.glob("*342.log"))
+    flip(log, 9000)
+    (batch,) = rows(log, "batches", where="crc_valid = false")
+    expected = [*range(batch["base_offset"], batch["last_offset"] + 1)]
+    assert expected == [row["offset"] for row in rows(log, "records", where="crc_valid = false")]
+    shown = from_csv(capsysbinary, log, "--records")
+    assert expected == [int(row["offset"]) for row in shown if row["crc_valid"] == "false"]
+
+
 def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
     """By default the error names file, byte and way out; `stop` goes on with the next file."""
     whole = rows(partition, "records", columns="path,offset")
@@ -96,9 +110,14 @@ def test_damage_is_an_error_unless_rows_may_end(partition: Path) -> None:
         (PLAIN, {"limit_bytes": 0}, "option limit_bytes: it must be 1 or more"),
         (PLAIN, {"hash_slots": 5}, "hash_slots: it is not for table records, only for rocketmq"),
         (PLAIN, {"table": "findings", "on_damage": "stop"}, "on_damage: it is not for table"),
-        (PLAIN, {"table": "rocketmq_entries"}, "plain-0: no file of table rocketmq_entries"),
-        (PLAIN / f"{0:020d}.index", {}, "0.index: no file of table records"),
-        (STORE, {}, "store: no file of table records"),
+        (PLAIN, {"table": "rocketmq_entries"}, "table rocketmq_entries; its tables: segments,"),
+        (
+            PLAIN / f"{0:020d}.index",
+            {},
+            "0.index: no file of table records; its tables: segments, index_entries, findings",
+        ),
+        (STORE, {}, "store: no file of table records; its tables: rocketmq_entries, findings"),
+        (STORE / "checkpoint", {}, "checkpoint: no file of table records; its tables: findings"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(path: Path, asked: dict[str, Any], words: str) -> None:
