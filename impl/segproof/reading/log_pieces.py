@@ -32,6 +32,7 @@ from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import Piece, PieceKind, are_controls, first_offsets, piece_of
 from segproof.reading.restorable_batches import (
     BATCH_BYTES_MAX,
+    end_by_lengths,
     end_by_records,
     is_loadable,
     with_restorable,
@@ -391,14 +392,8 @@ class LogPieces:
 
         Bytes of a magic 2 header look like the beginning of one with many megabytes.
         """
-        header = self._file.pread(LEGACY_MIN_BYTES + 4, position)
-        if len(header) <= LEGACY_MIN_BYTES or header[16] == 2:
-            return True
-        at = position + 18 + 8 * header[16]
-        for _ in range(2):  # the key, then the value
-            length = self._file.pread(4, at)
-            at += 4 + max(0, int.from_bytes(length, "big", signed=True))
-        return at == self._end_at(position)
+        is_new = self._file.pread(1, position + 16) == b"\2"
+        return is_new or end_by_lengths(self._file, position) == self._end_at(position)
 
     def _batch_at(self, position: int) -> Piece | None:
         """Return the batch at a position, as `batch_at`; its checksum counts as searched."""
@@ -571,11 +566,9 @@ def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]
 
     `room` is how many bytes there are from the first of `data` on. A header of magic 2 has 61
     bytes; those of older messages are looked at one by one, if their offset fits into the log:
-    much looks like one.
+    much looks like one, and a whole one may have fewer bytes.
     """
-    if len(data) < HEADER_BYTES:
-        data += bytes(HEADER_BYTES - len(data))
-    count = min(count, len(data) - HEADER_BYTES + 1)
+    data += bytes(max(0, HEADER_BYTES - 1 + count - len(data)))
 
     def field(place: int, kind: str, rows: Any = slice(None)) -> Int64Array:
         found: Int64Array = np.ndarray((count,), kind, data, place, (1,))[rows].astype(np.int64)

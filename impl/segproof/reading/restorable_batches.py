@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of magic 2 whose size or magic is wrong, and whose checksum proves them all the same.
+"""Batches whose size or magic is wrong, and whose checksum proves them all the same.
 
-The checksum covers a batch from its attributes on: size and magic lie before. So it is tried over
-the bytes up to where the size leads, and up to each other place where the batch may end: at the
-next piece of the log, behind as many records as it counts, before the next header or the last
-zeros, and where a size with one other bit leads. Where it holds over exactly these bytes, their
-size is right, and the magic is 2. The base offset is not covered either:
+The checksum of magic 2 covers a batch from its attributes on: size and magic lie before. So it is
+tried over the bytes up to where the size leads, and up to each other place where the batch may end:
+at the next piece of the log, behind as many records as it counts, before the next header or the
+last zeros, and where a size with one other byte leads. Where it holds over exactly these bytes,
+their size is right, and the magic is 2. A message of magic 0 or 1 ends where the lengths of its key
+and its value lead, and its checksum covers these and the magic. No checksum covers the base offset:
 it has to fit between the batches around. A wrong one comes back where exactly these offsets are
 missing, and nothing else is broken between these batches.
 
-Upstream: Kafka 4.3.1: DefaultRecordBatch.
+Upstream: Kafka 4.3.1: DefaultRecordBatch, LegacyRecord.
 Laws: BATCH-2, BATCH-3, BATCH-4, BATCH-12, BATCH-19.
-Not covered: batches of magic 0 and 1; a compressed batch before a damage of any bytes.
+Not covered: a compressed batch of magic 2 with several wrong bytes in its size, before a damage.
 """
 
 from array import array
@@ -23,12 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.checksums import crc32c
+from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record import end_transaction_marker
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
+from segproof.kafka.record_batch import (
+    BATCH_HEADER_BYTES,
+    LEGACY_MIN_BYTES,
+    RecordBatch,
+    read_batch,
+)
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.kernels import records as kernels
 from segproof.reading.pieces import Int64Array, Piece, PieceKind, piece_of
@@ -85,7 +91,11 @@ def with_restorable(
         while at < piece.end and not tried.is_through:
             place = bisect_right(starts, at)
             following = starts[place : place + HEADERS_TRIED]
-            data = tried.by_size(at) or tried.by_guess(at, (piece.end, *ends, *following))
+            data = (
+                tried.by_lengths(at, max(ends))
+                or tried.by_size(at)
+                or tried.by_guess(at, (piece.end, *ends, *following))
+            )
             if data is None:
                 said = tried.end_at(at)
                 following += [said] if at + BATCH_HEADER_BYTES <= said else []
@@ -168,8 +178,8 @@ class _Tried:
         below = above + 2 + piece.size_bytes if below is None else below
         found = list[int]()
         for at in range(piece.start, piece.end, SEARCHED_BYTES):
-            size = min(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, piece.end - at)
-            rows = _headers(self._file.pread(size, at), above, below)
+            data = self._file.pread(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, at)
+            rows = _headers(data, min(SEARCHED_BYTES, piece.end - at), above, below)
             found += (rows[: STARTS_MAX - len(found)] + at).tolist()
         return found
 
@@ -190,7 +200,19 @@ class _Tried:
         if not BATCH_HEADER_BYTES <= end - position <= BATCH_BYTES_MAX:
             return None
         self._left -= end - position
-        return self._batch_at(position, [end])
+        return _proved(self._file.pread(end - position, position), [end - position])
+
+    def by_lengths(self, position: int, end: int) -> bytes | None:
+        """Return the message of magic 0 or 1 at a position, if its checksum holds, with its size.
+
+        It ends where its lengths lead, at `end` at most. Return None for one that can't be read.
+        """
+        size = end_by_lengths(self._file, position) - position
+        if not LEGACY_MIN_BYTES <= size <= min(BATCH_BYTES_MAX, end - position):
+            return None
+        self._left -= TRIAL_BYTES + size
+        data = bytes(with_size_and_magic(self._file.pread(size, position)))
+        return data if data[16] < 2 and _agrees_with_messages(read_batch(data)) else None
 
     def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
         """Return the batch up to the first end for which its checksum holds, as `by_size`.
@@ -203,42 +225,76 @@ class _Tried:
         if len(data) < BATCH_HEADER_BYTES:
             return None
         said, content = kernels.decode_int32(data, 8), len(data.rstrip(b"\0"))
-        sizes = [LOG_OVERHEAD_BYTES + (said ^ 1 << bit) for bit in range(31)]
+        places = (said & ~(255 << shift) | one << shift for shift in range(0, 32, 8)
+                  for one in range(256))  # fmt: skip
+        sizes = [LOG_OVERHEAD_BYTES + one for one in places]
         sizes = [size for size in (*sizes, *range(content, content + 9)) if size <= len(data)]
         sizes += [end_by_records(data), *(end - position for end in ends)]
         sizes = sorted({one for one in sizes if BATCH_HEADER_BYTES <= one <= BATCH_BYTES_MAX})
         self._left_of_guesses -= TRIAL_BYTES + len(data) + max(sizes, default=0)
-        return self._batch_at(position, [position + size for size in sizes])
-
-    def _batch_at(self, position: int, ends: Sequence[int]) -> bytes | None:
-        """Return the batch up to the first of rising ends for which its checksum holds."""
-        stored, made = self._file.pread(COVERED, position)[CRC:], 0
-        at = position + COVERED
-        for end in ends:
-            made = crc32c(self._file.pread(end - at, at), made)
-            at = end
-            if made.to_bytes(4, "big") != stored:
-                continue
-            data = bytes(with_size_and_magic(self._file.pread(end - position, position)))
-            is_whole = len(data) == end - position and agrees_with_records(data)
-            if is_whole and is_loadable(read_batch(data)):
-                return data
-        return None
+        return _proved(self._file.pread(max(sizes, default=0), position), sizes)
 
 
-def _headers(data: bytes, above: int, below: int) -> Int64Array:
-    """Return where in `data` a header of magic 2 may begin, whatever its size and its magic."""
-    count = max(0, len(data) - BATCH_HEADER_BYTES + 1)
+def _proved(data: bytes, sizes: Sequence[int]) -> bytes | None:
+    """Return the batch that `data` begins with, of the first of rising sizes that is proved."""
+    stored, made, at, whole = data[CRC:COVERED], 0, COVERED, memoryview(data)
+    for size in sizes:
+        made = crc32c(whole[at:size], made)
+        at = size
+        if made.to_bytes(4, "big") != stored or len(data) < size:
+            continue
+        found = bytes(with_size_and_magic(data[:size]))
+        if agrees_with_records(found) and is_loadable(read_batch(found)):
+            return found
+    return None
 
-    def field(place: int, kind: str) -> NDArray[Any]:
-        return np.ndarray((count,), kind, data, place, (1,)) if count else np.empty(0, kind)
 
-    rows = np.flatnonzero((field(21, "u1") == 0) & (field(22, "u1") < 128))
-    offsets = field(0, ">i8")[rows]
+def _agrees_with_messages(message: RecordBatch) -> bool:
+    """Return whether what a message of magic 0 or 1 wraps can be read, and its offsets rise."""
+    try:
+        message.check_inner_messages()
+        return message.base_offset <= message.last_offset
+    except SegproofError:
+        return False
+
+
+def end_by_lengths(file: ReadOnlyFile, position: int) -> int:
+    """Return where a message of magic 0 or 1 ends by the lengths of its key and its value; or -1.
+
+    Nothing of it but these and its magic is looked at.
+    """
+    magic = file.pread(1, position + 16)
+    if magic not in (b"\0", b"\1"):
+        return -1
+    at = position + 18 + 8 * magic[0]
+    for _ in range(2):  # the key, then the value
+        length = file.pread(4, at)
+        if len(length) < 4:
+            return -1
+        at += 4 + max(0, int.from_bytes(length, "big", signed=True))
+    return at
+
+
+def _headers(data: bytes, count: int, above: int, below: int) -> Int64Array:
+    """Return at which of `count` bytes of `data` a batch may begin, whatever size it says.
+
+    Of magic 2 it may say any magic; of magic 0 and 1 the checksum covers the magic.
+    """
+    data += bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
+
+    def field(place: int, kind: str, rows: Any = slice(None)) -> NDArray[Any]:
+        return np.ndarray((count,), kind, data, place, (1,))[rows]
+
+    is_old = (field(16, "u1") < 2) & (field(17, "u1") < 16)
+    is_new = (field(21, "u1") == 0) & (field(22, "u1") < 128)
+    rows = np.flatnonzero(is_old | is_new)
+    offsets = field(0, ">i8", rows)
     rows = rows[(above < offsets) & (offsets < below)]
-    last_deltas, counts = field(23, ">i4")[rows].astype(np.int64), field(57, ">i4")[rows]
+    last_deltas, counts = field(23, ">i4", rows).astype(np.int64), field(57, ">i4", rows)
     is_counted = (counts >= 0) & (counts <= last_deltas + 1) & (last_deltas >= 0)
-    found: Int64Array = rows[is_counted & (field(CRC, ">u4")[rows] != 0)]  # zeros are no header
+    is_counted &= is_new[rows] & (field(CRC, ">u4", rows) != 0)  # zeros are no header
+    is_old = is_old[rows] & (field(12, ">u4", rows) != 0)
+    found: Int64Array = rows[is_counted | is_old]
     return found
 
 
@@ -254,10 +310,14 @@ def checksum_difference(whole: bytes) -> int:
 
 
 def with_size_and_magic(whole: bytes) -> bytearray:
-    """Return the bytes of a batch with the size that they have, and magic 2."""
+    """Return the bytes of a batch with the size that they have.
+
+    A message of magic 0 or 1 has a checksum that holds; anything else gets magic 2.
+    """
     data = bytearray(whole)
     data[8:LOG_OVERHEAD_BYTES] = (len(whole) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
-    data[16] = 2
+    if data[16] > 1 or crc32(data[16:]) != int.from_bytes(data[12:16], "big"):
+        data[16] = 2
     return data
 
 
@@ -293,7 +353,8 @@ def end_by_records(data: bytes) -> int:
 
 
 def _last_delta(data: bytes) -> int:
-    return kernels.decode_int32(data, 23)
+    """Return how far the last offset of a batch lies behind the one that it says."""
+    return 0 if data[16] < 2 else kernels.decode_int32(data, 23)
 
 
 def fitting_base_offset(
@@ -303,14 +364,17 @@ def fitting_base_offset(
 
     Where exactly its offsets are missing it has these. Else it has to fit as it is; without a sound
     batch behind it (None) no more offsets may be missing before it than `lost_bytes`, the bytes
-    that are broken there. None: its base offset is not known.
+    that are broken there. None: its base offset is not known. A compressed message of magic 0 or 1
+    says its last offset, and keeps it.
     """
     base, delta = kernels.decode_int64(data, 0), _last_delta(data)
+    is_wrapper = data[16] < 2 and data[17] & 7 != 0
+    first = read_batch(data).base_offset if is_wrapper else base
     if following is None:
-        return base if reached < base <= reached + 1 + lost_bytes else None
-    if reached + 1 + delta + 1 == following:
+        return base if reached < first <= reached + 1 + lost_bytes else None
+    if not is_wrapper and reached + 1 + delta + 1 == following:
         return reached + 1
-    return base if reached < base <= base + delta < following else None
+    return base if reached < first <= base + delta < following else None
 
 
 def is_loadable(batch: RecordBatch) -> bool:

@@ -44,6 +44,18 @@ def test_no_whole_batch_is_lost_to_random_damage(scenario: str, tmp_path: Path) 
         check_pieces(log, damaged(log, Random(seed)), tmp_path / "damaged.log")
 
 
+@pytest.mark.checks("BATCH-2")
+def test_the_smallest_message_behind_damage_is_found_at_the_end(tmp_path: Path) -> None:
+    """It is shorter than a header of magic 2."""
+    small = [
+        write_batch([Record(offset, -1, None, None)], base_offset=offset, magic=0)
+        for offset in range(3)
+    ]
+    assert [26] * 3 == list(map(len, small))
+    found = pieces_of(tmp_path / "log", small[0] + b"?" * 26 + small[2])
+    assert [("sound", 0, 26), ("broken", 26, 52), ("sound", 52, 78)] == found
+
+
 @pytest.mark.checks("BATCH-3")
 def test_of_batches_with_wrong_base_offsets_the_fewest_are_misplaced(tmp_path: Path) -> None:
     """One offset too high, even beside damage, makes no batch behind it doubtful."""

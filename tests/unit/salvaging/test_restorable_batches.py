@@ -15,7 +15,7 @@ from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of
 
-LOGS = {"plain": 60, "txn-a": 1014, "compacted": 4104}
+LOGS = {"plain": 60, "txn-a": 1014, "compacted": 4104, "v1-gzip": 1000}
 
 
 def batch(offset: int, value: bytes = b"value") -> bytes:
@@ -52,17 +52,19 @@ def restorable(path: Path, *batches: bytes, next_offset: int | None = None) -> l
 def test_each_batch_with_a_wrong_size_or_magic_is_put_back_byte_for_byte(
     scenario: str, tmp_path: Path
 ) -> None:
-    """Real logs, markers and compressed batches too: the first, the last, every third one."""
+    """Real logs, markers and compressed batches too: the first, the last, every third one.
+
+    The checksum of an old message covers its magic.
+    """
     original, bad = (copied_partition(scenario, tmp_path / one) for one in ("original", "bad"))
     path = bad / name_of(LOGS[scenario], ".log")
     batches = batches_of(path.read_bytes())
     random, wrong = Random(7), [*range(0, len(batches) - 1, 3), len(batches) - 1]
     log = batches.copy()
     for number in wrong:
-        at, value = random.choice(
-            ((8, b"\x7f"), (9, b"\x01"), (8, b"\xff\xff\xff\xff"), (8, b"\0\0\0\x31"),
-             (16, b"\0"), (16, b"\1"), (16, b"\3"), (16, b"\xff"))
-        )  # fmt: skip
+        sizes = ((8, b"\x7f"), (9, b"\x01"), (8, b"\xff\xff\xff\xff"), (8, b"\0\0\0\x31"))
+        magics = ((16, b"\0"), (16, b"\1"), (16, b"\3"), (16, b"\xff"))
+        at, value = random.choice(sizes if batches[number][16] < 2 else sizes + magics)
         log[number] = with_bytes(batches[number], at, value)
     path.write_bytes(b"".join(log))
     (told,) = salvage(bad, tmp_path / "out")
@@ -110,7 +112,7 @@ def test_a_batch_with_a_second_damage_stays_broken(tmp_path: Path) -> None:
 def test_a_batch_with_a_wrong_size_is_put_back_beside_other_damage(
     compression: str, tmp_path: Path
 ) -> None:
-    """Where its records end, a header, the last zeros or one bit of its size show where it ends."""
+    """Its records, a header, the last zeros or one byte of its size show where it ends."""
     path = tmp_path / "log"
     whole = [
         write_batch([Record(offset, 1000, None, b"a value " * 20)], base_offset=offset,
@@ -119,17 +121,48 @@ def test_a_batch_with_a_wrong_size_is_put_back_beside_other_damage(
     ]  # fmt: skip
     wrong = [with_bytes(one, 8, b"\x7f\1\2\3") for one in whole]
     bad = [with_bytes(one, 66, b"?") for one in wrong]
-    bit = with_bytes(wrong[2], 8, whole[2][8:11] + bytes([whole[2][11] ^ 4]))
+    byte = with_bytes(wrong[2], 8, whole[2][8:11] + bytes([whole[2][11] ^ 0x55]))
     gone = b"?" * 50
     assert [1] == restorable(path, whole[0], wrong[1], bad[2], whole[3])
     assert [3] == restorable(path, whole[0], bad[1], bad[2], wrong[3], bad[4], whole[5])
     assert [1, 3] == restorable(path, whole[0], wrong[1], bad[2], wrong[3], bad[4])
     assert [2] == restorable(path, whole[0], gone, wrong[2], whole[3])
-    assert [2] == restorable(path, whole[0], gone, bit, gone, whole[4])
+    assert [2] == restorable(path, whole[0], gone, byte, gone, whole[4])
     assert [2, 3] == restorable(path, whole[0], gone, wrong[2], wrong[3])
     assert [1] == restorable(path, whole[0], wrong[1], bytes(9000))
     assert "zeros" == pieces_of(path, whole[0], wrong[1], bytes(9000))[-1].kind
     assert ([2] if compression == "none" else []) == restorable(path, *whole[:2], wrong[2], gone)
+
+
+@pytest.mark.checks("BATCH-2", "SEG-20")
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_the_lengths_of_an_old_message_say_its_size(
+    compression: str, magic: int, tmp_path: Path
+) -> None:
+    """Beside any damage, if its offsets fit; a second damage makes the checksum wrong."""
+    path, count = tmp_path / "log", 1 if compression == "none" else 3
+    whole = [
+        write_batch([Record(last - back, 1000 if magic else -1, None, b"value")
+                     for back in reversed(range(count))],
+                    base_offset=last - count + 1, compression=compression, magic=magic)
+        for last in range(2, 20, count)
+    ]  # fmt: skip
+    lasts = range(2, 20, count)
+    wrong = [with_bytes(one, 8, b"\x7f\1\2\3") for one in whole]
+    gone = b"?" * 50
+    assert [lasts[1], lasts[2]] == restorable(path, whole[0], wrong[1], wrong[2], whole[3])
+    assert [lasts[2]] == restorable(path, whole[0], gone, wrong[2], gone, whole[4])
+    assert [lasts[2]] == restorable(path, *whole[:2], wrong[2], gone)
+    assert [lasts[1]] == restorable(path, whole[0], wrong[1])
+    assert [] == restorable(path, whole[0], wrong[3])  # offsets are missing before it
+    assert [] == restorable(path, *whole[:2], wrong[0], whole[2])
+    high = (1 << 40).to_bytes(8, "big") + wrong[1][8:]
+    told = [lasts[1]] if compression == "none" else []  # a wrapped message may say its own offset
+    assert told == restorable(path, whole[0], high, whole[2])
+    for at in (12, 16, 17, 20, len(wrong[1]) - 1):
+        twice = with_bytes(wrong[1], at, bytes([wrong[1][at] ^ 1]))
+        assert [] == restorable(path, whole[0], twice, whole[2])
 
 
 def test_batches_in_a_value_of_a_restorable_one_are_part_of_it(tmp_path: Path) -> None:
