@@ -283,7 +283,8 @@ def _headers(data: bytes, count: int, above: int, below: int) -> Int64Array:
     data += bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
 
     def field(place: int, kind: str, rows: Any = slice(None)) -> NDArray[Any]:
-        return np.ndarray((count,), kind, data, place, (1,))[rows]
+        found: NDArray[Any] = np.ndarray((count,), kind, data, place, (1,))[rows]
+        return found
 
     is_old = (field(16, "u1") < 2) & (field(17, "u1") < 16)
     is_new = (field(21, "u1") == 0) & (field(22, "u1") < 128)
@@ -294,8 +295,8 @@ def _headers(data: bytes, count: int, above: int, below: int) -> Int64Array:
     is_counted = (counts >= 0) & (counts <= last_deltas + 1) & (last_deltas >= 0)
     is_counted &= is_new[rows] & (field(CRC, ">u4", rows) != 0)  # zeros are no header
     is_old = is_old[rows] & (field(12, ">u4", rows) != 0)
-    found: Int64Array = rows[is_counted | is_old]
-    return found
+    starts: Int64Array = rows[is_counted | is_old]
+    return starts
 
 
 def _piece(data: bytes, base_offset: int, position: int) -> Piece:

@@ -42,6 +42,7 @@ MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""
 _KEPT = (PieceKind.SOUND, PieceKind.RESTORABLE)
+_NO_PIECE = Piece(PieceKind.BROKEN, 0, 0)
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
@@ -126,28 +127,37 @@ def salvage_partition(
 def _to_move_back(pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
     """Return the misplaced batches whose offsets say where they belong.
 
-    No sound batch has their offsets. There are several, one behind the other without a gap; or it
-    is one, and exactly its offsets are missing.
+    No sound batch has their offsets. There are several, one behind the other with offsets that
+    rise, and one gap has room for them; or it is one, and exactly its offsets are missing.
     """
-    sound = [(reached, reached), (limit, limit)]
-    sound += [(one.first_offset, one.last_offset) for one in pieces if one.kind in _KEPT]
-    sound.sort()
+    kept = [(reached, reached), (limit, limit)]
+    kept += [(one.first_offset, one.last_offset) for one in pieces if one.kind in _KEPT]
+    kept.sort()
     found = set[Piece]()
-    for piece in pieces:
+    row: list[Piece] = []
+    for piece in [*pieces, _NO_PIECE]:
         first, last = piece.first_offset, piece.last_offset
-        if piece.kind is not PieceKind.MISPLACED or not reached < first <= last < limit:
-            continue
-        place = bisect_left(sound, (first, first))
-        before, behind = sound[place - 1][1], sound[place][0]
-        is_row = piece.batches > 1 and piece.records == last - first + 1
-        if (
-            before < first
-            and last < behind
-            and (is_row or (before + 1, behind - 1) == (first, last))
-        ):
-            found.add(piece)
-            insort(sound, (first, last))
+        is_able = piece.kind is PieceKind.MISPLACED and first <= last
+        goes_on = is_able and row and row[-1].last_offset < first
+        if row and not (goes_on and _gap(kept, row[0].first_offset, last)):
+            offsets = row[0].first_offset, row[-1].last_offset
+            is_exact = _gap(kept, *offsets) == (offsets[0] - 1, offsets[1] + 1)
+            if is_exact or sum(one.batches for one in row) > 1:
+                found.update(row)
+                insort(kept, offsets)
+            row = []
+        if is_able and _gap(kept, first, last):
+            row.append(piece)
     return found
+
+
+def _gap(kept: list[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
+    """Return the kept offsets around some that none of the kept ones are; else None."""
+    place = bisect_left(kept, (first, first))
+    if not 0 < place < len(kept):
+        return None  # before or behind the log
+    before, behind = kept[place - 1][1], kept[place][0]
+    return (before, behind) if before < first and last < behind else None
 
 
 class _Salvage:

@@ -141,12 +141,22 @@ def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
     assert (later - 1, 2) == (told.batches, told.set_aside_batches)
 
 
-def test_blocks_that_a_disk_swapped_are_moved_back(tmp_path: Path) -> None:
-    """What is cut at the borders of the blocks is lost, and nothing else."""
-    original, bad = (copied_partition("txn-a", tmp_path / one) for one in ("original", "bad"))
-    path = bad / name_of(1014, ".log")
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize(
+    ("scenario", "base_offset", "first", "second"),
+    [("txn-a", 1014, 10, 30), ("compacted", 4104, 1, 4), ("v1-gzip", 1000, 2, 8)],
+)
+def test_blocks_that_a_disk_swapped_are_moved_back(
+    scenario: str, base_offset: int, first: int, second: int, tmp_path: Path
+) -> None:
+    """What is cut at the borders of the blocks is lost, and nothing else.
+
+    Also of a log with gaps between its batches, and of one whose batches say their last offset.
+    """
+    original, bad = (copied_partition(scenario, tmp_path / one) for one in ("original", "bad"))
+    path = bad / name_of(base_offset, ".log")
     log = bytearray(path.read_bytes())
-    one, other = slice(40960, 45056), slice(122880, 126976)
+    one, other = (slice(4096 * block, 4096 * block + 4096) for block in (first, second))
     log[one], log[other] = log[other], log[one]
     path.write_bytes(log)
     told = saved(bad, tmp_path / "out")
