@@ -3,16 +3,19 @@
 
 One law broken in many places of one file has one cause. So have several laws that are broken in one
 index file, if the same is to be done about them: such a file is made new as a whole. What is wrong
-with a log keeps one cause for each law: two batches may be damaged for two reasons.
+with a log keeps one cause for each law: two batches may be damaged for two reasons. But broken
+batches, and what can't be read right behind them, are one damage.
 """
 
 import posixpath
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from segproof.commands import quoted_path
 from segproof.findings import Finding, Severity
+from segproof.verifying.log_damage import DAMAGE_BEGINS
 from segproof.verifying.loss_count import LOG_IS_GONE
 from segproof.verifying.reporting import FURTHER
 from segproof.verifying.summarising import is_loss, is_of_index
@@ -20,6 +23,14 @@ from segproof_harness.reports.consumers import what_consumers_see
 
 PLACES_MAX = 3
 """The places of a cause that are shown."""
+PART_OF = re.compile(re.escape(DAMAGE_BEGINS) + r"([0-9]+)$")
+SAVES = "`segproof salvage"
+MAKES_NEW = re.compile(r"`segproof rebuild|\bstop the broker\b")
+"""In a hint: a rebuild, or what a broker's start is to make new from the log."""
+SAVE_FIRST = (
+    "save the log first, as the hint about it says: a salvage makes this file new too, and a broker"
+    " that starts here may delete sound records"
+)
 Key = tuple[str, Severity, str, str]
 
 
@@ -85,6 +96,12 @@ class Cause:
         }
 
 
+def _without_making_new(finding: Finding) -> Finding:
+    """Return a finding whose hint makes nothing new from a log that is to be saved first."""
+    is_usual = not finding.is_defect or SAVES in finding.hint or not MAKES_NEW.search(finding.hint)
+    return finding if is_usual else replace(finding, hint=SAVE_FIRST)
+
+
 def _without_law(finding: Finding) -> str:
     """Return the command of a finding up to its law: what it reads, and how."""
     return finding.reproduce.rpartition(" --law ")[0]
@@ -95,20 +112,36 @@ class Causes:
 
     def __init__(self) -> None:
         self._causes: dict[Key, Cause] = {}
+        self._losses: dict[tuple[str, int | None], Cause] = {}
+        """Those of lost records, by path and place."""
 
     def add(self, finding: Finding) -> None:
         """Take the next finding."""
+        begin = PART_OF.search(finding.message)
+        known = begin and self._losses.get((finding.path, int(begin[1])))
+        if known and finding.is_defect:
+            known.add(finding)
+            return
         alike = finding.hint if is_of_index(finding) else finding.law
         key = finding.path, finding.severity, alike, _without_law(finding)
         if finding.law == LOG_IS_GONE:
             key = str(finding.expected), finding.severity, alike, ""
         if key not in self._causes:
             self._causes[key] = Cause(finding)
-        self._causes[key].add(finding)
+        cause = self._causes[key]
+        cause.add(finding)
+        if is_loss(finding):
+            self._losses[finding.path, finding.position] = cause
 
     def take(self) -> Iterator[Cause]:
-        """Yield the causes, and forget them: the worst first, lost records before other damage."""
-        causes, self._causes = self._causes, {}
+        """Yield the causes, and forget them: the worst first, lost records before other damage.
+
+        Where the log is to be saved first, no hint is to make other files new from it.
+        """
+        causes, self._causes, self._losses = self._causes, {}, {}
+        if any(SAVES in one.first.hint for one in causes.values()):
+            for cause in causes.values():
+                cause.first = _without_making_new(cause.first)
         order = list(Severity)
         yield from sorted(
             causes.values(),

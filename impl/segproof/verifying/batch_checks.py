@@ -20,7 +20,7 @@ from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_of
 from segproof.reading.pieces import Piece
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.log_damage import LogDamage, summed_up
+from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
 from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, declare
@@ -108,6 +108,10 @@ class BatchCheck(LogCheck):
 
     def _words(self, damage: LogDamage) -> str:
         return damage.words(is_recovered=not self._segment.stem)
+
+    def _begin_words(self) -> str:
+        """Return where the damage begins that ends the scan, if that is a batch before it."""
+        return "" if self._bad_from is None else f"{DAMAGE_BEGINS}{self._bad_from}"
 
     # --- one batch by itself
 
@@ -256,7 +260,8 @@ class BatchCheck(LogCheck):
             self._report.add(
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
-                f" the file are out of reach{self._words(self._damage_at_end(position))}",
+                f" the file are out of reach{self._words(self._damage_at_end(position))}"
+                f"{self._begin_words()}",
                 position=position,
                 actual=self._file.pread(17, position).hex(),
                 expected="a batch header",
@@ -293,7 +298,8 @@ class BatchCheck(LogCheck):
         why = f", although {segment.why_closed}" if segment.is_closed else ""
         self._report.add(
             "DISK-6",
-            f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file",
+            f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file"
+            f"{self._begin_words()}",
             position=position,
             expected=position,
             actual=self._log.size,
@@ -320,7 +326,7 @@ class BatchCheck(LogCheck):
         is_torn = not segment.is_closed and damage.is_tail
         self._report.add(
             "DUMP-6",
-            message + self._words(damage),
+            message + self._words(damage) + self._begin_words(),
             position=position,
             expected=position,
             actual=self._log.size,

@@ -13,6 +13,10 @@ from segproof.counts import plural, verb
 from segproof.findings import time_text
 from segproof.reading.pieces import Piece, PieceKind
 
+DAMAGE_BEGINS = "; this damage begins with the batch at byte "
+"""How the words of a finding end whose damage an earlier finding of the log tells: the byte follows
+that the earlier one names."""
+
 
 class LogDamage(NamedTuple):
     """A log from its first damage on."""
