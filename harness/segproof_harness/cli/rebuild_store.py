@@ -113,6 +113,11 @@ def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
     """Yield what the new index does not have."""
     for name in rebuilt.removed:
         yield f"removed: {name}"
+    if rebuilt.doubted_times:
+        yield (
+            f"store times: {plural(rebuilt.doubted_times, 'message')} with an impossible one; the"
+            " index has the likely one"
+        )
     if rebuilt.left_bytes:
         with_messages = ""
         if rebuilt.left_messages:

@@ -121,6 +121,11 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     yield from gap_lines(told, _gap)
     if told.restored_messages:
         yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"
+    if told.restored_times:
+        yield (
+            f"store times: {plural(told.restored_times, 'message')} with an impossible one got the"
+            " likely one"
+        )
     if told.misplaced_messages:
         yield (
             f"misplaced: {plural(told.misplaced_messages, 'message')} of another place in the log,"

@@ -33,6 +33,8 @@ SMALL_BODY_BYTES = 4096
 UNITS_OF_A_MESSAGE = 10
 """So many units of a kernel's work is it to read a message, and as many to hash its keys."""
 USUAL_MESSAGE_BYTES = 1024
+BORN_AT = 40
+"""Where a message has its born timestamp."""
 _NAMES = b"KEYSUNIQ_KEYTAGS"
 _TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
 """Columns of position and length: topic, keys, unique key, tags."""
@@ -74,6 +76,17 @@ class MessageBlock(NamedTuple):
         """Where each message says that it lies in the log."""
         return self.rows[:, 2]
 
+    @property
+    def store_timestamps(self) -> Int64Array:
+        """When each message was stored."""
+        return self.rows[:, 3]
+
+    def born_timestamps(self, numbers: Int64Array) -> Int64Array:
+        """Return when some of the messages were made, by the clocks of their producers."""
+        places = self.rows[numbers, :1] + np.arange(BORN_AT, BORN_AT + 8)
+        born: Int64Array = np.frombuffer(self.data, np.uint8)[places].view(">i8")[:, 0]
+        return born.astype(np.int64)
+
     def message(self, number: int) -> Message:
         """Return one of the messages."""
         position = int(self.rows[number, 0])
@@ -84,7 +97,8 @@ class MessageBlock(NamedTuple):
     def requests(self) -> Iterator[DispatchRequest]:
         """Yield what the index is told of each message."""
         for number in range(len(self.rows)):
-            yield dispatch_request_of(self.message(number))
+            request = dispatch_request_of(self.message(number))
+            yield request._replace(store_timestamp=int(self.store_timestamps[number]))
 
     def entries(self, index_tags: bool) -> Entries:
         """Return what the index gets of the messages."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuilding the index of a RocketMQ store from its commit log: into a new directory, or in place.
 
-The new files are those of an empty service that was told of every message in order. They are built
+The new files are those of an empty service that was told of every message in order, and of the
+likely store time of those that say an impossible one. They are built
 in a working directory beside their place, made durable, and renamed when all of them are. In place
 each name so has its old file whole or its new one whole, and a second run completes what the first
 one left; a broker passes the working directory by. Where the new files have other names, a run that
@@ -25,6 +26,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
 from segproof.processes import Meter, Progress
+from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
@@ -87,6 +89,8 @@ class RebuiltIndex:
     that hide messages."""
     left_messages: int = 0
     """Sound messages in them, behind damage."""
+    doubted_times: int = 0
+    """Messages whose store time can't be right: their entries have the likely one (RMQDISK-40)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ def rebuild_index(
     zeros behind its last intact message, or sound messages behind a blank end, or one without a
     message beside an index with entries; `cut_tail` takes what a broker reads. A log that is older
     than its oldest file is taken as it is.
-    Memory: one index file, the messages of 4 MiB, or one message of up to 64 MiB.
+    Memory: one index file, the messages of 8 MiB, or four messages of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
     is at work; TooLargeError; OSError.
@@ -246,6 +250,7 @@ class _Rebuild:
         self._files = files
         self._built_at = BUILT_FROM_MS
         self._messages = 0
+        self._doubted = 0
 
     def run(
         self,
@@ -276,7 +281,7 @@ class _Rebuild:
         left_bytes, left_messages, findings = self._judge_end(reader)
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
-        told = (self._messages, with_tags, tags_from, left_bytes, left_messages)
+        told = (self._messages, with_tags, tags_from, left_bytes, left_messages, self._doubted)
         if findings:
             return RebuiltIndex((), findings, (), *told)
         rows = tuple(self._row(one, place.directory) for one in built)
@@ -317,7 +322,9 @@ class _Rebuild:
 
     def _build(self, service: IndexService, reader: LogReader) -> None:
         first, last = self._log.min_offset, self._log.max_offset
-        for block in reader.blocks():
+        index = IndexTimes(self._old_directory, self._files)
+        for block, changed in with_likely_times(reader.blocks(), index):
+            self._doubted += changed
             _feed(service, block)
             self._messages += len(block.rows)
             if self._wanted.on_progress is not None:

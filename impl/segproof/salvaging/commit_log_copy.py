@@ -13,6 +13,7 @@ Laws: RMQLOG-1 to RMQLOG-3, RMQSVC-13.
 """
 
 import os
+from contextlib import closing
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files
@@ -76,6 +77,18 @@ class CommitLogCopy:
         self._fill(file, offset, time)
         file.pwrite(data, offset - self._start)
         self._end = offset + len(data)
+
+    def restore(self, start: int, offset: int, store_timestamp: int) -> None:
+        """Write a store time to an offset in the file that begins at `start`; before `close`."""
+        data, file = store_timestamp.to_bytes(8, "big", signed=True), self._file
+        assert file is not None
+        if start == self._start:
+            file.pwrite(data, offset - start)
+            return
+        path = os.path.join(self.folder, log_file_name(start))
+        with closing(self._files.open(path, writable=True)) as earlier:
+            earlier.pwrite(data, offset - start)
+            earlier.sync()
 
     def close(self) -> None:
         """End the last file: zeros follow its messages."""

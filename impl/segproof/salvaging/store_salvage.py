@@ -2,7 +2,7 @@
 """Saving every sound message of a damaged store of RocketMQ into a new store, which a broker loads.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: DefaultMessageStore, CommitLog, ConsumeQueue, IndexService.
-Laws: RMQLOG-5, RMQDISK-17 to RMQDISK-39.
+Laws: RMQLOG-5, RMQDISK-17 to RMQDISK-40.
 Not covered: extension files of queues; queues and indexes kept in RocksDB; timers.
 """
 
@@ -20,9 +20,11 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.processes import Meter, Progress
+from segproof.reading.index_times import IndexTimes
 from segproof.reading.queue_units import messages_in
-from segproof.reading.store_log import MessageBlock
+from segproof.reading.store_log import Int64Array, MessageBlock
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
@@ -36,6 +38,7 @@ from segproof.rocketmq.consume_queue import (
 from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import Geometry, read_stored_header
+from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
@@ -86,6 +89,8 @@ class SalvagedStore:
     last_offset: int = -1
     restored_messages: int = 0
     """Messages that said another offset than that at which they lie, and fit there."""
+    restored_times: int = 0
+    """Messages with an impossible store time (RMQDISK-40), which got the likely one."""
     misplaced_messages: int = 0
     """Messages that said another offset, and whose number does not go on here: of a block that a
     disk wrote to a wrong place, or of an earlier file. Keys and offsets find them."""
@@ -168,6 +173,20 @@ def salvage_store(
     return run.told
 
 
+class _Stored(NamedTuple):
+    """The times of some messages of a file that were kept."""
+
+    start: int
+    """Of the file."""
+    times: Int64Array
+    born: Int64Array
+    places: Int64Array
+    """Where each lies in the log."""
+    times_at: Int64Array
+    """Where its store time does."""
+    is_behind_gap: bool
+
+
 class _Salvage:
     """One run."""
 
@@ -188,7 +207,9 @@ class _Salvage:
         self._zeros: list[Gap] = []
         """Zeros at the end so far: a gap if anything follows."""
         self._time = -1
-        """The latest time of the messages so far, but for older ones behind a gap."""
+        """The latest likely time of the messages so far, but for older ones behind a gap."""
+        self._times = TimesAround[_Stored]()
+        self._old_times = IndexTimes(os.path.join(log.store_path, INDEX), files)
         self._opened: list[ReadableParts] = []
         self._ends: dict[str, int] = {}
         """By path of a file: the offset behind its last message, or its last gap."""
@@ -210,6 +231,8 @@ class _Salvage:
                 if block := self._fitting(run):
                     self._close_gaps()
                     self._keep(block)
+        for one, around in self._times.finish():
+            self._judge_times(one, around)
         self._new_log.close()
         self._queues.close()
         told.unreadable_bytes = sum(one.unreadable_bytes for one in self._opened)
@@ -257,7 +280,7 @@ class _Salvage:
 
     def _keep(self, block: MessageBlock) -> None:
         told, places = self.told, block.lies_at
-        start, times = self._file_start(block), block.rows[:, 3]
+        start, times = self._file_start(block), block.store_timestamps
         if told.target is None:
             told.target, told.first_offset = self._target, int(places[0])
             self._queues.begin(start)
@@ -271,18 +294,32 @@ class _Salvage:
                 at = int(block.rows[number, 0]) - first + 28
                 data[at : at + 8] = int(places[number]).to_bytes(8, "big")
         self._ends[self._opened[-1].path] = int(places[-1] + block.rows[-1, 1])
-        self._new_log.put(start, int(places[0]), memoryview(data), int(times[0]))
+        time = int(sorted(times[:3])[len(times[:3]) // 2])
+        self._new_log.put(start, int(places[0]), memoryview(data), time)
         for number, place in enumerate(places.tolist()):
             fits = self._queues.put(block.message(number), place)
             if block.phy_offsets[number] != place:
                 told.restored_messages += fits
                 told.misplaced_messages += not fits
-        if self._gaps:
-            told.older_messages += int(np.count_nonzero(times < self._time))
-        self._time = max(self._time, int(times.max()))
+        born = block.born_timestamps(np.arange(len(places)))
+        times_at = places + np.where(block.rows[:, 4] & BORN_HOST_V6, 68, 56)
+        stored = _Stored(start, times.copy(), born, places, times_at, bool(self._gaps))
+        for one, around in self._times.add(stored, stored.times):
+            self._judge_times(one, around)
         told.messages += len(places)
         told.bytes_kept += end - first
         told.last_offset = int(places[-1])
+
+    def _judge_times(self, stored: "_Stored", around: Bounds) -> None:
+        """Put the likely time into messages that have another one."""
+        told = self._old_times.told(stored.places)
+        likely = likely_times(stored.times, stored.born.__getitem__, around, told)
+        for row in np.flatnonzero(likely != stored.times).tolist():
+            self.told.restored_times += 1
+            self._new_log.restore(stored.start, int(stored.times_at[row]), int(likely[row]))
+        if stored.is_behind_gap:
+            self.told.older_messages += int(np.count_nonzero(likely < self._time))
+        self._time = max(self._time, int(likely.max()))
 
     def _close_gaps(self) -> None:
         for gap in self._zeros:

@@ -3,7 +3,8 @@
 
 Log and entries are read once, side by side, in the order of their offsets. An entry is right if
 there is a message at its offset, and one of the message's keys has its hash: keys of the same hash
-are the format's way, not damage. Files whose offsets fall (RMQDISK-15) are left out.
+are the format's way, not damage. Files whose offsets fall (RMQDISK-15) are left out. Where
+the store time of a message can't be right, entries are compared with the time that is likely.
 
 A broker that runs, or was killed, may have left the end of the newest file undone: its end
 timestamp, the keys of the last message, and later messages that no queue has either.
@@ -14,7 +15,6 @@ Laws: RMQDISK-28 to RMQDISK-34.
 import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,11 @@ import numpy as np
 from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.reading.index_times import EntriesInOrder, IndexEntries, Rows, told_together
 from segproof.reading.record_keys import keys_of, tag_key_of
+from segproof.reading.store_times import Bounds
 from segproof.rocketmq.geometry import index_file_names
-from segproof.rocketmq.index_table import ENTRY_BYTES, entry_blocks, read_stored_header
+from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
@@ -58,68 +60,18 @@ NO_INDEX_HINT = (
     "nothing if the broker makes no index (messageIndexEnable=false); else these messages are found"
     f" by offset and not by key, and no broker makes their entries by itself; {REMAKE_AND_SCAN}"
 )
-BLOCK_ENTRIES = 1 << 14
-"""Entries of each file that are in memory."""
 
 
-class _Rows(NamedTuple):
-    """Entries of one file, in its order."""
+class _RightEntries(NamedTuple):
+    """Entries of one file that lead to a message with a key of their hash."""
 
-    number: Int64Array
-    """The index of each entry."""
-    key_hash: Int64Array
-    phy_offset: Int64Array
-    time_diff: Int64Array
-
-    def only(self, rows: slice | Bools) -> "_Rows":
-        """Return some of them."""
-        return _Rows(*(column[rows] for column in self))
-
-
-class _Entries:
-    """The entries of one file, handed out by offset; the file is open while a block is read."""
-
-    def __init__(self, summary: IndexSummary, files: Files) -> None:
-        self.summary = summary
-        self._files = files
-        self._done = 1
-        self._rows = self._next()
-
-    def _next(self) -> _Rows | None:
-        """Return the next block. Raises: OSError."""
-        geometry, first = self.summary.geometry, self._done
-        assert geometry is not None
-        if first >= self.summary.stop:
-            return None
-        with closing(self._files.open(self.summary.path)) as file:
-            blocks = entry_blocks(file, geometry, first, self.summary.stop, BLOCK_ENTRIES)
-            _, data = next(blocks, (first, np.zeros(0, np.void)))
-        if not len(data):
-            return None
-        self._done += len(data)
-        names: Any = ("key_hash", "phy_offset", "time_diff")
-        return _Rows(
-            np.arange(first, self._done, dtype=np.int64),
-            *(data[name].astype(np.int64) for name in names),
-        )
-
-    @property
-    def next_offset(self) -> int | None:
-        """The offset of the next entry; None behind the last one."""
-        return None if self._rows is None else int(self._rows.phy_offset[0])
-
-    def below(self, offset: int | None) -> Iterator[_Rows]:
-        """Yield the entries before an offset that were not handed out yet; None: all."""
-        while self._rows is not None:
-            count = len(self._rows.number)
-            if offset is not None:
-                count = int(np.searchsorted(self._rows.phy_offset, offset))
-            if count:
-                yield self._rows.only(slice(0, count))
-            if count < len(self._rows.number):
-                self._rows = self._rows.only(slice(count, None))
-                return
-            self._rows = self._next()
+    entries: IndexEntries
+    rows: Rows
+    place: Int64Array
+    """The number in the block of the message of each."""
+    coded: Int64Array
+    told: Bounds
+    """The store times that they tell."""
 
 
 class KeyChecks:
@@ -145,13 +97,13 @@ class KeyChecks:
         self._files = files
         self._newest = summaries[-1].path if summaries else ""
         usable = [one for one in summaries if one.stop > 1 and one.is_ordered]
-        self._entries = [_Entries(one, files) for one in usable]
-        self._waiting = [
-            (one.next_offset, number)
-            for number, one in enumerate(self._entries)
-            if one.next_offset is not None
+        entries = [
+            IndexEntries(one.path, one.header, one.geometry, one.stop, files)
+            for one in usable
+            if one.geometry is not None
         ]
-        heapify(self._waiting)
+        self._entries = EntriesInOrder(entries)
+        self._has_entries = bool(entries)
         is_whole = len(usable) == sum(not one.is_empty for one in summaries)
         self._is_whole = is_whole and is_complete
         self._begin = min((one.header.begin_phy_offset for one in usable), default=0)
@@ -160,15 +112,6 @@ class KeyChecks:
         self._outside = {"before": 0, "behind": 0}
         self._first_behind = -1
         """The offset of the first message with a key that lies behind the index."""
-
-    def _below(self, offset: int | None) -> Iterator[_Entries]:
-        """Yield the files that have entries before an offset; who takes them all goes on."""
-        while self._waiting and (offset is None or self._waiting[0][0] < offset):
-            _, number = heappop(self._waiting)
-            entries = self._entries[number]
-            yield entries
-            if entries.next_offset is not None:
-                heappush(self._waiting, (entries.next_offset, number))
 
     def add(self, block: LogBlock) -> None:
         """Compare the entries that lead into a block with its records."""
@@ -180,11 +123,17 @@ class KeyChecks:
         with_tag = [place for place, tag in enumerate(tags) if tag is not None]
         tagged = self._coded(np.array(with_tag, np.int64), [tag for tag in tags if tag is not None])
         allowed = np.concatenate([expected, tagged])
-        found = [self._file(each, block, offsets, allowed) for each in self._below(block.end)]
-        there = np.concatenate([np.zeros(0, np.int64), *found])
+        found: list[_RightEntries] = []
+        for each in self._entries.below(block.end):
+            found += self._file(each, block, offsets, allowed)
+        there = np.concatenate([np.zeros(0, np.int64), *(one.coded for one in found)])
         self._missing(block, offsets, expected, there)
         lawful, often = _counted(allowed, there)
         self._twice(lawful[often > 0], offsets)
+        told = [(one.place, one.told) for one in found]
+        stored = self._records.likely_times(block, told_together(len(offsets), told))
+        for one in found:
+            self._times(one.entries, one.rows, stored[one.place])
 
     def _coded(self, owners: Int64Array, keys: list[str]) -> Int64Array:
         """Return one number for each key: its message in the block, and its hash."""
@@ -195,42 +144,46 @@ class KeyChecks:
         return coded
 
     def _file(
-        self, entries: _Entries, block: LogBlock, offsets: Int64Array, allowed: Int64Array
-    ) -> Int64Array:
-        """Judge the entries of one file that lead into a block; return those that are right."""
-        good = [np.zeros(0, np.int64)]
+        self, entries: IndexEntries, block: LogBlock, offsets: Int64Array, allowed: Int64Array
+    ) -> "Iterator[_RightEntries]":
+        """Judge the entries of one file that lead into a block; yield those that are right."""
+        is_open = self._is_under_way(entries)
         for rows in entries.below(block.end):
-            rows = self._in_log(entries.summary, rows)
+            rows = self._in_log(entries, rows)
             place = np.searchsorted(offsets, rows.phy_offset)
             is_there = np.zeros(len(place), np.bool_)
             inside = place < len(offsets)
             is_there[inside] = offsets[place[inside]] == rows.phy_offset[inside]
             self._report_rows(
-                "RMQDISK-29", entries.summary, rows, ~is_there,
+                "RMQDISK-29", entries, rows, ~is_there,
                 "entry {number} leads to offset {phy_offset} of the commit log, where no message"
                 " begins", "a message", rows.phy_offset,
             )  # fmt: skip
             coded = place * HASHES + rows.key_hash % HASHES
             is_right = is_there & np.isin(coded, allowed)
             is_wrong = is_there & ~is_right
-            self._wrong_key(entries.summary, rows.only(is_wrong), block, place[is_wrong])
-            self._times(entries.summary, rows.only(is_right), block, place[is_right])
-            good.append(coded[is_right])
-        return np.concatenate(good)
+            self._wrong_key(entries, rows.only(is_wrong), block, place[is_wrong])
+            right = rows.only(is_right)
+            told = entries.told(right, is_open)
+            yield _RightEntries(entries, right, place[is_right], coded[is_right], told)
 
-    def _in_log(self, summary: IndexSummary, rows: _Rows) -> _Rows:
+    def _is_under_way(self, entries: IndexEntries) -> bool:
+        """Return whether the end timestamp of a file may not be that of its last entry yet."""
+        return self._is_running and entries.path == self._newest
+
+    def _in_log(self, entries: IndexEntries, rows: Rows) -> Rows:
         """Leave out entries before the log, and those where it could not be read."""
         first = self._records.log.min_offset
         is_gone = rows.phy_offset < first
-        self._expired[summary.path] += int(np.count_nonzero(is_gone))
+        self._expired[entries.path] += int(np.count_nonzero(is_gone))
         kept = ~is_gone & ~self._records.is_dark(rows.phy_offset)
         return rows if kept.all() else rows.only(kept)
 
     def _report_rows(
         self,
         law: str,
-        summary: IndexSummary,
-        rows: _Rows,
+        entries: IndexEntries,
+        rows: Rows,
         where: Bools,
         message: str,
         expected: Int64Array | str,
@@ -238,17 +191,15 @@ class KeyChecks:
         **columns: Any,
     ) -> None:
         """Report some of the entries; `message` names columns, also those of the entries."""
-        assert summary.geometry is not None
-        positions = rows.number * ENTRY_BYTES + summary.geometry.position_of(0)
-        self._reporter.at(summary.path).add_where(
+        positions = rows.number * ENTRY_BYTES + entries.geometry.position_of(0)
+        self._reporter.at(entries.path).add_where(
             law, where, positions, message, expected, actual, **rows._asdict(), **columns
         )
 
     def _wrong_key(
-        self, summary: IndexSummary, rows: _Rows, block: LogBlock, place: Int64Array
+        self, entries: IndexEntries, rows: Rows, block: LogBlock, place: Int64Array
     ) -> None:
         """Report entries that lead to a message, at `place` in the block, without their hash."""
-        assert summary.geometry is not None
 
         def describe(row: int) -> Described:
             keys = keys_of(block.requests[int(place[row])])
@@ -260,31 +211,28 @@ class KeyChecks:
                 key_hash,
             )
 
-        positions = rows.number * ENTRY_BYTES + summary.geometry.position_of(0)
-        self._reporter.at(summary.path).add_rows("RMQDISK-30", positions, describe)
+        positions = rows.number * ENTRY_BYTES + entries.geometry.position_of(0)
+        self._reporter.at(entries.path).add_rows("RMQDISK-30", positions, describe)
 
-    def _times(
-        self, summary: IndexSummary, rows: _Rows, block: LogBlock, place: Int64Array
-    ) -> None:
+    def _times(self, entries: IndexEntries, rows: Rows, stored: Int64Array) -> None:
         """Compare the times of entries, but for the first, and of the header with the messages."""
-        header = summary.header
-        is_under_way = self._is_running and summary.path == self._newest
-        stored = np.array([one.store_timestamp for one in block.requests], np.int64)[place]
+        header = entries.header
+        is_under_way = self._is_under_way(entries)
         wanted = np.array(
             [stored_difference(header.begin_timestamp, int(each)) for each in stored], np.int64
         )
         self._report_rows(
-            "RMQDISK-32", summary, rows, (wanted != rows.time_diff) & (rows.number > 1),
+            "RMQDISK-32", entries, rows, (wanted != rows.time_diff) & (rows.number > 1),
             "entry {number} has {time_diff} s, its message was stored at {time}, {wanted} s behind"
             " the begin timestamp", wanted, rows.time_diff, time=stored, wanted=wanted,
         )  # fmt: skip
         for at, index, name, value in (
             (0, 1, "begin", header.begin_timestamp),
-            (8, summary.stop - 1, "end", header.end_timestamp),
+            (8, entries.stop - 1, "end", header.end_timestamp),
         ):
             for time in stored[rows.number == index].tolist():
                 if time != value and not (is_under_way and name == "end"):
-                    self._reporter.at(summary.path).add(
+                    self._reporter.at(entries.path).add(
                         "RMQDISK-32",
                         f"the header's {name} timestamp is {value}, the message of entry {index}"
                         f" was stored at {time}",
@@ -345,9 +293,9 @@ class KeyChecks:
 
     def finish(self) -> None:
         """Report what leads out of the log, and how much of it the index covers."""
-        for entries in self._below(None):
+        for entries in self._entries.below(None):
             for rows in entries.below(None):
-                self._behind(entries.summary, rows)
+                self._behind(entries, rows)
         for path, count in self._expired.items():
             if count:
                 self._reporter.at(path).add(
@@ -360,10 +308,10 @@ class KeyChecks:
                 )
         self._coverage()
 
-    def _behind(self, summary: IndexSummary, rows: _Rows) -> None:
-        rows, end = self._in_log(summary, rows), self._records.end
+    def _behind(self, entries: IndexEntries, rows: Rows) -> None:
+        rows, end = self._in_log(entries, rows), self._records.end
         self._report_rows(
-            "RMQDISK-28", summary, rows, np.ones(len(rows.number), np.bool_),
+            "RMQDISK-28", entries, rows, np.ones(len(rows.number), np.bool_),
             "entry {number} leads to offset {phy_offset}, and the commit log ends at"
             f" {end}", f"below {end}", rows.phy_offset,
         )  # fmt: skip
@@ -373,11 +321,10 @@ class KeyChecks:
             if not count or not self._is_whole:
                 continue
             edge = self._begin if where == "before" else self._end
-            has_index = bool(self._entries)
             words = f"{plural(count, 'message')} with keys {verb(count, 'lies', 'lie')}"
             words += f" {where} offset {edge}, where the index"
             words += " begins" if where == "before" else " ends"
-            if not has_index:
+            if not self._has_entries:
                 have = plural(count, "message", "has", "have")
                 words = f"{have} keys, and no index file has an entry"
             is_behind = where == "behind" and self._is_running
@@ -388,7 +335,7 @@ class KeyChecks:
                 words + (": the broker indexes them when it runs" if is_behind else ""),
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,
-                hint=None if has_index else NO_INDEX_HINT,
+                hint=None if self._has_entries else NO_INDEX_HINT,
             )
 
     def _end_now(self) -> int:

@@ -4,14 +4,15 @@
 Each file is read once. Behind a damaged record the rest of its file is dark; a file that is missing
 or can't be read is dark too. Entries and units that lead into the dark are not judged.
 
-Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39.
+Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39, RMQDISK-40.
 """
 
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from struct import Struct
 from typing import Protocol
 
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
-from segproof.findings import Severity
+from segproof.findings import Severity, time_text
 from segproof.reading.store_pieces import StorePieces
+from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
     BLANK_MAGIC,
@@ -44,6 +46,10 @@ declare("index-service", Severity.ERROR,
     "look for the missing file in lost+found or on a replica", "RMQDISK-23")  # fmt: skip
 declare("index-service", Severity.ERROR,
     COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
+declare("index-service", Severity.ERROR,
+    "copy the commit log from a replica, or save the messages with `segproof salvage STORE --out"
+    " DIR2`, which gives this one its likely time; an index that has this time is right, and stays",
+    "RMQDISK-40")  # fmt: skip
 
 BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
 """A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
@@ -76,6 +82,15 @@ class LogBlock:
     queue_ids: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     """Where each lies."""
+    born: list[int] = field(default_factory=list)
+    """When each was made, by the clock of its producer."""
+    around: Bounds = field(default_factory=partial(Bounds.none, 0))
+    """What is around the store time of each."""
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """The store time of each."""
+        return np.array([one.store_timestamp for one in self.requests], np.int64)
 
 
 class RecordsCheck(Protocol):
@@ -95,6 +110,20 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return CommitLog(store, size, cut, files), unread
+
+
+class TimesAlone:
+    """Judges the store times of a log that no index is compared with."""
+
+    def __init__(self, records: "LogRecords") -> None:
+        self._records = records
+
+    def add(self, block: LogBlock) -> None:
+        """Take the next block."""
+        self._records.likely_times(block, Bounds.none(len(block.offsets)))
+
+    def finish(self) -> None:
+        """Nothing is left to judge."""
 
 
 class LogRecords:
@@ -194,6 +223,14 @@ class LogRecords:
 
     def blocks(self) -> Iterator[LogBlock]:
         """Yield all records, checked."""
+        times = TimesAround[LogBlock]()
+        for block in self._blocks():
+            for one, around in times.add(block, block.times):
+                yield replace(one, around=around)
+        for one, around in times.finish():
+            yield replace(one, around=around)
+
+    def _blocks(self) -> Iterator[LogBlock]:
         self._last_written = self._find_last_written()
         for one in self.log.log_files:
             try:
@@ -236,6 +273,7 @@ class LogRecords:
                 block.requests.append(dispatch_request_of(message))
                 block.queue_ids.append(message.queue_id)
                 block.offsets.append(offset)
+                block.born.append(message.born_timestamp)
                 position = block.end = offset + result.size
                 self._read += result.size
                 self._kept += 1
@@ -326,6 +364,32 @@ class LogRecords:
                 expected=offset,
                 actual=message.physical_offset,
             )
+
+    def likely_times(self, block: LogBlock, told: Bounds) -> NDArray[np.int64]:
+        """Return the likely store time of each record, and report where it has another one.
+
+        `told` are the bounds by the index.
+        """
+        times = block.times
+        likely = likely_times(times, lambda rows: np.array(block.born)[rows], block.around, told)
+        for row in np.flatnonzero(likely != times).tolist():
+            offset, time = block.offsets[row], int(times[row])
+            path, position = self.file_of(offset)
+            first, last = (int(bound[row]) for bound in block.around)
+            around = f" between {time_text(first)} and {time_text(last)}"
+            if first <= LEAST:
+                around = f" before {time_text(last)}" if last < MOST else ""
+            elif last >= MOST:
+                around = f" behind {time_text(first)}"
+            self._reporter.at(path, shown_by=self._store).add(
+                "RMQDISK-40",
+                f"the message at offset {offset} has an impossible store time, {time_text(time)}:"
+                f" it lies{around}, and {time_text(int(likely[row]))} is likely",
+                position=position,
+                expected=int(likely[row]),
+                actual=time,
+            )
+        return likely
 
     def _explain(self, one: LogFile, offset: int, is_last: bool) -> None:
         """Say why no record can be read at an offset, if that is no lawful end."""

@@ -14,7 +14,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
-from segproof.verifying.rocketmq.log_records import LogRecords, RecordsCheck, list_log
+from segproof.verifying.rocketmq.log_records import LogRecords, RecordsCheck, TimesAlone, list_log
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
@@ -110,7 +110,9 @@ def _single(
         one = LogFile(int(posixpath.basename(path)), path, size)
         log = CommitLog(posixpath.dirname(posixpath.dirname(path)) or ".", size, (one,), files)
         records = LogRecords(path, files, reporter, log)
+        times = TimesAlone(records)
         for block in records.blocks():
+            times.add(block)
             checked.batches += len(block.offsets)
         checked.first_offset, checked.end_offset = one.start, records.end
         checked.batches_behind_damage = records.sound_behind
@@ -282,7 +284,7 @@ class _Store:
         time = self._stored.logics_msg_timestamp
         self._queues.compare_with(records, time, max(furthest, max(ends, default=-1)))
         if not has_index:
-            return [self._queues]
+            return [TimesAlone(records), self._queues]
         keys = KeyChecks(
             self._store, summaries, records, self._is_running, furthest, self._files,
             self._reporter, self._is_complete,

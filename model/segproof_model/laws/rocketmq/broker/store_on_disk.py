@@ -181,7 +181,8 @@ def keys_have_entries(entire: StoreFiles) -> bool:
 @law("RMQDISK-32", MessageStore, BUILD_INDEX)
 def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
     """Begin and end timestamp are the store times of the messages of the first and last entry, and
-    each later difference is the seconds from the begin to its message's store time.
+    each later difference is the seconds from the begin to its message's store time. Of a message
+    with an impossible store time that is the likely one.
 
     Beside `abort` the end timestamp of the newest file may be the previous entry's.
     """
@@ -189,7 +190,7 @@ def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
         message, begin = followed.messages.get(entry.phy_offset), file.header.begin_timestamp
         if message is None or entry.key_hash not in read.hashes_of(message, tags=True):
             continue
-        time = message.store_timestamp
+        time = followed.likely_times[entry.phy_offset]
         is_last = entry.number == len(file.entries)
         is_open = followed.is_running and file.image == followed.index[-1].image
         if is_last and not is_open and time != file.header.end_timestamp:
@@ -198,6 +199,20 @@ def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
         if found != (seconds_between(begin, time) if entry.number > 1 else time):
             return False
     return True
+
+
+@law("RMQDISK-40", MessageStore, "RocketMQ CommitLog.asyncPutMessage")
+def store_times_are_possible(followed: StoreFiles) -> bool:
+    """No store time is more than an hour outside the times around it, unless the index has it too.
+
+    Nor does the index have a likelier one: one that is less far outside, or one inside that is
+    nearer to the born time by a second. Around a message lie the times in the middle of the three
+    before it, and of the three behind it; before the first message and behind the last one none.
+    """
+    return all(
+        message.store_timestamp == followed.likely_times[at]
+        for at, message in followed.messages.items()
+    )
 
 
 @law("RMQDISK-33", MessageStore, BUILD_INDEX)

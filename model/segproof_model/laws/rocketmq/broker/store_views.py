@@ -20,7 +20,12 @@ from functools import cached_property
 from itertools import pairwise, takewhile
 
 from segproof_model.laws.rocketmq.broker.store_checkpoint import stored
-from segproof_model.laws.rocketmq.format.index_entries import Entry, IndexBytes, kept_hash
+from segproof_model.laws.rocketmq.format.index_entries import (
+    Entry,
+    IndexBytes,
+    kept_hash,
+    seconds_between,
+)
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.format.message import Message
 
@@ -32,6 +37,12 @@ LAST_START = 2**63 - 2**31
 UNIT = struct.Struct(">qiq")
 FILLER = (0, 2**31 - 1)
 """Offset and size of a unit that fills the place before a queue."""
+Times = tuple[int, int]
+"""A first and a last time, both inclusive."""
+FAR = 2**62
+"""No time of a message is further away from 1970."""
+HOUR = 3_600_000
+"""A clock may step back so far."""
 Queue = tuple[str, int]
 """Topic and number."""
 
@@ -169,6 +180,53 @@ class StoreFiles:
         """The offset of the last message that is indexed; -1 without any."""
         return max((one.header.end_phy_offset for one in self.filled), default=-1)
 
+    # --- store times ---------------------------------------------------------------------------
+
+    @cached_property
+    def likely_times(self) -> dict[int, int]:
+        """The store time of each message by its offset, or the likely one if that is impossible."""
+        stored = [message.store_timestamp for message in self.messages.values()]
+        likely = {}
+        for number, (at, message) in enumerate(self.messages.items()):
+            before, behind = stored[max(0, number - 3) : number], stored[number + 1 : number + 4]
+            sides = sorted([
+                sorted([*stored[:1] * (3 - len(before)), *before])[1] if before else -FAR,
+                sorted([*behind, *stored[-1:] * (3 - len(behind))])[1] if behind else FAR,
+            ])  # fmt: skip
+            likely[at] = likely_time(message, (sides[0], sides[1]), self._told_times(at, message))
+        return likely
+
+    def _told_times(self, at: int, message: Message) -> Times | None:
+        """Return the first and last store time that all entries of a message tell."""
+        told = [
+            times
+            for file, entry in self.entries
+            if entry.phy_offset == at and entry.key_hash in hashes_of(message, tags=True)
+            if (times := self._told_by(file, entry)) is not None
+        ]
+        first = max((one[0] for one in told), default=-FAR)
+        last = min((one[1] for one in told), default=FAR)
+        return (first, last) if told and first <= last else None
+
+    def _told_by(self, file: IndexBytes, entry: Entry) -> Times | None:
+        begin, end, seconds = (
+            file.header.begin_timestamp,
+            file.header.end_timestamp,
+            entry.time_diff,
+        )
+        if not 0 < begin < FAR:
+            return None
+        if entry.number == 1:
+            return begin, begin
+        is_open = self.is_running and file.image == self.index[-1].image
+        is_last = entry.number == len(file.entries) and not is_open and abs(end) < FAR
+        if is_last and seconds == seconds_between(begin, end):
+            return end, end
+        if not 0 <= seconds < 2**31 - 1:
+            return None
+        least = begin + 1000 * seconds
+        return least if seconds else least - HOUR, least + 999
+
     # --- the queues ----------------------------------------------------------------------------
 
     @cached_property
@@ -240,6 +298,33 @@ class StoreFiles:
     def is_due(self, offset: int) -> bool:
         """Return whether queues and index must contain a message."""
         return not self.is_running or offset < self.furthest
+
+
+def likely_time(message: Message, around: Times, told: Times | None) -> int:
+    """Return the store time of a message, or a likely one if that is impossible.
+
+    `told` are the first and last time that the index has.
+    """
+    time, born = message.store_timestamp, message.born_timestamp
+    guess = nearest(born, around)
+    if told is not None:
+        if nearest(time, told) == time:
+            return time
+        indexed = nearest(guess, told)
+        far, far_indexed = outside(time, around), outside(indexed, around)
+        is_nearer = far == far_indexed == 0 and abs(indexed - born) + 1000 < abs(time - born)
+        time = indexed if far_indexed < far or is_nearer else time
+    return guess if outside(time, around) > HOUR else time
+
+
+def nearest(time: int, bounds: Times) -> int:
+    """Return the time in the bounds that is nearest to one."""
+    return max(bounds[0], min(bounds[1], time))
+
+
+def outside(time: int, bounds: Times) -> int:
+    """Return how far a time is outside of the bounds."""
+    return abs(time - nearest(time, bounds))
 
 
 def units_of(data: bytes) -> list[tuple[int, int]]:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which store times of a commit log can be right; no checksum covers them.
+
+A broker stores messages one after the other, so a time lies between those around it. Clocks step
+back, so only what is an hour outside is wrong by itself. What an index says of a message is a
+second witness, and the born time, by the clock of a producer, a third one.
+
+Upstream: RocketMQ 5.5.1: CommitLog.asyncPutMessage, IndexFile.putKey.
+Laws: RMQDISK-40.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64Array = NDArray[np.int64]
+Item = TypeVar("Item")
+
+LEAST: Final = -(1 << 62)
+MOST: Final = 1 << 62
+"""Where there is no bound. Differences of what lies between have room in 64 bits."""
+CLOCK_MS: Final = 3_600_000
+"""A clock may step back so far."""
+SECOND_MS: Final = 1000
+AROUND: Final = 3
+"""So many messages on each side say what lies around a time: one of them may be wrong."""
+
+
+class Bounds(NamedTuple):
+    """A first and a last time for each message, both inclusive."""
+
+    first: Int64Array
+    last: Int64Array
+
+    @staticmethod
+    def none(count: int) -> "Bounds":
+        """Return those that take every time."""
+        return Bounds(np.full(count, LEAST, np.int64), np.full(count, MOST, np.int64))
+
+    def only(self, rows: Int64Array) -> "Bounds":
+        """Return those of some messages."""
+        return Bounds(self.first[rows], self.last[rows])
+
+    def nearest(self, times: Int64Array) -> Int64Array:
+        """Return the time in the bounds that is nearest to each."""
+        return np.clip(times, self.first, self.last)
+
+    def distances(self, times: Int64Array) -> Int64Array:
+        """Return how far each time is outside."""
+        return _distances(times, self.nearest(times))
+
+
+class TimesAround(Generic[Item]):
+    """Takes the messages of a log in order, some with each item; hands out what is around them.
+
+    An item waits until three later messages are there.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Item, Int64Array]] = []
+        self._before = np.zeros(0, np.int64)
+        """The last three times handed out; those before the first one are as the first."""
+
+    def add(self, item: Item, times: Int64Array) -> Iterator[tuple[Item, Bounds]]:
+        """Take the store times of the next messages; yield what waits no more."""
+        self._waiting.append((item, times))
+        while sum(len(later) for _, later in self._waiting[1:]) >= AROUND:
+            yield self._next()
+
+    def finish(self) -> Iterator[tuple[Item, Bounds]]:
+        """Yield the rest."""
+        while self._waiting:
+            yield self._next()
+
+    def _next(self) -> tuple[Item, Bounds]:
+        item, times = self._waiting.pop(0)
+        count, is_first = len(times), not len(self._before)
+        if not count:
+            return item, Bounds.none(0)
+        behind = np.concatenate([times[-1:], *(later for _, later in self._waiting)])[
+            1 : AROUND + 1
+        ]
+        last = behind[-1:] if len(behind) else times[-1:]
+        row = np.concatenate([
+            np.repeat(times[:1], AROUND) if is_first else self._before,
+            times, behind, np.repeat(last, AROUND - len(behind)),
+        ])  # fmt: skip
+        one = _middle(*(row[place : place + count] for place in range(AROUND)))
+        other = _middle(*(row[AROUND + 1 + place :][:count] for place in range(AROUND)))
+        one[: int(is_first)] = LEAST
+        other[count - int(not len(behind)) :] = MOST
+        self._before = row[count : count + AROUND]
+        return item, Bounds(np.minimum(one, other), np.maximum(one, other))
+
+
+def likely_times(
+    times: Int64Array, born_of: Callable[[Int64Array], Int64Array], around: Bounds, told: Bounds
+) -> Int64Array:
+    """Return the most likely store times of messages: mostly their own.
+
+    `around` are the bounds by the messages around each, `told` those by the index, of every time
+    where it says nothing. `born_of` is given numbers of messages and returns their born times.
+    """
+    is_told = told.last < MOST
+    is_doubted = (told.distances(times) > 0) | (~is_told & (around.distances(times) > CLOCK_MS))
+    rows = np.flatnonzero(is_doubted)
+    likely = times.copy()
+    if len(rows):
+        likely[rows] = _likely(times[rows], born_of(rows), around.only(rows), told.only(rows))
+    return likely
+
+
+def _likely(times: Int64Array, born: Int64Array, around: Bounds, told: Bounds) -> Int64Array:
+    guess = around.nearest(born)
+    indexed = told.nearest(guess)
+    far, far_indexed = around.distances(times), around.distances(indexed)
+    late, late_indexed = _distances(times, born), _distances(indexed, born)
+    is_nearer = (far == 0) & (far_indexed == 0) & (late_indexed + SECOND_MS < late)
+    is_believed = (told.last < MOST) & ((far_indexed < far) | is_nearer)
+    likely = np.where(is_believed, indexed, times)
+    return np.where(around.distances(likely) > CLOCK_MS, guess, likely)
+
+
+def _distances(one: Int64Array, other: Int64Array) -> Int64Array:
+    return np.abs(np.clip(one, LEAST, MOST) - np.clip(other, LEAST, MOST))
+
+
+def _middle(one: Int64Array, two: Int64Array, three: Int64Array) -> Int64Array:
+    """Return the middle one of three, each."""
+    return np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three))
