@@ -31,8 +31,6 @@ from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
-from segproof.salvaging.store_salvage import salvage_store
-from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
@@ -202,65 +200,6 @@ def test_one_record_with_very_many_keys() -> None:
     write_log(files, "/s", [message], 60000)
     done = rebuild_index("/s", "/new", 64, 20000, files=files)
     assert [10000] == [one.entries for one in done.files]
-
-
-# --- store times, which no checksum covers
-
-
-def stored_at(seconds: list[float]) -> MemoryFiles:
-    """Return a store whose messages were stored at these seconds."""
-    times = [NOW + int(1000 * second) for second in seconds]
-    keys = [{"KEYS": f"k{number} l"} for number in range(len(times))]
-    return stored([
-        message_of("T", key, store_timestamp=time) for key, time in zip(keys, times, strict=True)
-    ])  # fmt: skip
-
-
-def flip_time(files: MemoryFiles, number: int, bit: int) -> int:
-    """Flip a bit of the store time of a message; return the offset of the message."""
-    scan = CommitLog.open("/s", SIZE, files=files).scan()
-    offset = [at for at, result in scan if result.message is not None][number]
-    start = offset - offset % SIZE
-    with contextlib.closing(files.open(f"/s/commitlog/{start:020d}", writable=True)) as file:
-        data = int.from_bytes(file.pread(8, offset - start + 56), "big") ^ (1 << bit)
-        file.pwrite(data.to_bytes(8, "big"), offset - start + 56)
-    return offset
-
-
-@pytest.mark.checks("RMQDISK-32", "RMQDISK-40")
-@settings(max_examples=60)
-@given(number=st.integers(0, 11), bit=st.integers(11, 63), has_index=st.booleans())
-def test_a_flipped_store_time(number: int, bit: int, has_index: bool) -> None:
-    """The message is blamed, and not its right index, which stays; salvage puts the time right."""
-    if not has_index:  # only what is an hour outside the times around it is found
-        number, bit = min(max(number, 1), 10), max(bit, 23)
-    files = stored_at([0.7 * place for place in range(12)])
-    right = fed(files, "/s", "/fed")
-    if has_index:
-        rebuilt(files, in_place=True)
-    offset = flip_time(files, number, bit)
-    laws = {"RMQDISK-32", "RMQDISK-40"}
-    found = [(one.law, one.message) for one in verify("/s", laws=laws, files=files)]
-    # An index file has 0 s for whatever lies before its begin, as if a clock went back.
-    assert {"RMQDISK-40"} == {law for law, _ in found} or (bit < 22 and not found)
-    words = f"the message at offset {offset} has an impossible store time"
-    assert all(words in message for _, message in found)
-    done = rebuilt(files)
-    assert (len(found), right) == (done.doubted_times, images_of(files, "/new"))
-    told = salvage_store("/s", "/saved", hash_slot_num=SLOTS, index_num=ENTRIES, files=files)
-    assert (len(found), right) == (told.restored_times, images_of(files, "/saved/index"))
-    assert [] == [one.law for one in verify("/saved", files=files) if one.is_defect]
-
-
-@pytest.mark.checks("RMQDISK-40")
-def test_a_clock_that_was_wrong_for_one_message() -> None:
-    """Where the index has the same time it is right, and made again byte for byte."""
-    files = stored_at([0, 1, 9 * 3600, 2, 3, 4, 5])
-    for number, data in enumerate(fed(files, "/s", "/fed")):
-        write_file(files, f"/s/index/{number:017d}", data)
-    assert [] == list(verify("/s", laws={"RMQDISK-32", "RMQDISK-40"}, files=files))
-    assert rebuilt(files).doubted_times == 0
-    assert images_of(files, "/s/index") == images_of(files, "/new")
 
 
 # --- names
