@@ -33,7 +33,8 @@ from segproof_harness.cli.rebuild_store import (
 )
 
 if TYPE_CHECKING:
-    from segproof.rebuilding.partition_rebuild import Options, Rebuilt
+    from segproof.rebuilding.partition_rebuild import Rebuilt
+    from segproof.rebuilding.segment_build import Options
     from segproof_model.language.behaviours import Release
 
 INT32_MAX = 2**31 - 1
@@ -175,7 +176,7 @@ def command(
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0
       segproof rebuild /home/rocketmq/store --out new-index
     """
-    from segproof.rebuilding.partition_rebuild import Options
+    from segproof.rebuilding.segment_build import Options
 
     _check_target(paths, out, in_place or (dry_run and out is None), cut_tail or copy, backup)
     stores = {path: stores_below(path) for path in paths}

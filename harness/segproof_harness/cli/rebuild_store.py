@@ -15,7 +15,7 @@ from segproof_harness.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from segproof.rebuilding.partition_rebuild import Options
+    from segproof.rebuilding.segment_build import Options
     from segproof.rebuilding.store_rebuild import RebuiltIndex
     from segproof.rocketmq.index_table import Geometry
     from segproof_model.language.behaviours import Release

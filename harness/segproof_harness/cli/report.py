@@ -131,12 +131,13 @@ def command(
     for path in paths:
         check_readable(path)
         _check_apart(path, out)
-    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
-                  segment_index_bytes, since)  # fmt: skip
+    from segproof.verifying.reporting import Wanted
     from segproof_harness.reports.page import Made, PageReport
 
+    wanted = Wanted(laws, position, deep, limit_bytes, hash_slots, segment_index_bytes)
+    asked = Asked(paths, jobs or cores(), wanted, since)
     replaced = {"paths": paths, "out": os.path.abspath(out), "jobs": None,
-                "law": sorted(asked.laws or ()), "since": asked.since_text}  # fmt: skip
+                "law": sorted(laws or ()), "since": asked.since_text}  # fmt: skip
     made = Made(
         release(),
         command_line(*words_of_call(context, replaced)),

@@ -4,7 +4,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -40,6 +40,7 @@ from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.findings import Finding, Severity, Summary, Verdict
+    from segproof.verifying.reporting import Wanted
     from segproof_harness.reports.ignored_findings import IgnoredFindings
     from segproof_harness.reports.report import Report
 
@@ -76,21 +77,15 @@ class Asked:
     """What is verified, and for what."""
 
     paths: list[Path]
-    deep: bool
     jobs: int
-    laws: frozenset[str] | None
-    """None: all."""
-    position: int | None
-    limit: int | None
-    hash_slots: int | None
-    segment_index_bytes: int | None
+    wanted: "Wanted"
     since_ms: int | None = None
     """Leave out what has not changed since; None: nothing."""
 
     @property
     def restriction(self) -> str:
         """What alone is checked, in words; empty: everything."""
-        return restriction_words(self.laws, self.position, self.since_text)
+        return restriction_words(self.wanted.laws, self.wanted.position, self.since_text)
 
     @property
     def since_text(self) -> str | None:
@@ -222,6 +217,8 @@ def command(
       segproof verify /home/rocketmq/store
       segproof verify /var/lib/kafka/data --since 2h --watch 60 --no-notes
     """
+    from segproof.verifying.reporting import Wanted
+
     laws = known_laws(law)
     if list_all and only_summary:
         refuse("give --all or --summary, not both")
@@ -232,8 +229,8 @@ def command(
     ignored = configuration.ignored_findings(context, no_ignore=no_ignore)
     for path in paths:
         check_readable(path)
-    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
-                  segment_index_bytes, since)  # fmt: skip
+    wanted = Wanted(laws, position, deep, limit_bytes, hash_slots, segment_index_bytes)
+    asked = Asked(paths, jobs or cores(), wanted, since)
     shown = Shown(output_format, color, fail_on, list_all=list_all, only_summary=only_summary)
     if watch_seconds is not None:
         ignoring = partial(configuration.ignored_findings, context, no_ignore=no_ignore)
@@ -323,8 +320,8 @@ def verified(
         told.summarise()
         if text := str(left_out):
             summarise(f"not checked: {text} older than {asked.since_text}")
-        is_whole = asked.position is None and asked.since_ms is None and not told.more
-        more = told.more + tell_ignored(ignored, asked.laws, is_whole=is_whole)
+        is_whole = asked.wanted.position is None and asked.since_ms is None and not told.more
+        more = told.more + tell_ignored(ignored, asked.wanted.laws, is_whole=is_whole)
         tell_counts(told.counts, seconds, more + words)
 
     return close
@@ -388,8 +385,9 @@ class Shown:
         if self.output_format is VerifyFormat.JSONL:
             from segproof_harness.reports.json_lines import JsonLinesReport
 
-            laws = None if asked.laws is None else sorted(asked.laws)
-            told = {"laws": laws, "position": asked.position, "deep": asked.deep,
+            wanted = asked.wanted
+            laws = None if wanted.laws is None else sorted(wanted.laws)
+            told = {"laws": laws, "position": wanted.position, "deep": wanted.deep,
                     "since": asked.since_text}  # fmt: skip
             return JsonLinesReport(told, is_summary=self.only_summary)
         from segproof_harness.reports.terminal import Lines
@@ -519,14 +517,9 @@ def _found(
     for path in asked.paths:
         yield from verify(
             path,
-            deep=asked.deep,
-            laws=asked.laws,
-            position=asked.position,
+            **asdict(asked.wanted),
             on_progress=show,
             jobs=asked.jobs,
-            limit=asked.limit,
-            hash_slots=asked.hash_slots,
-            segment_index_bytes=asked.segment_index_bytes,
             on_summary=on_summary,
             since_ms=asked.since_ms,
             on_left_out=on_left_out,

@@ -22,9 +22,10 @@ from segproof.findings import Finding
 from segproof.processes import Meter, Progress, Workers, count_bytes
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
-from segproof.rebuilding.partition_rebuild import Options, Rebuilt, rebuild_partition
+from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
 from segproof.rebuilding.partition_targets import lock_path
 from segproof.rebuilding.safe_places import check_apart, lock_of
+from segproof.rebuilding.segment_build import Options
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized

@@ -17,10 +17,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
-from segproof.integers import INT32_MAX
 from segproof.processes import Meter, Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
 from segproof.rebuilding.judged_indexes import judge
@@ -39,62 +37,10 @@ from segproof.rebuilding.partition_targets import (
     snapshots_behind,
 )
 from segproof.rebuilding.safe_places import check_apart
-from segproof.rebuilding.segment_build import IntervalSource, RebuiltFile, Wanted
+from segproof.rebuilding.segment_build import IntervalSource, Options, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
 
 __all__ = ["Options", "Rebuilt", "RebuiltFile", "rebuild"]
-
-TWO_TIME_ENTRIES = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How partitions are rebuilt; see `rebuild`. Small and plain: it travels to processes."""
-
-    in_place: bool = False
-    index_interval_bytes: int | None = None
-    max_index_bytes: int = 10485760
-    index_key: Literal["last_offset", "first_offset"] = "last_offset"
-    cut_tail: bool = False
-    copy: bool = False
-    all_files: bool = False
-    dry_run: bool = False
-    backup: str | None = None
-
-    @property
-    def is_all(self) -> bool:
-        """Whether sound files are made new too: what says how entries are made is for all."""
-        is_told = self.index_interval_bytes is not None or self.index_key == "first_offset"
-        return self.all_files or is_told
-
-    @property
-    def passes(self) -> int:
-        """How often each log is read: to judge the old files, and to build new ones."""
-        return 1 if self.is_all else 2
-
-    def check(self, out: object, jobs: int) -> None:
-        """Return if the options go together. Raises: InvalidArgumentError."""
-        in_place = self.in_place or (self.dry_run and out is None)
-        if (out is None) != in_place:
-            raise InvalidArgumentError("give either a new directory or in_place")
-        if in_place and (self.cut_tail or self.copy):
-            raise InvalidArgumentError(
-                "in place no log is cut or copied: only a new directory takes cut_tail and copy"
-            )
-        if self.backup is not None and not in_place:
-            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
-        interval = self.index_interval_bytes
-        if not 0 <= (interval or 0) <= INT32_MAX:
-            raise InvalidArgumentError(
-                f"an index interval is 0 to {INT32_MAX} bytes", actual=interval
-            )
-        if not TWO_TIME_ENTRIES <= self.max_index_bytes <= INT32_MAX:
-            raise InvalidArgumentError(
-                f"an index has {TWO_TIME_ENTRIES} to {INT32_MAX} bytes",
-                actual=self.max_index_bytes,
-            )
-        if jobs < 1:
-            raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +144,7 @@ def rebuild_partition(
         return Rebuilt((), partition.findings, partition.left_out)
     with refusing_what_vanishes(source):
         interval = _interval(options.index_interval_bytes, partition, files)
-    wanted = Wanted(
-        source if out is None else out,
-        *interval,
-        options.max_index_bytes,
-        options.index_key == "first_offset",
-        options.cut_tail,
-        options.dry_run,
-        options.backup,
-    )
+    wanted = Wanted(options, source if out is None else out, *interval)
     place: Place = InPlace(partition, files, is_locked=is_locked, backup=options.backup)
     if options.dry_run:
         place = Nowhere()

@@ -17,6 +17,7 @@ from typing import Literal
 from segproof.errors import IndexFullError, InvalidArgumentError, SegproofError
 from segproof.files import SharedFiles
 from segproof.findings import Finding
+from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.producer_state import ProducerStateManager
@@ -35,25 +36,69 @@ from segproof.rebuilding.safe_places import is_as_long, is_same, log_changed, st
 from segproof.rebuilding.transactions import Transactions
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]
+TWO_TIME_ENTRIES = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How partitions are rebuilt; see `rebuild`. Small and plain: it travels to processes."""
+
+    in_place: bool = False
+    index_interval_bytes: int | None = None
+    max_index_bytes: int = 10485760
+    index_key: Literal["last_offset", "first_offset"] = "last_offset"
+    cut_tail: bool = False
+    copy: bool = False
+    all_files: bool = False
+    dry_run: bool = False
+    backup: str | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether sound files are made new too: what says how entries are made is for all."""
+        is_told = self.index_interval_bytes is not None or self.index_key == "first_offset"
+        return self.all_files or is_told
+
+    @property
+    def passes(self) -> int:
+        """How often each log is read: to judge the old files, and to build new ones."""
+        return 1 if self.is_all else 2
+
+    def check(self, out: object, jobs: int) -> None:
+        """Return if the options go together. Raises: InvalidArgumentError."""
+        in_place = self.in_place or (self.dry_run and out is None)
+        if (out is None) != in_place:
+            raise InvalidArgumentError("give either a new directory or in_place")
+        if in_place and (self.cut_tail or self.copy):
+            raise InvalidArgumentError(
+                "in place no log is cut or copied: only a new directory takes cut_tail and copy"
+            )
+        if self.backup is not None and not in_place:
+            raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")
+        interval = self.index_interval_bytes
+        if not 0 <= (interval or 0) <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index interval is 0 to {INT32_MAX} bytes", actual=interval
+            )
+        if not TWO_TIME_ENTRIES <= self.max_index_bytes <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index has {TWO_TIME_ENTRIES} to {INT32_MAX} bytes",
+                actual=self.max_index_bytes,
+            )
+        if jobs < 1:
+            raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is wanted of all segments."""
 
+    options: Options
     target: str
     """The directory of the new files."""
     index_interval_bytes: int
     """The interval where the old index of a segment does not tell another one."""
     interval_source: IntervalSource
-    max_index_bytes: int
-    is_first_offset_key: bool
-    cuts_tail: bool
-    """Whether the last log may end with a broken batch, which is then left out."""
-    is_dry: bool
-    """Whether the new files are only counted and compared, and go nowhere."""
-    backup: str | None
-    """The directory that keeps old files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +180,7 @@ def build_segment(
     are made new. `producers` is the producer state at the base, and that at the end afterwards.
     Raises: InvalidArgumentError for an index that is too small; OSError.
     """
-    if wanted.is_dry:
+    if wanted.options.dry_run:
         with closing(DryFiles(files, in_memory=True)) as dry:
             return _build(segment, wanted, defects, producers, dry, on_bytes)
     return _build(segment, wanted, defects, producers, files, on_bytes)
@@ -169,7 +214,7 @@ class _Build:
         on_bytes: Callable[[int], None],
     ) -> None:
         self._segment = segment
-        self._wanted = wanted
+        self._wanted, self._options = wanted, wanted.options
         self._defects = defects
         self._log = log
         self._files = files
@@ -178,7 +223,8 @@ class _Build:
         self._end_offset = segment.base_offset
         self._end_position = 0
         # An index is reserved whole; each entry is of a batch, which has more bytes than it.
-        base, room = segment.base_offset, min(wanted.max_index_bytes, log.size_in_bytes() + 24)
+        most = wanted.options.max_index_bytes
+        base, room = segment.base_offset, min(most, log.size_in_bytes() + TWO_TIME_ENTRIES)
         for suffix in (".index", ".timeindex", ".txnindex"):
             files.remove(self._beside(suffix))
         self._txn_index = TransactionIndex(
@@ -250,7 +296,7 @@ class _Build:
             self._time_index,
             self._txn_index,
             interval,
-            is_first_offset_key=self._wanted.is_first_offset_key,
+            is_first_offset_key=self._options.index_key == "first_offset",
             producer_state_manager=None,
             leader_epoch_cache=None,
             on_batches=take,
@@ -260,7 +306,7 @@ class _Build:
             self._time_index.maybe_append(*recovery.max_pair, True)
         except IndexFullError as full:
             raise InvalidArgumentError(
-                f"an index of {self._wanted.max_index_bytes} bytes does not hold the entries of"
+                f"an index of {self._options.max_index_bytes} bytes does not hold the entries of"
                 f" this log, one for each {interval} bytes",
                 law=full.law,
                 path=self._log.name,
@@ -275,7 +321,7 @@ class _Build:
         size = self._log.size_in_bytes()
         if error is None and valid_bytes == size:
             return None
-        if error is None and self._wanted.cuts_tail and self._segment.is_last:
+        if error is None and self._options.cut_tail and self._segment.is_last:
             return None
         return finding_of(self._segment, valid_bytes, error, self._files)
 
@@ -341,8 +387,8 @@ class _Build:
             path = os.path.join(self._wanted.target, self._segment.name(suffix))
             before = old_entries(self._segment, suffix, self._files)
             kept = None
-            if self._wanted.backup is not None and not is_same_as_old:
-                kept = backup_of(old, self._wanted.backup)
+            if self._options.backup is not None and not is_same_as_old:
+                kept = backup_of(old, self._options.backup)
             if suffix not in self._segment.suffixes:
                 kept = None
             law, why, kept_bytes = defect

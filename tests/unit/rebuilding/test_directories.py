@@ -12,7 +12,7 @@ import pytest
 from segproof import rebuild, verify
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.rebuilding.directory_rebuild import RebuiltPartition, rebuild_all
-from segproof.rebuilding.partition_rebuild import Options
+from segproof.rebuilding.segment_build import Options
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 
 SCENARIOS = {each.name: partition_of(each) for each in scenarios()}
