@@ -226,17 +226,16 @@ def _new_page(out: Path) -> Iterator[Callable[[str], None]]:
             refuse(f"{out} is there, and is no page of segproof; give another name")
     if not out.parent.is_dir():
         refuse(f"{out.parent}: no such directory, and the page is to be written there")
-    try:
+    with _naming(out):
         descriptor, part = tempfile.mkstemp(".part", f".{out.name[:100]}.", out.parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(out)) from None
 
     def write(page: str) -> None:
-        with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
-            file.write(page)
-        os.fsync(descriptor)
-        os.fchmod(descriptor, 0o666 & ~_umask())
-        os.replace(part, out)
+        with _naming(out):
+            with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+                file.write(page)
+            os.fsync(descriptor)
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            os.replace(part, out)
         write_line(f"{out}: {len(page.encode()) // 1000} KB")
 
     try:
@@ -245,6 +244,15 @@ def _new_page(out: Path) -> Iterator[Callable[[str], None]]:
         os.close(descriptor)
         with suppress(FileNotFoundError):
             os.unlink(part)
+
+
+@contextmanager
+def _naming(out: Path) -> Iterator[None]:
+    """Let errors of the system name the page, and no file that only segproof knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(out)) from None
 
 
 def _umask() -> int:

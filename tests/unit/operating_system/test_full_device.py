@@ -112,9 +112,26 @@ def test_an_error_of_a_file_tells_its_path(call: str, tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from segproof_harness.cli import run
-resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 sys.exit(run(sys.argv[1:]))
 """
+
+
+def run_limited(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a process that can write no large file."""
+    # -B: Python would cut what it compiles at that limit too, and keep it for the next process.
+    return subprocess.run(
+        [sys.executable, "-B", "-c", LIMITED, *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_page_beyond_a_limit_of_the_process(tmp_path: Path) -> None:
+    """The error names the page, and nothing of it is left."""
+    page = tmp_path / "page.html"
+    done = run_limited("report", str(PLAIN), "--out", str(page))
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"segproof: {page}: file too large\n" == done.stderr
+    assert [] == list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("how", ["--out", "--in-place"])
@@ -125,13 +142,8 @@ def test_a_rebuild_beyond_a_limit_of_the_process(how: str, tmp_path: Path) -> No
     images = {path.name: path.read_bytes() for path in PLAIN.iterdir()}
     for name, data in images.items():
         (place / name).write_bytes(data)
-    # -B: Python would cut what it compiles at that limit too, and keep it for the next process.
-    command = [sys.executable, "-B", "-c", LIMITED, "rebuild", str(place), how]
-    done = subprocess.run(
-        [*command, str(tmp_path / "new")] if how == "--out" else command,
-        capture_output=True,
-        text=True,
-    )
+    words = ["rebuild", str(place), how]
+    done = run_limited(*words, str(tmp_path / "new")) if how == "--out" else run_limited(*words)
     assert (2, "") == (done.returncode, done.stdout)
     assert done.stderr.endswith("rebuilt.deleted: file too large\n")
     assert 1 == done.stderr.count("\n")
