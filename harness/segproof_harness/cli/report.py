@@ -76,7 +76,7 @@ FromOption = Annotated[
         "--from",
         metavar="JSONL",
         help="Take the results from this file, which verify --format jsonl has written, instead of "
-        "a PATH. The page has no damage maps and no bytes then.",
+        "a PATH; a pipe does not do. The page has no damage maps and no bytes then.",
     ),
 ]
 
@@ -168,7 +168,7 @@ def _report_stored(
     from segproof_harness.reports.page import Made, PageReport
     from segproof_harness.reports.stored_results import StoredResultsError, checked_as, results
 
-    if not stat.S_ISREG(stored.stat().st_mode):
+    if stored == Path("-") or not stat.S_ISREG(stored.stat().st_mode):
         refuse(f"{stored} is no regular file: it is read twice, so a pipe does not do")
     started = time.monotonic()
     written = datetime.fromtimestamp(stored.stat().st_mtime, UTC)

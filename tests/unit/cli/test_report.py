@@ -331,6 +331,7 @@ def test_stored_results_are_not_verified_again(
         (["--from", str(stored), str(pages)], "not both"),
         ([], "give a PATH to verify, or --from"),
         (["--from", str(pages)], "is no regular file"),
+        (["--from", "-"], "- is no regular file: it is read twice, so a pipe does not do"),
         (["--from", str(pages / "missing")], "no such file"),
         (["--from", str(mixed)], "line 6 is of a run with other options"),
         (["--from", str(empty)], "holds no finding and no summary"),
