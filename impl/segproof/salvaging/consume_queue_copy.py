@@ -66,12 +66,14 @@ class _Numbered(NamedTuple):
     unit: tuple[int, int, int]
     gap_bytes: int
     """Bytes of all gaps in the log before it."""
+    is_own: bool
+    """Whether it says the offset at which it lies."""
 
 
 class _Queue:
     __slots__ = (
         "doubted", "folder", "following", "gap_bytes", "is_begun", "reached", "start", "units",
-        "unqueued",
+        "unqueued_before",
     )  # fmt: skip
 
     def __init__(self, folder: str, first: int) -> None:
@@ -86,8 +88,8 @@ class _Queue:
         """The offset in the log of the last message."""
         self.gap_bytes = 0
         """Bytes of all gaps in the log before that."""
-        self.unqueued = 0
-        """Messages of all queues without a unit, so far."""
+        self.unqueued_before = 0
+        """Messages of all queues without a unit, when the last one was taken."""
         self.is_begun = False
         """Whether it has a message."""
         self.doubted: _Numbered | None = None
@@ -140,30 +142,36 @@ class ConsumeQueueCopy:
             self.unqueued += 1
             return False
         unit = (offset, message.total_size, dispatch_request_of(message).tags_code)
-        one = _Numbered(message.queue_offset, unit, self._gap_bytes)
+        is_own = message.physical_offset == offset
+        one = _Numbered(message.queue_offset, unit, self._gap_bytes, is_own)
         queue = self._queues.get(key)
         if queue is not None and queue.doubted is not None:
-            queue = self._resolve(key, queue, queue.doubted, one.number)
+            queue = self._resolve(key, queue, queue.doubted, one)
         if queue is None:
             queue = self._new_queue(key, one)
-        return self._take(key, queue, one, is_own=message.physical_offset == offset)
+        return self._take(key, queue, one)
 
     def _resolve(
-        self, key: tuple[str, int], queue: _Queue, doubted: _Numbered, number: int
+        self, key: tuple[str, int], queue: _Queue, doubted: _Numbered, one: _Numbered
     ) -> _Queue | None:
         """Judge a doubted number by that of the next message; return None for a queue that is gone.
 
-        It is right if the next number lies behind it, and wrong if that fits before it.
+        It is right if the next number lies behind it, and wrong if that fits before it. Of two
+        messages with one number the first has it, unless the old queue has the second there.
         """
-        if number > doubted.number:
+        is_taken = one.number == doubted.number and self._is_old_unit(queue, one)
+        if one.number >= doubted.number and not is_taken:
             self._add_numbered(key, queue, doubted)
-        elif number >= queue.following or not queue.is_begun:
-            self.unqueued += 1
+        elif one.number >= queue.following or not queue.is_begun:
             queue.doubted = None
-            if not queue.is_begun:
-                del self._queues[key]
-                return None
-        return queue
+            self._leave_out(key, queue)
+        return self._queues.get(key)
+
+    def _leave_out(self, key: tuple[str, int], queue: _Queue) -> None:
+        """Count a message without a unit; forget its queue if that has no other one."""
+        self.unqueued += 1
+        if not queue.is_begun and queue.doubted is None:
+            del self._queues[key]
 
     def _new_queue(self, key: tuple[str, int], one: _Numbered) -> _Queue:
         if len(self._queues) >= QUEUES_MAX:
@@ -173,28 +181,29 @@ class ConsumeQueueCopy:
         self._queues[key] = queue
         return queue
 
-    def _take(self, key: tuple[str, int], queue: _Queue, one: _Numbered, *, is_own: bool) -> bool:
+    def _take(self, key: tuple[str, int], queue: _Queue, one: _Numbered) -> bool:
         lost = one.number - queue.following
-        possible = (one.unit[0] - queue.reached) // MESSAGE_BYTES_MIN
-        if not is_own:
+        if one.is_own:
+            fits = 0 <= lost <= (one.unit[0] - queue.reached) // MESSAGE_BYTES_MIN
+        else:
             # The number of the first message of a queue that goes on says nothing.
-            possible = -1 if not queue.is_begun and queue.following else 0
-        if not 0 <= lost <= possible or one.number * UNIT_BYTES > LAST_START:
-            if lost < 0 and is_own and self._replace(queue, one):
+            fits = lost == 0 and (queue.is_begun or queue.following == 0)
+        if not fits or one.number * UNIT_BYTES > LAST_START:
+            if lost < 0 and self._replace(queue, one):
                 return True
-            self.unqueued += 1
-            if not queue.is_begun and queue.doubted is None:
-                del self._queues[key]
+            self._leave_out(key, queue)
             return False
         is_first = not queue.is_begun and (lost or queue.following)
-        if (lost or is_first) and is_own and not self._is_old_unit(queue, one):
+        if (lost or is_first) and one.is_own and not self._is_old_unit(queue, one):
             queue.doubted = one
         else:
             self._add_numbered(key, queue, one)
         return True
 
     def _is_old_unit(self, queue: _Queue, one: _Numbered) -> bool:
-        """Return whether the old queue leads to a message at its number."""
+        """Return whether the old queue leads to a message at its number, and the message knows."""
+        if not one.is_own:
+            return False
         offset, size, _ = one.unit
         folder = os.path.join(self._old, queue.folder)
         return (one.number, offset, size) in self._old_tags(folder, one.number, 1)
@@ -223,7 +232,8 @@ class ConsumeQueueCopy:
         for done in range(0, lost, WAITING_UNITS):
             self._add(queue, [stand_in] * min(WAITING_UNITS, lost - done))
         self._add(queue, [one.unit])
-        queue.reached, queue.gap_bytes, queue.unqueued = one.unit[0], one.gap_bytes, self.unqueued
+        queue.reached, queue.gap_bytes = one.unit[0], one.gap_bytes
+        queue.unqueued_before = self.unqueued
 
     def _judge_last(self) -> None:
         """Judge the numbers that no message follows.
@@ -234,13 +244,13 @@ class ConsumeQueueCopy:
         for key, queue in begun_last:
             if (one := queue.doubted) is None:
                 continue
-            lost = one.number - queue.following - (self.unqueued - queue.unqueued)
+            unqueued = self.unqueued - queue.unqueued_before
+            lost = one.number - queue.following - unqueued
             if lost * MESSAGE_BYTES_MIN <= one.gap_bytes - queue.gap_bytes:
                 self._add_numbered(key, queue, one)
                 continue
-            self.unqueued += 1
-            if not queue.is_begun:
-                del self._queues[key]
+            queue.doubted = None
+            self._leave_out(key, queue)
 
     def _begin_queue(self, queue: _Queue) -> None:
         queue.is_begun = True

@@ -394,6 +394,30 @@ def test_the_length_of_a_lone_log_file_can_be_given(
     assert run(["salvage", str(tmp_path), "--out", str(tmp_path / "k"), *words[-2:]]) == 2
 
 
+@pytest.mark.parametrize("has_old_queue", [False, True])
+def test_of_two_messages_with_one_number_the_first_has_it(
+    has_old_queue: bool, tmp_path: Path
+) -> None:
+    """Behind lost numbers too, where neither goes on; unless the old queue has the second there."""
+    drafts = [message_of(queue_offset=0), replace(message_of(body=bytes(700)), queue_id=1)]
+    drafts += [message_of(queue_offset=number) for number in (3, 3, 4)]
+    store = tmp_path / "store"
+    for name, image in log_images(drafts, 2 * SIZE).items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    first, second = (at for at, one in messages_of(store).items() if one.queue_offset == 3)
+    if has_old_queue:
+        old = ConsumeQueue.open(store, "T", 0, QUEUE_FILE_BYTES, create=True)
+        for number in range(4):
+            size = messages_of(store)[second].total_size
+            old.put_message_position_info(second - 3 + number, size, 0, number)
+    told = salvage_store(store, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    expected = second if has_old_queue else first
+    assert expected == numbered_messages(tmp_path / "out")["T", 0, 3]
+    assert (1, 2) == (told.unqueued_messages, told.stand_ins)
+    laws = {one.law for one in verify(tmp_path / "out") if one.severity is Severity.ERROR}
+    assert set() == laws
+
+
 def test_hostile_names_do_not_leave_the_new_store(tmp_path: Path) -> None:
     """A topic is no path, and a file far away makes no files before it."""
     store = tmp_path / "store"
@@ -525,6 +549,6 @@ def test_a_full_disk_leaves_a_mark(tmp_path: Path, capsys: pytest.CaptureFixture
             salvage_store(store, out, files=altered(REAL_FILES, open=open_file))
         assert (out / SALVAGE_MARKER).exists()
         assert 2 == run(["salvage", str(store), "--out", str(out)])
-        assert "a salvage ended here before it was whole" in capsys.readouterr().err
+        assert "ended here before it was whole" in capsys.readouterr().err
     assert salvage_store(store, tmp_path / "whole").is_whole
     assert not (tmp_path / "whole" / SALVAGE_MARKER).exists()
