@@ -296,7 +296,7 @@ def test_a_child_without_jars_says_what_to_fetch(
 ) -> None:
     """That it can't be started is an error of the harness, never an answer of the release."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    with pytest.raises(OracleError, match=f"run: segproof oracle fetch {KAFKA}") as caught:
+    with pytest.raises(OracleError, match=f"run: `segproof oracle fetch {KAFKA}`") as caught:
         process.start()
     assert not isinstance(caught.value, NoAnswerError)
     assert process._process is None

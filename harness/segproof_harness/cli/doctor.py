@@ -61,9 +61,9 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
         if output_format is Format.JSONL:
             write_row(asdict(check), output_format)
             continue
-        write_prose(f"{check.name:13} {check.state:8} {check.detail}", indent=23)
+        write_prose(f"{check.name:14} {check.state:8} {check.detail}", indent=24)
         if check.remedy:
-            write_prose(f"{'':13} {'':8} remedy: {check.remedy}", indent=23)
+            write_prose(f"{'':14} {'':8} remedy: {check.remedy}", indent=24)
 
 
 def checks() -> Iterator[Check]:

@@ -10,7 +10,7 @@ import typer
 
 from segproof.nearest_names import did_you_mean
 from segproof_harness.cli import candidates
-from segproof_harness.cli.common import Format, FormatOption, refuse, write_row
+from segproof_harness.cli.common import Format, FormatOption, refuse, write_prose, write_row
 from segproof_harness.laws.law_order import order_of_law
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ def command(
     known = known_laws()
     if what is None:
         for each, facts in known.items():
-            write_row({"law": each, "sentence": facts["sentence"]}, output_format)
+            if output_format is Format.JSONL:
+                write_row({"law": each, "sentence": facts["sentence"]}, output_format)
+            else:
+                write_prose(f"{each:11} {facts['sentence']}", indent=12)
         return
     wanted = what.upper()
     if wanted not in known:

@@ -28,7 +28,12 @@ def explain(what: str, structure: str | None, output_format: Format) -> None:
         _write_methods(RELEASES[what], structure, output_format)
     elif what in RELEASES:
         for behaviour in reversed(RELEASES[what].behaviours):
-            write_row(_facts(behaviour), output_format)
+            facts = _facts(behaviour)
+            if output_format is Format.JSONL:
+                write_row(facts, output_format)
+            else:
+                write_prose(f"{facts['behaviour']}: {facts['sentence']}")
+                write_prose(f"  {facts['releases']}; bends {', '.join(facts['laws'])}", indent=4)
         if not RELEASES[what].behaviours:
             summarise(f"{what}: the newest release, so the model's files say what it does")
     else:
@@ -84,4 +89,5 @@ def _write_methods(release: Release, name: str, output_format: Format) -> None:
 def _refuse_structure(name: str, known: list[str]) -> NoReturn:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]}?" if near else ""
-    refuse(f"no class {name!r} that this release has otherwise{hint} ({', '.join(known)})")
+    what = f"it has {', '.join(known)}" if known else "it is the newest"
+    refuse(f"no class {name!r} that this release has otherwise{hint}; {what}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from segproof_harness.releases.pinned import Release
 
 MIB = 1 << 20
-FETCH = "segproof oracle fetch"
+REMEDY = "run: `segproof oracle fetch`"
 OFFLINE_ADVICE = "\nwithout --offline, Maven downloads what it lacks"
 
 app = typer.Typer(
@@ -62,7 +62,7 @@ def list_releases(output_format: FormatOption = Format.TEXT) -> None:
         _write_release(release, found.state, output_format, remedy=found.remedy)
     _summarise(ready, releases)
     if ready < len(releases):
-        summarise(f"remedy: {readiness_of_machine().remedy or f'run: {FETCH}'}")
+        summarise(f"remedy: {readiness_of_machine().remedy or REMEDY}")
 
 
 @app.command("fetch")
@@ -130,6 +130,7 @@ def check_releases(
       segproof oracle check kafka-4.4.0
     """
     from segproof_harness.conformance.sample_check import problems_of
+    from segproof_harness.releases.jars import problem_of
     from segproof_harness.releases.pinned import PINNED
 
     chosen, ready = chosen_releases(releases, PINNED), 0
@@ -138,15 +139,19 @@ def check_releases(
         for done, release in enumerate(chosen, 1):
             problems = list(problems_of(release))
             ready += not problems
-            state = "broken" if problems else "ready"
+            absent = problem_of(release)
+            broken = f"not fetched: {absent}" if absent else "broken"
+            state = broken if problems else "ready"
             if output_format is Format.JSONL:
                 _write_release(release, state, output_format, problems=problems)
             else:
                 _write_release(release, state, output_format)
-                for problem in problems:
+                for problem in problems if absent is None else ():
                     write_prose(f"  error: {release.name}: {problem}", indent=4)
             show(done, len(chosen))
     _summarise(ready, chosen)
+    if any(map(problem_of, chosen)):
+        summarise(f"remedy: {REMEDY}")
     if ready < len(chosen):
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -211,7 +216,8 @@ def _write_release(
         row = {"release": release.name, "jars": len(jars), "size_bytes": size, "state": state}
         write_row({**row, **more}, output_format)
     else:
-        write_line(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
+        told = state.partition(" are not in ")[0]  # the closing line has the folder
+        write_line(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {told}")
 
 
 def _summarise(ready: int, releases: "Sequence[Release]") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     JobsOption,
@@ -133,14 +134,18 @@ def _ran(tasks: "list[Conformance]", jobs: int) -> "list[Conformance]":
 
 
 def _show(rows: "list[Conformance]", seconds: float) -> None:
+    write_line(
+        f"{'release':16} {'structure':17} {'histories':>9} {'operations':>10} {'answers':>10} "
+        f"{'diverged':>8}"
+    )
     for row in rows:
         write_line(
-            f"{row.release:18} {row.structure:18} {row.histories:7} histories "
-            f"{row.operations:9} operations {row.answers_compared:9} answers "
-            f"{row.divergences} divergences"
+            f"{row.release:16} {row.structure:17} {row.histories:9} {row.operations:10} "
+            f"{row.answers_compared:10} {row.divergences:8}"
         )
     found = sum(row.divergences for row in rows)
-    histories = sum(row.histories for row in rows)
-    summarise(f"{histories} histories in {seconds:.1f} s: {found or 'no'} divergences")
+    histories = plural(sum(row.histories for row in rows), "history")
+    diverged = plural(found, "divergence") if found else "no divergence"
+    summarise(f"{histories} in {seconds:.1f} s: {diverged}")
     if found:
         raise typer.Exit(EXIT_FINDINGS)

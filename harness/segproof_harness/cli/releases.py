@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segproof.counts import plural
 from segproof.nearest_names import no_such
 from segproof_harness.cli import candidates
 from segproof_harness.cli.common import refuse
@@ -21,6 +22,8 @@ ReleasesArgument = Annotated[
         help="Such as kafka-4.4.0. Default: all.",
     ),
 ]
+NAMED_MAX = 4
+"""So many releases are named in a command; more do not fit a line."""
 
 
 def chosen(names: Sequence[str] | None, known: "Mapping[str, Release]") -> "list[Release]":
@@ -40,5 +43,8 @@ def refuse_unready(releases: "Iterable[Release]") -> None:
         refuse(f"oracle: not run: {machine.why}")
     lacking = [release.name for release in releases if not readiness(release).is_ready]
     if lacking:
-        names = " ".join(lacking)
-        refuse(f"oracle: not run: not fetched: {names}; run: segproof oracle fetch {names}")
+        names = lacking if len(lacking) <= NAMED_MAX else []  # it fetches what is lacking
+        refuse(
+            f"oracle: not run: {plural(len(lacking), 'release', 'is', 'are')} not fetched; run: "
+            f"`{' '.join(['segproof oracle fetch', *names])}`"
+        )

@@ -79,6 +79,8 @@ def value_problem(error: Any) -> str:
         return f"{given} is too large; the most is {bounds['le']}"
     if first.get("type", "").startswith("int"):
         return f"{given!r} is no whole number"
+    if first.get("type", "").startswith("float"):
+        return f"{given!r} is no number"
     if " is not one of " in message:
         word, *known = QUOTED.findall(message)
         return message + did_you_mean(word, known)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from segproof_harness.histories.replay import replay_seeds
 from segproof_harness.releases.child_messages import reason_without
-from segproof_harness.releases.jars import wrong_jars
+from segproof_harness.releases.jars import problem_of, wrong_jars
 from segproof_harness.releases.pinned import RELEASES, Release
 from segproof_harness.releases.process import OracleError, process_for
 from segproof_harness.releases.readiness import readiness_of_machine
@@ -28,8 +28,9 @@ def structures_served(release: Release) -> tuple[str, ...]:
 
 def problems_of(release: Release) -> Iterator[str]:
     """Yield what is wrong with a release, a sentence each; its child is started and ended."""
-    wrong = wrong_jars(release)
-    yield from wrong.values()
+    absent = problem_of(release)
+    wrong = [absent] if absent else list(wrong_jars(release).values())
+    yield from wrong
     machine = readiness_of_machine()
     if not machine.is_ready:
         yield f"not run: {machine.why}"

@@ -144,7 +144,7 @@ class Divergence:
             expected=_shown(self.expected),
             actual=_shown(self.actual),
             message=self.message(),
-            hint=f"read what the law says: segproof explain {self.law}",
+            hint=f"read what the law says: `segproof explain {self.law}`",
             reproduce=reproduce,
         )
 

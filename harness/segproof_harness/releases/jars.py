@@ -119,7 +119,7 @@ def class_path(release: Release) -> tuple[Path, ...]:
     Raises: FileNotFoundError that says which jar is missing, OSError for one that is not the right
     one, both with how to get it.
     """
-    remedy = f"; run: segproof oracle fetch {release.name}"
+    remedy = f"; run: `segproof oracle fetch {release.name}`"
     problem = problem_of(release)
     if problem is not None:
         raise FileNotFoundError(problem + remedy)

@@ -44,7 +44,7 @@ def readiness(release: Release) -> Readiness:
         return machine
     problem = problem_of(release)
     if problem is not None:
-        return Readiness(f"not fetched: {problem}", f"run: segproof oracle fetch {release.name}")
+        return Readiness(f"not fetched: {problem}", f"run: `segproof oracle fetch {release.name}`")
     return machine
 
 

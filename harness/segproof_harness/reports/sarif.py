@@ -73,7 +73,7 @@ def _rule(law: tuple[str, tuple[str, str]]) -> dict[str, Any]:
     return {
         "id": law_id,
         "shortDescription": {"text": sentence},
-        "help": {"text": f"What to do: {hint}. More: segproof explain {law_id}"},
+        "help": {"text": f"What to do: {hint}. More: `segproof explain {law_id}`"},
     }
 
 

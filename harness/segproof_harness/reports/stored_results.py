@@ -19,7 +19,7 @@ LINE_BYTES_MAX = 1 << 20
 """A longer line is refused; a finding has a few paths and sentences."""
 FIELDS = {kind: get_type_hints(kind) for kind in (Finding, Summary)}
 """The type of each field."""
-AGAIN = "write it again: segproof verify PATH --format jsonl"
+AGAIN = "write it again: `segproof verify PATH --format jsonl`"
 
 
 class StoredResultsError(ValueError):

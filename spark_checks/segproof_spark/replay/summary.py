@@ -155,9 +155,18 @@ class Summary:
             self.findings.append(finding_row(row))
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Yield the table: a row for each operation, then one for the structure."""
+        """Yield the table: a row for each structure, then one for each of its operations."""
         for key, whole in sorted(self.by_structure.items()):
             structure, profile = key
+            reached = {"states_reached": dict(sorted(self.states.get(key, {}).items()))}
+            yield {
+                "structure": structure,
+                "profile": profile,
+                "operation": None,
+                **asdict(whole),
+                "seconds": round(whole.seconds, 3),
+                **reached,
+            }
             for (*place, name), figures in sorted(self.by_operation.items()):
                 if tuple(place) == key:
                     yield {
@@ -170,15 +179,6 @@ class Summary:
                         "findings": figures.findings,
                         "seconds": round(figures.seconds, 3),
                     }
-            reached = {"states_reached": dict(sorted(self.states.get(key, {}).items()))}
-            yield {
-                "structure": structure,
-                "profile": profile,
-                "operation": None,
-                **asdict(whole),
-                "seconds": round(whole.seconds, 3),
-                **reached,
-            }
 
 
 def summary(results: "DataFrame", findings_max: int = FINDINGS_MAX) -> Summary:

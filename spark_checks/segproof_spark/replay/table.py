@@ -35,12 +35,11 @@ WHOLE = 10_000
 
 
 def write_table(found: Summary, stream: TextIO) -> None:
-    """Write a row for each operation, one for each structure, and the total.
+    """Write a row for each structure, one for each operation of it, and the total.
 
     An answer is what an operation or an accessor returned; each lookup is one. `states` are those
     reached, of those that the structure has. Seconds are those of the workers. On a terminal
-    without room for all columns the operations are indented, and the name of their structure
-    follows them.
+    without room for all columns the operations are indented below the name of their structure.
     """
     from rich.console import Console
 

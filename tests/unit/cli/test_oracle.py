@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,17 @@ def test_list_says_why_a_release_is_not_ready(
     rows, said = run(capsys, "list")
     assert list(PINNED) == list(rows)
     assert rows[NEWEST]["state"].startswith("not fetched: 2 of 2 jars are not in ")
-    assert f"run: segproof oracle fetch {NEWEST}" == rows[NEWEST]["remedy"]
+    assert f"run: `segproof oracle fetch {NEWEST}`" == rows[NEWEST]["remedy"]
     assert f"0 of {len(PINNED)} releases ready" in said
     assert "segproof oracle fetch" in said
+    checked, said = run(capsys, "check", NEWEST, code=1)
+    assert rows[NEWEST]["state"] == checked[NEWEST]["state"]
+    assert 1 == sum(
+        "jars" in one for one in checked[NEWEST]["problems"]
+    )  # once a line for each jar
+    assert "remedy: run: `segproof oracle fetch`" in said
+    assert 1 == cli.run(["oracle", "check", NEWEST])
+    assert capsys.readouterr().out.endswith(" not fetched: 2 of 2 jars\n")
 
 
 def test_list_without_java_and_without_jpype(
@@ -151,8 +160,9 @@ def test_what_needs_a_release_is_refused_before_it_begins(
     monkeypatch.chdir(maven.home)
     assert 2 == cli.run(["oracle", *verb])
     said = capsys.readouterr().err
-    assert "oracle: not run: not fetched: kafka-" in said
-    assert "; run: segproof oracle fetch kafka-" in said
+    assert re.search(
+        r"oracle: not run: \d releases? (is|are) not fetched; run: `seg.* kafka-", said
+    )
     lacking = Readiness("not run: no Java found", "install Java")
     monkeypatch.setattr(readiness, "readiness_of_machine", lambda: lacking)
     assert 2 == cli.run(["oracle", *verb])
@@ -299,7 +309,7 @@ def test_replay_on_a_release_that_is_not_fetched(
     shown = capsys.readouterr()
     assert "" == shown.out
     assert f"{NEWEST}: oracle: not run: not fetched: 2 of 2 jars" in shown.err
-    assert f"run: segproof oracle fetch {NEWEST}" in shown.err
+    assert f"run: `segproof oracle fetch {NEWEST}`" in shown.err
 
 
 def test_doctor_counts_the_releases(maven: Maven, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,7 +345,7 @@ def test_a_jar_is_the_pinned_one_whenever_it_is_used(
     first, _ = jars.class_path(PINNED[NEWEST])
     first.write_bytes(first.read_bytes()[::-1])
     assert jars.problem_of(PINNED[NEWEST]) is None
-    with pytest.raises(OSError, match=rf"is not the jar.*; run: segproof oracle fetch {NEWEST}"):
+    with pytest.raises(OSError, match=rf"is not the jar.*; run: `segproof oracle fetch {NEWEST}`"):
         jars.class_path(PINNED[NEWEST])
     run(capsys, "fetch", NEWEST)
     assert first == jars.class_path(PINNED[NEWEST])[0]

@@ -29,6 +29,11 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         ("oracle lst", "oracle has no verb 'lst'; did you mean list?"),
         ("verify . --sumary", "verify has no option --sumary; did you mean --summary?"),
         ("verify . --jobs x", "--jobs: 'x' is no whole number"),
+        ("verify . --watch x", "--watch: 'x' is no number"),
+        (
+            "explain kafka-4.4.0 Log",
+            "no class 'Log' that this release has otherwise; it is the newest",
+        ),
         ("verify . --jobs 0", "--jobs: 0 is too small; the least is 1"),
         ("replay --length 100001", "--length: 100001 is too large; the most is 100000"),
         (
