@@ -25,7 +25,7 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading import batch_rows
 from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
 from segproof.reading.file_names import SEGMENT_SUFFIXES, SegmentFile, segment_file
-from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
+from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.segment_reader import start_position
 from segproof.tables.schemas import TABLES
 from segproof_harness.reading.partition_under_profile import (
@@ -45,7 +45,6 @@ UNREADABLE = (SegproofError, Refused, BeyondLimitError)
 field_of = partial(batch_rows.field_of, unreadable=UNREADABLE)
 batch_row = partial(batch_rows.batch_row, names=TABLES["batches"].own_names, unreadable=UNREADABLE)
 """The same for the batches of either package."""
-TRANSACTION_BYTES = 34
 LARGE_RECORD_BYTES = 8 << 20
 """A larger record is not shown: as text it takes several times as much memory."""
 MANY_HEADERS = 1 << 16
@@ -244,7 +243,7 @@ def _rows_as_found(
         if files.status(file.path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
         with TransactionIndex(file.base_offset, file.path, files=files) as transactions:
-            used = -(-_shown_end(file, files) // TRANSACTION_BYTES)
+            used = -(-_shown_end(file, files) // ENTRY_BYTES[".txnindex"])
             yield from map(_named, islice(transactions, used))
 
 
@@ -362,7 +361,7 @@ def unread_bytes(
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
         more = "; `segproof verify` tells what they are" if kind == "bytes" else ""
         return f"{size - end} {kind} behind the last whole batch{more}" if size > end else ""
-    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
+    entry_size = ENTRY_BYTES[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
         return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"

@@ -13,22 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import ReadOnlyFile, data_end
+from segproof.kafka.transaction_index import ABORTED_TXN_DTYPE
 
 ENTRY_TYPES: Final = {
     ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
     ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
 }
 """The layout of an entry; its offset counts from the base offset."""
-TRANSACTION_ENTRY: Final = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producer_id", ">i8"),
-        ("first_offset", ">i8"),
-        ("last_offset", ">i8"),
-        ("last_stable_offset", ">i8"),
-    ]
-)
+TRANSACTION_ENTRY: Final = ABORTED_TXN_DTYPE.newbyteorder(">")
 """The layout of an entry of a `.txnindex` file."""
+ENTRY_BYTES: Final = {
+    suffix: layout.itemsize
+    for suffix, layout in (*ENTRY_TYPES.items(), (".txnindex", TRANSACTION_ENTRY))
+}
 BLOCK_ENTRIES: Final = 1 << 15
 
 Entries = NDArray[np.void]

@@ -56,9 +56,7 @@ def _condition(term: str) -> Condition:
 def _checked(condition: Condition, table: Table) -> Condition:
     name = condition.column
     if name not in table.names:
-        raise ValueError(
-            f"table {table.name} has no column {name!r}; it has {', '.join(table.names)}"
-        )
+        raise ValueError(table.no_column(name))
     kind = table[name].kind
     if isinstance(condition.value, bool):
         if kind != "boolean":

@@ -19,8 +19,8 @@ from segproof.files import File, Files
 from segproof.kafka.transaction_index import read_aborted_txns
 from segproof.reading.index_entries import (
     BLOCK_ENTRIES,
+    ENTRY_BYTES,
     ENTRY_TYPES,
-    Entries,
     count_entries,
     genuine_entries,
 )
@@ -28,7 +28,7 @@ from segproof.tables.columns import batch_of
 from segproof.tables.files_below import Unit
 from segproof.tables.options import Request
 
-ABORTED_BYTES: Final = 34
+ABORTED_BYTES: Final = ENTRY_BYTES[".txnindex"]
 
 
 def index_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
@@ -37,14 +37,14 @@ def index_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     Raises: OSError; CorruptIndexError for a partial entry, behind the whole ones.
     """
     (suffix,) = unit.suffixes
-    base = np.int64(unit.base_offset or 0)
     with closing(files.open(unit.path)) as file:
         for first, block in genuine_entries(file, suffix):
-            yield _block(request, unit, first, block, base)
-        _refuse_partial(file, ENTRY_TYPES[suffix].itemsize, unit.path)
+            yield _block(request, unit, first, block)
+        refuse_partial(file, suffix, unit.path)
 
 
-def _block(request: Request, unit: Unit, first: int, block: Entries, base: np.int64) -> Any:
+def _block(request: Request, unit: Unit, first: int, block: NDArray[Any]) -> Any:
+    base = np.int64(unit.base_offset or 0)
     makers = {
         "entry": lambda: np.arange(first, first + len(block), dtype=np.int64),
         "offset": lambda: block["offset"].astype(np.int64) + base,
@@ -72,7 +72,7 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
             unknown = np.flatnonzero(block["version"])
             known = block[: int(unknown[0])] if len(unknown) else block
             if len(known):
-                yield _aborted_block(request, unit, number, known)
+                yield _block(request, unit, number, known)
             if len(unknown):
                 at = number + int(unknown[0])
                 raise SegproofError(
@@ -84,16 +84,12 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
             if len(block) < BLOCK_ENTRIES:
                 break
             number += len(block)
-        _refuse_partial(file, ABORTED_BYTES, unit.path)
+        refuse_partial(file, ".txnindex", unit.path)
 
 
-def _aborted_block(request: Request, unit: Unit, first: int, block: NDArray[Any]) -> Any:
-    makers = {"entry": lambda: np.arange(first, first + len(block), dtype=np.int64)}
-    return batch_of(request, unit, len(block), makers, block)
-
-
-def _refuse_partial(file: File, entry_bytes: int, path: str) -> None:
-    if partial := file.size() % entry_bytes:
+def refuse_partial(file: File, suffix: str, path: str) -> None:
+    """Raise CorruptIndexError if the last entry of an index file is not whole."""
+    if partial := file.size() % ENTRY_BYTES[suffix]:
         raise CorruptIndexError(
             f"{plural(partial, 'byte')} behind the last whole entry",
             path=path,

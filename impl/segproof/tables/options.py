@@ -122,7 +122,7 @@ def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
     names = [name.strip() for name in options["columns"].split(",")]
     for name in names:
         if name not in table.names:
-            raise refused("columns", _no_column(table, name))
+            raise refused("columns", table.no_column(name))
     if len(set(names)) < len(names):
         raise refused("columns", "a column is named twice")
     return tuple(table[name] for name in names)
@@ -195,15 +195,11 @@ def _where(table: Table, options: Mapping[str, str]) -> tuple[Condition, ...]:
 def _given_columns(table: Table, given: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
     for name, kind in given:
         if name not in table.names:
-            raise InvalidArgumentError(f"segproof: schema: {_no_column(table, name)}")
+            raise InvalidArgumentError(f"segproof: schema: {table.no_column(name)}")
         wanted = table[name].kind.replace(" ", "")
         if kind.replace(" ", "") != wanted:
             raise InvalidArgumentError(f"segproof: schema: column {name!r} is {wanted}, not {kind}")
     return tuple(table[name] for name, _ in given)
-
-
-def _no_column(table: Table, name: str) -> str:
-    return f"table {table.name} has no column {name!r}; it has {', '.join(table.names)}"
 
 
 def _check_names(table: Table, options: Mapping[str, str]) -> None:

@@ -41,6 +41,10 @@ class Table:
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
+    def no_column(self, name: str) -> str:
+        """Return in words that a column is not among them."""
+        return f"table {self.name} has no column {name!r}; it has {', '.join(self.names)}"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.reading.batch_rows import field_of
-from segproof.reading.index_entries import ENTRY_TYPES
 from segproof.tables.columns import batch_of
 from segproof.tables.files_below import Unit, problem_of
-from segproof.tables.index_files import ABORTED_BYTES, whole_entries
+from segproof.tables.index_files import refuse_partial, whole_entries
 from segproof.tables.logs import Headers, LogReader, opened
 from segproof.tables.options import Request
 from segproof.tables.row_batches import as_utf8
@@ -78,12 +76,7 @@ def _add_file(
     elif suffix in COUNTS and request.wants(COUNTS[suffix], "damage"):
         with closing(files.open(path)) as file:
             row[COUNTS[suffix]] = whole_entries(file, suffix)
-            known = ENTRY_TYPES.get(suffix)
-            entry_bytes = ABORTED_BYTES if known is None else known.itemsize
-            if partial := file.size() % entry_bytes:
-                raise SegproofError(
-                    f"{plural(partial, 'byte')} behind the last whole entry", path=path
-                )
+            refuse_partial(file, suffix, path)
 
 
 def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files: Files) -> None:
