@@ -16,7 +16,7 @@ from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
-from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_of
+from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
 from segproof.reading.pieces import Piece
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -41,6 +41,12 @@ declare("partition-log", Severity.NOTE,
     " records are missing: compare with another replica", "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
+JUMP_MIN = 1 << 12
+"""A gap of so many offsets is seldom one bit wide by chance."""
+ONE_BIT = (
+    "compare the end of the log with another replica; if the offset is wrong, `segproof salvage`"
+    " sets this batch aside, and a broker would go on behind it"
+)
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
 TORN = (
@@ -71,6 +77,11 @@ class BatchCheck(LogCheck):
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
+        self._batches = 0
+        self._before_gap = 0
+        """How many batches lie before the first gap."""
+        self._due = 0
+        """The offset that is missing first."""
 
     def check(self, block: Block) -> None:
         """Judge one block."""
@@ -239,7 +250,11 @@ class BatchCheck(LogCheck):
             self._gaps += int(is_gap.sum())
             self._missing += int((block.first - block.before - 1)[is_gap].sum())
             if self._first_gap is None:
-                self._first_gap = int(block.table["position"][is_gap.argmax()])
+                row = int(is_gap.argmax())
+                self._first_gap = int(block.table["position"][row])
+                self._before_gap = self._batches + row
+                self._due = self._segment.base_offset + int(block.before[row]) + 1
+        self._batches += len(block.table)
 
     # --- the end
 
@@ -284,6 +299,12 @@ class BatchCheck(LogCheck):
         where = "" if self._first_gap is None else ", the first before this batch"
         if behind > 0:
             where += f"; {behind} of them before the next segment, which begins at {following}"
+        is_odd = behind <= 0 and reach is not None and self._is_odd_end(reach)
+        if is_odd:
+            where = (
+                f", before the last batch only: its base offset {self._due + self._missing} is one"
+                f" bit away from {self._due}, the next offset"
+            )
         self._report.add(
             "DISK-19",
             f"{plural(self._missing, 'offset', 'is', 'are')} in no batch, in"
@@ -291,7 +312,22 @@ class BatchCheck(LogCheck):
             position=self._first_gap,
             expected=0,
             actual=self._missing,
+            severity=Severity.WARNING if is_odd else None,
+            hint=ONE_BIT if is_odd else None,
         )
+
+    def _is_odd_end(self, reach: int) -> bool:
+        """Return whether the only gap of the last log looks like a wrong bit of its last batch.
+
+        Compaction leaves no such log: it leaves out none of many batches, then a number of offsets
+        that is one bit of an offset. No entry of the offset index has the last offset.
+        """
+        if self._segment.next_base_offset is not None or self._gaps > 1:
+            return False
+        indexed = self._log.offsets is not None and self._log.offsets.last_offset == reach
+        is_last = self._before_gap == self._batches - 1 >= WHOLE_BATCHES_MIN
+        is_bit = self._missing.bit_count() == 1 and not self._due & self._missing
+        return is_last and is_bit and JUMP_MIN <= self._missing <= INT32_MAX and not indexed
 
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment

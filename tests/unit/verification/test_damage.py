@@ -114,6 +114,32 @@ def test_a_batch_with_a_wrong_checksum_is_told_once(tmp_path: Path) -> None:
     assert ["BATCH-3"] == [one.law for one in verify(folder) if one.is_defect]
 
 
+@pytest.mark.checks("DISK-19")
+def test_a_last_batch_one_bit_away_from_the_next_offset_is_doubtful(tmp_path: Path) -> None:
+    """Its checksum does not cover the base offset. Any other gap may be of compaction: a note."""
+    folder = tmp_path / "t-0"
+
+    def told(*offsets: int, index: bytes = b"") -> list[Severity]:
+        write_segment(folder, b"".join(map(batch, offsets)), index=index)
+        found = [*verify(folder, laws=["DISK-19"])]
+        is_told = ["is one bit away from" in one.message for one in found]
+        assert is_told == [one.is_defect for one in found]
+        return [one.severity for one in found]
+
+    many, high, whole = range(17), 17 + (1 << 12), [Severity.NOTE]
+    assert [Severity.WARNING] == told(*many, high)
+    assert [Severity.WARNING] == told(*many, 17 + (1 << 30))
+    assert whole == told(*many, high + 1)
+    assert whole == told(*many, 17 + (1 << 10))
+    assert whole == told(*many, high, high + 1)
+    assert whole == told(*many[1:], high)
+    assert whole == told(*many[:-1], 17 + (1 << 12))
+    entry = high.to_bytes(4, "big") + (17 * len(batch(0))).to_bytes(4, "big")
+    assert whole == told(*many, high, index=entry)
+    (folder / f"{high + 2:020d}.log").write_bytes(b"")
+    assert whole == told(*many, high)
+
+
 @pytest.mark.checks("DUMP-6")
 def test_what_only_looks_like_batches_takes_little_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -120,7 +120,8 @@ def segments_do_not_overlap(log: bytes, next_base_offset: int | None) -> bool:
 @law("DISK-19", PartitionLog, "segproof")
 def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | None) -> bool:
     """Each batch begins at the offset after the previous batch, the first at the base offset, and
-    the next segment at the offset after the last batch. A note: compaction leaves gaps.
+    the next segment at the offset after the last batch. A note: compaction leaves gaps. A warning
+    where one wrong bit in the base offset of the last batch explains the only gap of the last log.
     """
     expected = base_offset
     for batch in valid_batches(log):
