@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the profiles and of the releases: what each does otherwise, in words."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
@@ -274,7 +275,8 @@ def matrix_of(system: str) -> str:
                 continue
             seen.add(one)
             link = f'<a href="releases.html#{anchor}" title="{escape(one.sentence())}">'
-            head = f'<th scope="row">{link}{one.__name__}</a></th>'
+            name = re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", one.__name__)
+            head = f'<th scope="row">{link}{name}</a></th>'
             lines.append(f"<tr>{head}{matrix_cells(one, releases)}</tr>")
     return "\n".join([*lines, "</tbody></table></div>\n"])
 
