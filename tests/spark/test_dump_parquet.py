@@ -18,6 +18,7 @@ OF_BATCH = (
     "producer_epoch",
     "is_transactional",
     "is_control",
+    "crc_valid",
 )
 
 

@@ -10,7 +10,7 @@ Laws: SEG-20 to SEG-24, SEG-30.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -180,25 +180,14 @@ def build_segment(
     are made new. `producers` is the producer state at the base, and that at the end afterwards.
     Raises: InvalidArgumentError for an index that is too small; OSError.
     """
-    if wanted.options.dry_run:
-        with closing(DryFiles(files, in_memory=True)) as dry:
-            return _build(segment, wanted, defects, producers, dry, on_bytes)
-    return _build(segment, wanted, defects, producers, files, on_bytes)
-
-
-def _build(
-    segment: Segment,
-    wanted: Wanted,
-    defects: Mapping[str, Defect] | None,
-    producers: ProducerStateManager,
-    files: SharedFiles,
-    on_bytes: Callable[[int], None],
-) -> BuiltSegment:
-    with RecordFile.open(segment.path(".log"), files=files) as log:
+    with ExitStack() as opened:
+        if wanted.options.dry_run:
+            files = opened.enter_context(closing(DryFiles(files, in_memory=True)))
+        log = opened.enter_context(RecordFile.open(segment.path(".log"), files=files))
         if log.size_in_bytes() != segment.status.size_bytes:
             raise log_changed(log.name)
-        with closing(_Build(segment, wanted, defects, log, files, on_bytes)) as build:
-            return build.run(producers)
+        build = _Build(segment, wanted, defects, log, files, on_bytes)
+        return opened.enter_context(closing(build)).run(producers)
 
 
 class _Build:
