@@ -161,7 +161,7 @@ def check_spark(remote: str | None = None) -> None:
     for package in packages:
         if not _is_there(package):
             raise SparkNotRunError(
-                f"{package} is not installed; install it with: pip install 'segproof[spark]'"
+                f"{package} is not installed; install it with: `pip install 'segproof[spark]'`"
             )
     problem = None if remote is not None else java_problem(java_version())
     if problem is not None:

@@ -3,6 +3,7 @@
 
 import pickle
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -190,8 +191,8 @@ def test_results_of_a_replay_that_has_not_ended_are_told_as_such(results: Path) 
         assert "_SUCCESS" not in done.stdout
 
 
-def test_a_place_without_results_is_usage(tmp_path: Path) -> None:
-    """Nothing there, an empty folder, a foreign file, one that is cut: one line and exit 2."""
+def test_a_place_without_results_is_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing there, an empty folder, a foreign or a cut file, no pyarrow: one line and exit 2."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign").mkdir()
     pq.write_table(pa.table({"structure": ["x"]}), tmp_path / "foreign" / "a.parquet")
@@ -209,6 +210,9 @@ def test_a_place_without_results_is_usage(tmp_path: Path) -> None:
         assert 2 == done.exit_code
         assert done.stderr.startswith(f"segproof: {place}: ")
         assert 1 == len(done.stderr.splitlines())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = CliRunner().invoke(spark_app, ["report", str(tmp_path)])
+    assert (2, True) == (done.exit_code, "pip install 'segproof[arrow]'" in done.stderr)
 
 
 def test_a_summary_of_nothing_has_no_rows() -> None:

@@ -292,7 +292,7 @@ class _Parquet(_Columns):
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            refuse("--format parquet needs pyarrow: pip install 'segproof[arrow]'")
+            refuse("--format parquet needs pyarrow: `pip install 'segproof[arrow]'`")
         if sys.stdout.isatty():
             refuse("Parquet is no text: send it to a file, as in `... --format parquet > FILE`")
         self._pa, self._pq = pa, pq

@@ -54,7 +54,7 @@ def readiness_of_machine() -> Readiness:
     if problem is not None:
         return Readiness(f"not run: {problem}", REMEDY)
     if util.find_spec("jpype") is None:
-        return Readiness("not run: JPype1 is not installed", "pip install 'segproof[oracle]'")
+        return Readiness("not run: JPype1 is not installed", "`pip install 'segproof[oracle]'`")
     return Readiness(READY)
 
 

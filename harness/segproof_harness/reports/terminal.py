@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-WORD = re.compile(r"(\s*)([^\s`]*`segproof [^`]*`\S*|\S+)")
-"""A word with the space before it; a command of ours in backticks is one word."""
+WORD = re.compile(r"(\s*)([^\s`]*`(?:segproof|pip install) [^`]*`\S*|\S+)")
+"""A word with the space before it; a command to paste, in backticks, is one word."""
 STYLES = {
     "error": "bold red",
     "warning": "yellow",

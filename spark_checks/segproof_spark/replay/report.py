@@ -7,10 +7,11 @@ from typing import Any
 from segproof_spark.replay.summary import FIGURES, FINDINGS_MAX, Summary
 
 ROWS_A_BATCH = 10_000
+INSTALL = "`pip install 'segproof[arrow]'`"
 
 
 class NoResultsError(Exception):
-    """The place has no results of a replay; the text gives the reason."""
+    """The place has no results of a replay that can be read; the text gives the reason."""
 
 
 def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
@@ -18,7 +19,10 @@ def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
 
     Raises: NoResultsError.
     """
-    import pyarrow as pa
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise NoResultsError(f"{place}: Parquet needs pyarrow: {INSTALL}") from None
 
     total = Summary()
     columns = ["structure", "profile", *FIGURES[1:], "by_operation", "sometimes"]

@@ -146,7 +146,7 @@ def test_list_without_java_and_without_jpype(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     rows, said = run(capsys, "list")
     assert {"not run: JPype1 is not installed"} == {row["state"] for row in rows.values()}
-    assert "remedy: pip install 'segproof[oracle]'" in said
+    assert "remedy: `pip install 'segproof[oracle]'`" in said
 
 
 @pytest.mark.parametrize("verb", [("run", NEWEST), ("distinguish", "CallIsIndexedAsAWhole")])
