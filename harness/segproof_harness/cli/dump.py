@@ -78,6 +78,9 @@ def command(
     are milliseconds. With --profile a whole file is read into memory; the small files, such as
     snapshots and checkpoints, are shown without it.
 
+    Exit code 1 where something can't be read. Bytes behind the last whole batch are only named in
+    the last segment, where a broker may be writing; in an earlier one they are damage.
+
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
     batch. With --records a batch without a wanted record is left out. Of a directory, files without

@@ -18,13 +18,18 @@ from typing import Any
 
 from segproof.compression import Inflation
 from segproof.counts import plural
-from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
+from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading import batch_rows
 from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
-from segproof.reading.file_names import SEGMENT_SUFFIXES, SegmentFile, segment_file
+from segproof.reading.file_names import (
+    SEGMENT_SUFFIXES,
+    SegmentFile,
+    read_remote_name,
+    segment_file,
+)
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.segment_reader import start_position
 from segproof.tables.schemas import TABLES
@@ -341,6 +346,19 @@ def record_row(record: Any, encoders: Encoders = BASE64, is_control: bool = Fals
     }
 
 
+def _is_closed(file: SegmentFile, files: Files) -> bool:
+    """Return whether a log has one behind it, or lies in tiered storage."""
+    directory, name = os.path.split(file.path)
+    if read_remote_name(name) is not None:
+        return True
+    try:
+        beside = map(segment_file, files.list_directory(directory or "."))
+    except OSError:
+        return False
+    logs = (one for one in beside if one is not None and one.suffix == ".log")
+    return any(one.base_offset > file.base_offset for one in logs)
+
+
 def unread_bytes(
     file: SegmentFile,
     release: Release | None,
@@ -350,7 +368,10 @@ def unread_bytes(
     """Return in words which bytes at the end of the file are in no row; empty if none.
 
     Where the wanted rows of a log begin later, nothing before them is read.
+    Raises: CorruptRecordError for bytes that are not zero at the end of a closed segment, which no
+    broker is writing.
     """
+    is_closed = _is_closed(file, files)  # asked first: a broker may close it now
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
@@ -359,8 +380,13 @@ def unread_bytes(
             for batch in log.batches(end):
                 end = batch.position + batch.size_bytes
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
-        more = "; `segproof verify` tells what they are" if kind == "bytes" else ""
-        return f"{size - end} {kind} behind the last whole batch{more}" if size > end else ""
+        told = f"{size - end} {kind} behind the last whole batch" if size > end else ""
+        if not told or kind != "bytes":
+            return told
+        hint = "`segproof verify` tells what they are"
+        if is_closed:
+            raise CorruptRecordError(told, law="DUMP-6", path=file.path, position=end, hint=hint)
+        return f"{told}; {hint}"
     entry_size = ENTRY_BYTES[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
