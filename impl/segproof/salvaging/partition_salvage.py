@@ -17,20 +17,24 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
 
 import os
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_pieces import LogPieces, entries_in
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
 from segproof.reading.restorable_batches import with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
@@ -122,6 +126,50 @@ def salvage_partition(
     new directory can't be loaded.
     """
     return _Salvage(partition, target, aside_path, files, on_bytes).run()
+
+
+def _parted(file: ReadOnlyFile, pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces, with those in parts that misplaced batches may lie between.
+
+    A sound one ends at a gap in it that has offsets of misplaced ones. A misplaced one ends where
+    its offsets pass a sound one.
+    """
+    odd = sorted(
+        (one.first_offset, one.last_offset) for one in pieces if one.kind is PieceKind.MISPLACED
+    )
+    if not odd:
+        return pieces
+    odd_firsts = np.array([first for first, _ in odd])
+    odd_reach = np.maximum.accumulate([-1, *(last for _, last in odd)])
+
+    def parts(piece: Piece) -> Iterator[Piece]:
+        table = read_batch_headers(file, piece.start, piece.end).table
+        firsts, lasts = first_offsets(table), table["last_offset"]
+        if piece.kind is PieceKind.SOUND:
+            reach = odd_reach[np.searchsorted(odd_firsts, firsts[1:])]
+            is_new = (firsts[1:] > lasts[:-1] + 1) & (reach > lasts[:-1])
+        else:
+            place = np.searchsorted(kept_firsts, firsts)
+            is_free = (kept_reach[place] < firsts) & (
+                np.append(kept_firsts, INT64_MAX)[place] > lasts
+            )
+            is_new = (np.diff(place) != 0) | (np.diff(is_free) != 0)
+        ends = [*(np.flatnonzero(is_new) + 1).tolist(), len(table)]
+        for start, end in pairwise([0, *ends]):
+            yield piece_of(piece.kind, table[start:end])
+
+    def all_parts(kind: PieceKind) -> list[Piece]:
+        return [
+            part
+            for one in pieces
+            for part in (parts(one) if one.kind is kind and one.batches > 1 else [one])
+        ]
+
+    pieces = all_parts(PieceKind.SOUND)
+    kept = [one for one in pieces if one.kind in _KEPT]
+    kept_firsts = np.array([one.first_offset for one in kept], np.int64)
+    kept_reach = np.array([-1, *(one.last_offset for one in kept)])
+    return all_parts(PieceKind.MISPLACED)
 
 
 def _to_move_back(pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
@@ -284,6 +332,7 @@ class _Salvage:
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
+            found = _parted(file, found)
             moved = _to_move_back(found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:

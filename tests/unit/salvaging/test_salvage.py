@@ -12,6 +12,7 @@ import pytest
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
 from segproof.findings import Summary, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
@@ -165,6 +166,29 @@ def test_blocks_that_a_disk_swapped_are_moved_back(
     whole = [batch for batch in all_batches(original) if batch in bytes(log)]
     assert told.moved_batches > 10
     assert told.set_aside_batches == len({*whole} - {*kept}) < 3
+
+
+@pytest.mark.checks("BATCH-3", "SEG-20")
+def test_batches_are_moved_back_into_a_gap_inside_of_a_row_of_sound_ones(tmp_path: Path) -> None:
+    """Batches of one size, so that a block begins with a batch, and the gap hides in the row.
+
+    Of a row that lies there a second time in part, the other part is moved back.
+    """
+    one = [write_batch([Record(at, 1000, None, b"v")], base_offset=at) for at in range(60)]
+    gone = [b"?" * 100]
+    logs = (
+        ([*one[20:30], *one[:20], *one[30:]], one),
+        ([*one[:10], *one[30:40], *one[20:30], *one[10:20], *one[40:]], one),
+        ([*one[:40], *one[46:50], *gone, *one[44:50], *gone, *one[50:]], [*one[:40], *one[44:]]),
+    )
+    for number, (log, kept) in enumerate(logs):
+        bad = tmp_path / f"t-{number}"
+        bad.mkdir()
+        (bad / name_of(0, ".log")).write_bytes(b"".join(log))
+        told = saved(bad, tmp_path / f"out-{number}")
+        assert kept == all_batches(tmp_path / f"out-{number}" / bad.name)
+        assert told.moved_batches > 0
+        assert len(log) - 2 * (gone[0] in log) == told.batches + told.set_aside_batches
 
 
 @pytest.mark.checks("BATCH-3", "SEG-20")
