@@ -3,6 +3,8 @@
 
 ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("", "s"))
 """How nouns end, and their plurals."""
+QUEUES_TELL = "as the queues tell"
+"""Behind a number of lost messages of RocketMQ: each has a unit of a queue that leads to it."""
 
 
 def verb(count: int, one: str, many: str) -> str:
@@ -12,6 +14,17 @@ def verb(count: int, one: str, many: str) -> str:
     ('is', 'are')
     """
     return one if count == 1 else many
+
+
+def lost_words(known: int | None, at_least: int, word: str) -> str:
+    """Return how many of something are lost: `known`, or as far as it is known.
+
+    >>> lost_words(3, 3, "offset"), lost_words(None, 3, "offset"), lost_words(None, 0, "offset")
+    ('3 offsets', 'at least 3 offsets', 'an unknown number of offsets')
+    """
+    if known is not None:
+        return plural(known, word)
+    return f"at least {plural(at_least, word)}" if at_least else f"an unknown number of {word}s"
 
 
 def plural(count: int, word: str, one: str = "", many: str = "") -> str:

@@ -101,7 +101,8 @@ class Summary:
     end_offset: int | None
     """The offset, or byte, behind the last batch or message that was reached. None: unknown."""
     lost_offsets: int | None
-    """Offsets in no sound batch, because of damage. None: how many are lost is unknown."""
+    """Offsets in no sound batch, because of damage; of RocketMQ messages, as its queues tell. None:
+    how many are lost is unknown."""
     batches_behind_damage: int
     """Sound batches behind the first damage of their segment: a recovery deletes them. Of RocketMQ
     sound messages behind the first damage at which a recovery cuts the commit log; it goes on
@@ -112,6 +113,11 @@ class Summary:
     """How many findings there are of each severity."""
     ignored: int = 0
     """How many of them the caller ignores; `verify` itself ignores none."""
+    lost_at_least: int = 0
+    """So many of those lost are known of: `lost_offsets`, where that is known."""
+    missing_offsets: int = 0
+    """Offsets from the first to the last in no batch of a log that could be read there: compaction
+    leaves them, and so does a salvage. Of RocketMQ messages with which a salvage filled gaps."""
 
     @property
     def is_sound(self) -> bool:

@@ -20,9 +20,9 @@ from tests.oracle.stores import (
 )
 
 from segproof.findings import Severity
+from segproof.reading.store_pieces import FILLER_TOPIC
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message, blank_tail
-from segproof.salvaging.commit_log_copy import FILLER_TOPIC
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify

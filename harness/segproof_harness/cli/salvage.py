@@ -162,12 +162,14 @@ def _kept(told: "SalvagedPartition") -> str:
 
 def _lines(told: "SalvagedPartition") -> Iterator[str]:
     """Yield what an operator must know beside."""
+    from segproof.counts import lost_words
     from segproof.reading.file_names import SET_ASIDE_FILE
 
     if told.target is not None:
         yield f"saved as: {told.target}"
-    if told.lost_offsets:
-        yield f"lost: {plural(told.lost_offsets, 'offset')}"
+    if told.lost_offsets or told.is_end_lost:
+        known = None if told.is_end_lost else told.lost_offsets
+        yield f"lost: {lost_words(known, told.lost_offsets, 'offset')}"
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"

@@ -100,6 +100,7 @@ def _kept(told: "SalvagedStore") -> str:
 
 def _lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield what an operator must know beside."""
+    from segproof.counts import QUEUES_TELL, lost_words
     from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES
 
     if told.target is not None:
@@ -110,14 +111,10 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
                 f" (default {MAPPED_FILE_BYTES}); with another, save again with --mapped-file-size"
             )
     if told.lost_messages:
-        yield f"lost: {plural(told.lost_messages, 'message')}, as the old queues tell"
+        yield f"lost: {plural(told.lost_messages, 'message')}, {QUEUES_TELL}"
     elif told.gap_count and told.lost_messages is None:
-        known = (
-            f"at least {plural(told.stand_ins, 'message')}, by the numbers of those around; more"
-            if told.stand_ins
-            else "how many messages"
-        )
-        yield f"lost: {known} is not known, since no old queue tells it"
+        how = ", by the numbers of those around" if told.stand_ins else ""
+        yield f"lost: {lost_words(None, told.stand_ins, 'message')}{how}; no old queue tells more"
     yield from gap_lines(told, _gap)
     if told.restored_messages:
         yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"

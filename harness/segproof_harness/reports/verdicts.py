@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from segproof.counts import plural
+from segproof.counts import QUEUES_TELL, lost_words, plural
 from segproof.findings import Finding, Summary, Verdict
 from segproof.reading.file_names import is_of_remote_segment
 from segproof_harness.reports.causes import Cause, Causes
@@ -109,18 +109,19 @@ def facts_of(summary: Summary) -> str:
         if end is not None and end > first:
             what, of = ("bytes", " of the log") if has_messages else ("offsets", "")
             parts.append(f"{what} {first} to {end - 1}{of}")
+        parts += _missing_words(summary)
     counted = [(summary.errors, "error"), (summary.warnings, "warning")]
     defects = [plural(count, word) for count, word in counted if count]
     ignored = f"{plural(summary.ignored, 'finding')} ignored by the configuration file"
     told = (", ".join(parts), ", ".join(defects), ignored if summary.ignored else "")
     text = "; ".join(filter(None, told))
     if summary.verdict in (Verdict.READABLE_WITH_GAPS, Verdict.UNREADABLE):
-        lost = summary.lost_offsets
-        if lost is None:
-            what = "messages" if summary.kind in WITH_MESSAGES else "offsets"
-            text += f"; how many {what} are lost is not known"
-        elif lost:
-            text += f"; {plural(lost, 'offset')} lost"
+        lost, word = summary.lost_offsets, "offset"
+        how = ""
+        if summary.kind in WITH_MESSAGES:
+            word, how = "message", f", {QUEUES_TELL}" if summary.lost_at_least else ""
+        if lost is None or lost:
+            text += f"; {lost_words(lost, summary.lost_at_least, word)} lost{how}"
         if summary.batches_behind_damage:
             has_messages = summary.kind in WITH_MESSAGES
             word, reaches = ("message", " that reaches it") if has_messages else ("batch", "")
@@ -129,6 +130,16 @@ def facts_of(summary: Summary) -> str:
             if summary.kind != REMOTE_FOLDER and not is_of_remote_segment(summary.path):
                 text += f", which a recovery{reaches} would delete"
     return text
+
+
+def _missing_words(summary: Summary) -> list[str]:
+    """Return what is not there and no damage: where some is lost, only that is told."""
+    missing = summary.missing_offsets
+    if not missing or summary.verdict in (Verdict.READABLE_WITH_GAPS, Verdict.UNREADABLE):
+        return []
+    if summary.kind in WITH_MESSAGES:
+        return [f"{plural(missing, 'filler')} of a salvage in place of lost ones"]
+    return [f"{missing} of them in no batch"]
 
 
 def closing_words(kinds: Mapping[str, int], verdicts: Mapping[Verdict, int]) -> str:

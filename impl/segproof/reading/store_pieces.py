@@ -30,7 +30,7 @@ from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
-from segproof.rocketmq.message import BLANK_BYTES, check_message_and_return_size
+from segproof.rocketmq.message import BLANK_BYTES, Message, check_message_and_return_size
 
 SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
@@ -50,6 +50,16 @@ OFFSET_POSITION = 28
 MAGIC_BYTES = (0xDA, 0xA3, 0x20)
 MAGIC_ENDS = (0xA7, 0xAB)
 """The last byte of the magic in both versions."""
+ROLLED_BACK = 12
+"""The bits of a message that no queue and no index gets."""
+FILLER_TOPIC = "SEGPROOF_LOST"
+"""The topic of the messages with which a salvage fills a gap, as far as they have room for it."""
+
+
+def is_filler(message: Message) -> bool:
+    """Return whether a message fills a gap. Such a message has as much of the topic as fits."""
+    is_told = FILLER_TOPIC.startswith(message.topic or "") and not message.properties
+    return is_told and message.sys_flag & ROLLED_BACK == ROLLED_BACK and not message.queue_offset
 
 
 class GapKind(StrEnum):

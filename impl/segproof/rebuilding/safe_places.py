@@ -86,7 +86,7 @@ def check_empty(
     names = names_in_new(directory, files) or []
     if SALVAGE_MARKER in names:
         words = (
-            "a salvage is at work here, or ended here before it was whole: remove the directory, or"
+            "a salvage ended here before it was whole, or is at work: remove the directory, or"
             f" {SALVAGE_MARKER} and all that is newer, and save again"
         )
         raise not_empty(directory, words)

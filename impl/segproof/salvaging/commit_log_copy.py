@@ -17,6 +17,7 @@ from contextlib import closing
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files
+from segproof.reading.store_pieces import FILLER_TOPIC, ROLLED_BACK
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
     BLANK_BYTES,
@@ -26,10 +27,6 @@ from segproof.rocketmq.message import (
     encode_message,
 )
 
-ROLLED_BACK = 12
-"""The bits of a message that no queue and no index gets."""
-FILLER_TOPIC = "SEGPROOF_LOST"
-"""The topic of the messages that fill a gap, as far as they have room for it."""
 FILLER_BYTES_MIN = 91
 """A message without topic, properties and body."""
 FILLER_BYTES_MAX = 1 << 20

@@ -98,6 +98,8 @@ class SalvagedPartition:
     """Batches in a file of their own: those misplaced and those unloadable."""
     lost_offsets: int = 0
     """Without those that were lost at the end of the partition."""
+    is_end_lost: bool = False
+    """Whether there may be such offsets: nothing tells how many."""
     gap_count: int = 0
     gaps: list[Gap] = field(default_factory=list)
     """The first GAPS_TOLD of them."""
@@ -273,7 +275,9 @@ class _Salvage:
             for file in (self._log, self._aside):
                 if file is not None:
                     file.close()
-        self._count([one for one in self._pending if one.kind != PieceKind.ZEROS])
+        at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
+        self._told.is_end_lost = bool(at_end)
+        self._count(at_end)
         if self._told.target is not None:
             self._bring_metadata()
             if not self._do_epochs_rise:

@@ -400,3 +400,4 @@ class BatchCheck(LogCheck):
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on what the first damage costs."""
         carry.damage = self._damage
+        carry.missing_offsets = self._missing

@@ -14,3 +14,6 @@ class Checked:
     first_offset: int | None = None
     end_offset: int | None = None
     batches_behind_damage: int = 0
+    missing_offsets: int = 0
+    lost_messages: int | None = 0
+    """Of RocketMQ, by damage in the commit log."""

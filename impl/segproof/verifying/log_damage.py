@@ -9,7 +9,7 @@ Laws: SEG-20.
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
-from segproof.counts import plural, verb
+from segproof.counts import lost_words, plural, verb
 from segproof.findings import time_text
 from segproof.reading.pieces import Piece, PieceKind
 
@@ -93,11 +93,8 @@ class LogDamage(NamedTuple):
 
     def _lost_words(self) -> str:
         """Return how many offsets are lost: behind the last sound batch nothing counts them."""
-        if not self.ends_broken:
-            return plural(self.lost_offsets, "offset")
-        if not self.lost_offsets:
-            return "an unknown number of offsets"
-        return f"at least {plural(self.lost_offsets, 'offset')}"
+        known = None if self.ends_broken else self.lost_offsets
+        return lost_words(known, self.lost_offsets, "offset")
 
 
 def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:

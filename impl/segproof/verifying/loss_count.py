@@ -17,18 +17,24 @@ OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
 })  # fmt: skip
 """Laws of damaged bytes: `LogCarry.damage` counts what they cost."""
+OF_MESSAGES = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27"})
+"""Laws of damage in a commit log: the reader of its records counts what it costs."""
 
 
 class LossCount:
     """Give it each finding of a loss, and each segment behind its findings."""
 
     def __init__(self) -> None:
-        self.offsets: int | None = 0
-        """None: unknown how many."""
+        self.at_least = 0
+        """So many are known to be lost."""
+        self._is_complete = True
+        """Whether there are no more."""
         self._counted_to = 0
         """The offset up to which every loss is counted."""
         self._gone_from: int | None = None
         """The base offset of the segments without a log that come last so far."""
+        self._is_of_messages = False
+        """Whether there is damage in a commit log."""
         self._is_damaged = self._is_gone = False
         """Whether the log of the present segment has damaged bytes, or can't be read at all."""
 
@@ -41,8 +47,10 @@ class LossCount:
             self._is_gone = True
         elif finding.law == LOST_SEGMENT and expected is not None and actual is not None:
             self._add(int(expected), int(actual))
+        elif finding.law in OF_MESSAGES:
+            self._is_of_messages = True
         else:
-            self.offsets = None
+            self._is_complete = False
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, and what was read of it."""
@@ -57,7 +65,14 @@ class LossCount:
 
     def finish(self) -> int | None:
         """Return how many offsets are lost; None if that is unknown."""
-        return self.offsets if self._gone_from is None else None
+        return self.at_least if self._is_complete and self._gone_from is None else None
+
+    def add_messages(self, lost: int | None) -> None:
+        """Take how many messages damage in a commit log cost; None if that is unknown."""
+        if not self._is_of_messages:
+            return
+        self.at_least += lost or 0
+        self._is_complete &= lost is not None
 
     def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
         """Count what a damage costs.
@@ -65,18 +80,16 @@ class LossCount:
         Behind the last sound batch of the last segment nothing says how many offsets there were. A
         torn tail there, which a killed broker leaves, is no loss.
         """
-        if self.offsets is None or damage.unsearched_from is not None:
-            self.offsets = None
-            return
-        self.offsets += damage.lost_offsets
-        if damage.ends_broken and next_base_offset is not None:
+        self.at_least += damage.lost_offsets
+        if damage.unsearched_from is not None:
+            self._is_complete = False
+        elif damage.ends_broken and next_base_offset is not None:
             self._add(damage.last_sound_offset + 1, next_base_offset)
         elif damage.ends_broken and (self._is_damaged or not damage.is_tail):
-            self.offsets = None
+            self._is_complete = False
 
     def _add(self, start: int, end: int) -> None:
         """Count the offsets [start, end) that are not counted yet."""
         start = max(start, self._counted_to)
         self._counted_to = max(self._counted_to, end)
-        if self.offsets is not None:
-            self.offsets += max(0, end - start)
+        self.at_least += max(0, end - start)

@@ -138,6 +138,8 @@ class LogCarry:
     batches: int = 0
     sound_batches: int = 0
     """Those with a right checksum."""
+    missing_offsets: int = 0
+    """Offsets in no batch, up to the next segment where the log was read whole."""
     is_pointed_beyond: bool = False
     """Whether the offset index points behind the end of the log, which may have lost its end."""
     damage: LogDamage | None = None
@@ -145,7 +147,9 @@ class LogCarry:
 
 
 Seen = tuple[FileState, ...]
-CHECKED = ("bytes_checked", "batches", "sound_batches", "is_pointed_beyond")
+CHECKED = (
+    "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
+)  # fmt: skip
 """The fields of a carry that only the summary reads."""
 
 

@@ -116,6 +116,7 @@ class Tally:
         checked.segments += 1
         checked.bytes_checked += carry.bytes_checked
         checked.batches += carry.batches
+        checked.missing_offsets += carry.missing_offsets
         self._sound_batches += carry.sound_batches
         self._is_pointed_beyond |= carry.is_pointed_beyond
         if checked.first_offset is None:
@@ -131,6 +132,7 @@ class Tally:
         if self._on_summary is None:
             return
         checked, counts = self.checked, self._severities
+        self._losses.add_messages(checked.lost_messages)
         self._on_summary(
             Summary(
                 self._path,
@@ -146,6 +148,8 @@ class Tally:
                 counts[Severity.ERROR],
                 counts[Severity.WARNING],
                 counts[Severity.NOTE],
+                lost_at_least=self._losses.at_least,
+                missing_offsets=checked.missing_offsets,
             )
         )
 

@@ -17,12 +17,12 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
-from segproof.reading.store_pieces import Gap, StorePieces
+from segproof.reading.store_pieces import FILLER_TOPIC, Gap, StorePieces
 from segproof.rebuilding.safe_places import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
-from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN, FILLER_TOPIC
+from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.store_lookup import StoreReader

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segproof.counts import plural, verb
+from segproof.counts import QUEUES_TELL, plural, verb
 from segproof.files import Files
 from segproof.findings import time_text
 from segproof.reading.queue_units import messages_in
@@ -232,9 +232,9 @@ class Recovery:
             return ""
         gaps = damage.gaps
         lost = f"{gaps.size_bytes} bytes in {plural(gaps.places, 'place')} are lost"
-        count = self._lost_messages(damage)
+        count = self.lost_messages(damage)
         told.append(
-            lost + ("" if count is None else f", with {plural(count, 'message')} by queues")
+            lost + ("" if count is None else f", with {plural(count, 'message')}, {QUEUES_TELL}")
         )
         if is_passed:
             told.append(
@@ -249,7 +249,8 @@ class Recovery:
         )
         return "".join(f"; {each}" for each in told)
 
-    def _lost_messages(self, damage: Damage) -> int | None:
+    def lost_messages(self, damage: Damage) -> int | None:
+        """Return how many messages the queues know of in the gaps; None where they do not tell."""
         if not damage.gaps.is_complete:
             return None
         try:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
-from segproof.reading.store_pieces import StorePieces
+from segproof.reading.store_pieces import StorePieces, is_filler
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
@@ -141,8 +141,12 @@ class LogRecords:
         self._recovery = recovery or Recovery(store, log, files)
         self._map: DamageMap | None = None
         """From the first damaged file on."""
-        self._kept = 0
-        """Messages so far."""
+        self.kept = 0
+        """Messages so far, without those with which a salvage filled gaps."""
+        self.fillers = 0
+        """How many these are."""
+        self.lost: int | None = 0
+        """Messages that damage cost, from the first on; None: unknown how many."""
         self._time = -1
         """The store time of the last of them."""
         self._time_here = -1
@@ -276,7 +280,9 @@ class LogRecords:
                 block.born.append(message.born_timestamp)
                 position = block.end = offset + result.size
                 self._read += result.size
-                self._kept += 1
+                is_in_gap = is_filler(message)
+                self.fillers += is_in_gap
+                self.kept += not is_in_gap
                 self._time = self._time_here = message.store_timestamp
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
@@ -338,6 +344,7 @@ class LogRecords:
         if self._map is None:
             later = [each for each in self.log.log_files if each.start >= one.start]
             self._map = DamageMap(self.log, later, self._time, self._files)
+            self.lost = self._recovery.lost_messages(self._map.at(one))
         return self._map.at(one)
 
     def _words(self, one: LogFile, *, is_blank: bool = False) -> str:
@@ -347,7 +354,7 @@ class LogRecords:
         if not is_passed and not self._is_cut:
             self._is_cut = True
             self.sound_behind = damage.sound.messages - damage.sound.older
-        return self._recovery.words(damage, one, self._kept, is_passed=is_passed)
+        return self._recovery.words(damage, one, self.kept, is_passed=is_passed)
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""

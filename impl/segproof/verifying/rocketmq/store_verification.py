@@ -113,7 +113,8 @@ def _single(
         times = TimesAlone(records)
         for block in records.blocks():
             times.add(block)
-            checked.batches += len(block.offsets)
+        checked.batches, checked.missing_offsets = records.kept, records.fillers
+        checked.lost_messages = records.lost
         checked.first_offset, checked.end_offset = one.start, records.end
         checked.batches_behind_damage = records.sound_behind
     name = posixpath.basename(path)
@@ -232,6 +233,8 @@ class _Store:
                 )
                 yield from self._check_log(records)
                 self._checked.segments = len(log.log_files)
+                self._checked.missing_offsets = records.fillers
+                self._checked.lost_messages = records.lost
                 self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end
                 self._checked.batches_behind_damage = records.sound_behind
             elif not unread and (self._queues.furthest >= 0 or has_entries):
@@ -256,7 +259,7 @@ class _Store:
             records.check_names()
             checks = self._checks_of(records)
             for block in records.blocks():
-                self._checked.batches += len(block.offsets)
+                self._checked.batches = records.kept
                 for check in checks:
                     check.add(block)
                 self._advance(records.take_read())
