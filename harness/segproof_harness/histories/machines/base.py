@@ -38,6 +38,8 @@ RUNS_MAX = 30
 
 RULES_MAX = 6
 """Rules of one operation."""
+RARE_EVERY = 3
+"""An operation of weight 1 may come at one of so many steps; else its one rule would count as 7."""
 
 
 class CountsReached(RuleBasedStateMachine):
@@ -146,7 +148,13 @@ def _rule_for(kind: OperationKind, suffix: str) -> Any:
     made = rule(data=st.data())(perform)
     if kind.name not in OPENERS:
         made = precondition(_may_end if kind.ends else _may_use)(made)
+        if kind.weight <= 1:
+            made = precondition(_may_be_rare)(made)
     return made
+
+
+def _may_be_rare(machine: Any) -> bool:
+    return len(machine._history) % RARE_EVERY == RARE_EVERY - 1
 
 
 def _may_use(machine: Any) -> bool:

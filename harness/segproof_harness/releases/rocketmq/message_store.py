@@ -35,6 +35,8 @@ DISPATCHES_SINCE = (5, 3, 2)
 DISPATCH_SECONDS = 20.0
 PAUSE_SECONDS = 0.001
 QUEUE_FILE_SIZE = 100
+PHYSICAL_OFFSET = 28
+"""Where a message says at which offset of the log it lies."""
 STORAGE = "messageRocksDBStorage"
 SERVICES = ("allocateMappedFileService", STORAGE, "compactionService")
 """What holds files or threads of a store from its constructor on."""
@@ -81,6 +83,8 @@ class MessageStore(Adapter):
         options.setStorePathCommitLog(f"{folder}/commitlog")
         options.setMaxHashSlotNum(JInt(config.max_hash_slot_num))
         options.setMaxIndexNum(JInt(config.max_index_num))
+        options.setMessageIndexEnable(bool(config.message_index_enable))
+        options.setMessageIndexSafe(bool(config.message_index_safe))
         setter = getattr(options, "setMappedFileSizeConsumeQueue", None)
         (setter or options.setMapedFileSizeConsumeQueue)(JInt(QUEUE_FILE_SIZE))  # so up to 4.3.2
         set_log_size(options, config.mapped_file_size_commit_log)
@@ -102,6 +106,17 @@ class MessageStore(Adapter):
         window = JInt(max_num), JLong(begin), JLong(end)
         found = service.queryOffset(java_text(topic), java_text(key), *window)
         return tuple(map(int, found.getPhyOffsets()))
+
+    def query_message(
+        self, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> tuple[tuple[int, ...], int, int]:
+        """Ask the store; return where the messages lie, and what the index says of its last one."""
+        window = JInt(max_num), JLong(begin), JLong(end)
+        found = self._store.queryMessage(java_text(topic), java_text(key), *window)
+        places = tuple(int(one.getLong(PHYSICAL_OFFSET)) for one in found.getMessageBufferList())
+        found.release()
+        update = found.getIndexLastUpdateTimestamp(), found.getIndexLastUpdatePhyoffset()
+        return places, int(update[0]), int(update[1])
 
     def close(self) -> None:
         """End the life: the store is shut down if it was started, and its files are given back."""

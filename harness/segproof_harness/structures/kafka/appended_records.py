@@ -31,6 +31,9 @@ RECORDS_MAX = 9
 """Of a batch that is sent again."""
 OFFSET_MAX = 2**62
 OFFSET = Integer(0, OFFSET_MAX)
+SMALLEST_BYTES = 69
+"""Of a batch of one record with a key of one byte and an empty value."""
+SIZED_MAX = 2_000
 SIZE_BYTES_MAX = 6_000
 """From this size on, histories append less."""
 
@@ -171,6 +174,26 @@ def _first_offset(entry: Any) -> int | None:
     return None if entry is None else entry.current_txn_first_offset
 
 
+def _border_sizes(choose: Choose, state: Any) -> list[int]:
+    """Return with how many bytes more a segment is full, or retention has something to remove."""
+    sizes = [segment.size for segment in state.log_segments]
+    if choose.one_in(3):
+        return [state.config.segment_bytes - sizes[-1]]
+    return [state.config.retention_bytes - sum(sizes[place:]) for place in range(1, len(sizes))]
+
+
+def _up_to_a_border(choose: Choose, offset: int, state: Any) -> bytes:
+    """Draw a batch of one record that is as large as a border allows, or one byte beside it."""
+    borders = [one for one in _border_sizes(choose, state) if SMALLEST_BYTES < one < SIZED_MAX]
+    size = SMALLEST_BYTES
+    if borders:
+        size = choose.one_of(borders) + choose.one_of((0, 0, -1, 1))
+    # Longer lengths take one byte more: first that of the value, then that of the record.
+    value = bytes(size - SMALLEST_BYTES - (size > 126) - (size > 134))
+    batch = write_batch([Record(offset, state.files.now_ms, b"k", value)], base_offset=offset)
+    return _written(batch)
+
+
 # --- calls ---------------------------------------------------------------------------------------
 
 
@@ -199,9 +222,11 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     now, producers = state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
         return _messages(choose, now, state.config.compression_type), epoch, "client", -1
-    kind = choose.weighted((8, 12, 8, 2, 1, 1, 1))
+    kind = choose.weighted((8, 12, 8, 2, 1, 1, 1, 12))
     if kind == 0:
         return _plain(choose, 0, now, 2), epoch, "client", -1
+    if kind == 7:
+        return _up_to_a_border(choose, 0, state), epoch, "client", -1
     if kind == 1:
         return _of_producer(choose, 0, now, producers), epoch, "client", -1
     if kind == 2:

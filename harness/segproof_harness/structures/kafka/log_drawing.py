@@ -44,7 +44,7 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "preallocate": (False, False, False, True),
     "max_message_bytes": (1_048_588, 1_048_588, 1_048_588, 150),
     "retention_ms": (604_800_000, -1, 1000, 60_000),
-    "retention_bytes": (-1, -1, 500, 1500, 0),
+    "retention_bytes": (-1, 500, 1500, 0),
     "file_delete_delay_ms": (60_000, 0, 500),
     "message_timestamp_type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
     "message_timestamp_before_max_ms": (NEVER, NEVER, NEVER, 100),
@@ -52,7 +52,7 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "cleanup_policy": ("delete", "delete", "delete", "delete", "compact", "compact,delete", ""),
     "compression_type": ("producer", "producer", "producer", "uncompressed"),
     "flush_messages": (NEVER, NEVER, 3, 1),
-    "producer_id_expiration_ms": (86_400_000, 86_400_000, 500),
+    "producer_id_expiration_ms": (86_400_000, 500),
     "max_compaction_lag_ms": (NEVER, NEVER, 50, 3),
 }
 """The options that histories vary, and their values. No log wants a codec of its own: what the
@@ -217,6 +217,8 @@ def some_high_watermark(choose: Choose, situation: Situation) -> int:
     state = situation.state
     if state is None or choose.one_in(8):
         return some_offset(choose, situation)
+    if choose.one_in(6):
+        return int(choose.one_of(state.log_segments.base_offsets()))
     return int(state.log_end_offset) - choose.one_of((0, 0, 0, 1, 3, 9))
 
 
@@ -268,9 +270,37 @@ def some_timestamp(choose: Choose, situation: Situation) -> int:
 
 
 def some_now(choose: Choose, situation: Situation) -> int:
-    """Draw a later time: soon, or when something is due."""
+    """Draw a later time: soon, later, or when something of the log is due, or beside that."""
+    if situation.state is not None and choose.boolean():
+        due = choose.one_of((_ages_of, _silences_of, _delays_of))(situation.state)
+        coming = [time for time in due if time >= situation.now_ms]
+        if coming:
+            time = choose.one_of(coming) + choose.one_of((0, 0, -1, 1))
+            return within(time, 0, TIME_MS.high)
     step = choose.one_of((1, 20, 200, 1_001, 60_001, 0, 604_800_001))
     return within(situation.now_ms + step, 0, TIME_MS.high)
+
+
+def _ages_of(state: Any) -> list[int]:
+    """Return when each segment will be as old as retention allows."""
+    limit, times = state.config.retention_ms, list[int]()
+    for segment in state.log_segments if limit >= 0 else ():
+        known = segment.max_timestamp_and_offset_so_far
+        is_timed = known is not None and known.timestamp >= 0
+        times.append((known.timestamp if is_timed else segment.log.modified_ms) + limit)
+    return times
+
+
+def _silences_of(state: Any) -> list[int]:
+    """Return when each producer will be silent for as long as it may."""
+    limit = state.config.producer_id_expiration_ms
+    producers = state.producer_state_manager.active_producers.values()
+    return [producer.last_timestamp + limit for producer in producers]
+
+
+def _delays_of(state: Any) -> list[int]:
+    """Return when files that wait for their removal may go."""
+    return [pending.due_ms for pending in state.local_log.pending_deletions]
 
 
 # --- opening again -------------------------------------------------------------------------------

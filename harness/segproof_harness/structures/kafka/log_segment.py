@@ -47,6 +47,9 @@ from segproof_model.releases import SEGPROOF
 
 INDEX_KEYS = ("last_offset", "first_offset")
 ENTRIES = ("batch", "append")
+INDEX_BYTES = (240, 1200, 120, 1200, 60, 240, 24)
+SMALL = (12, 0, 8)
+"""Sizes of an index without room for two entries: such a segment takes hardly anything."""
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -57,7 +60,7 @@ def _draw_setup(choose: Choose) -> Setup:
     arguments: dict[str, Value] = {
         "base_offset": base_offset,
         "index_interval_bytes": choose.one_of((0, 1, 100, 4096)),
-        "segment_index_bytes": choose.one_of((240, 1200, 120, 1200, 60, 240, 24, 12, 0, 8)),
+        "segment_index_bytes": choose.one_of(SMALL if choose.one_in(6) else INDEX_BYTES),
         "index_key": INDEX_KEYS[choose.weighted((3, 1))],
         "entries": ENTRIES[choose.weighted((3, 1))],
         "file_already_exists": False,
@@ -69,13 +72,15 @@ def _draw_setup(choose: Choose) -> Setup:
         "modified_ms": 5_000,
         "damage": (),
     }
-    if not choose.one_in(3):
+    if choose.boolean():
         return Setup(arguments)
     arguments["file_already_exists"] = True
     stem, log = segment_file_name(base_offset, ""), b""
     for _ in range(choose.integer(0, 3)):
         offset = draw.next_offset(whole_batches(log), base_offset)
         log += draw.draw_batches(choose, max(0, offset))
+    if choose.boolean():
+        log += draw.draw_at_the_border(choose, base_offset)
     files = {f"{stem}.log": log}
     kinds = (".index", ".timeindex", ".txnindex")
     for kind in kinds if choose.magic_max == MAGIC_NEWEST else kinds[:2]:
@@ -226,15 +231,15 @@ WRITING = (
     ),
     operation(
         "append_from_file",
-        4,
+        8,
         "SEG-42",
         Parameter("records", RECORDS, draw.draw_source),
-        Parameter("start", INT32, lambda choose, _: choose.one_of((0, 0, 0, 61))),
+        Parameter("start", INT32, lambda choose, _: choose.one_of((0, 0, 61))),
         errors={"segment-overflow": "SEG-2"},
         call_model=segment_operations.append_from_file,
         call_impl=segment_operations.append_from_file_of_impl,
     ),
-    operation("truncate_to", 8, "SEG-31 SEG-32 SEG-33 SEG-34", OFFSET),
+    operation("truncate_to", 6, "SEG-31 SEG-32 SEG-33 SEG-34", OFFSET),
     operation(
         "recover",
         8,
@@ -251,7 +256,7 @@ WRITING = (
     ),
     operation(
         "update_txn_index",
-        4,
+        8,
         "FILE-3 TXNIDX-5",
         Parameter(
             "completed_txn",
@@ -264,7 +269,7 @@ WRITING = (
         "resize_indexes",
         2,
         "ABSIDX-8 ABSIDX-9",
-        Parameter("size", SIZE, lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),
+        Parameter("size", SIZE, lambda choose, _: choose.one_of((*INDEX_BYTES, 0, -1))),
     ),
     operation("on_become_inactive_segment", 3, "SEG-38"),
 )
@@ -320,20 +325,20 @@ READING = (
     ),
     operation(
         "fetch_upper_bound_offset",
-        4,
+        8,
         "SEG-19",
         Parameter("start_offset_position", Record(offset=INT64, position=INT32), draw.some_fetch),
-        Parameter("fetch_size", INT32, draw.some_max_size),
+        Parameter("fetch_size", INT32, draw.some_fetch_size),
     ),
     operation(
         "collect_aborted_txns",
-        4,
+        8,
         "TXNIDX-10 TXNIDX-11",
-        Parameter("fetch_offset", INT64, draw.some_offset),
-        Parameter("upper_bound_offset", INT64, draw.some_offset),
+        Parameter("fetch_offset", INT64, draw.some_txn_border),
+        Parameter("upper_bound_offset", INT64, draw.some_txn_border),
     ),
     operation("read_next_offset", 4, "SEG-35", errors={"corrupt-index": "SEG-7"}),
-    operation("has_overflow", 2, "SEG-41", errors={"corrupt-index": "SEG-7"}),
+    operation("has_overflow", 8, "SEG-41", errors={"corrupt-index": "SEG-7"}),
     operation("max_timestamp_so_far", 3, "SEG-49 SEG-8"),
     operation("offset_of_max_timestamp_so_far", 3, "SEG-8"),
     operation("largest_timestamp", 2, "SEG-40"),
@@ -343,7 +348,7 @@ READING = (
 ROLLING = (
     operation(
         "should_roll",
-        6,
+        8,
         "SEG-37",
         Parameter(
             "roll_params",

@@ -8,6 +8,7 @@ from segproof_harness.structures.steps import Event
 from segproof_model.kafka.format.segment_names import offset_of_name
 from segproof_model.language.states import outcome_of
 
+DELETIONS = ("delete_old_segments", "delete_replicated_segments")
 APPENDS = ("append_as_leader", "append_as_follower")
 OPENINGS = ("open", "reopen", "crash_reopen")
 FIRST_OFFSET, VALID_BYTES = 0, 5
@@ -116,7 +117,7 @@ def _loses_while_loading(event: Event) -> bool:
 
 def _removes_by(event: Event) -> str:
     """Return why retention removes the first segment, or nothing."""
-    if not event.done("delete_old_segments") or not event.outcome.value:
+    if not event.done(*DELETIONS) or not event.outcome.value:
         return ""
     log, config = event.before, event.before.config
     segments = list(log.log_segments)
@@ -125,6 +126,36 @@ def _removes_by(event: Event) -> str:
     if 0 <= config.retention_bytes <= log.size - segments[0].size:
         return "size"
     return "time"
+
+
+def _is_asked_at_the_size(event: Event) -> bool:
+    """Return whether the log without its first segment has just what retention leaves."""
+    if not event.done(*DELETIONS) or "delete" not in event.before.config.cleanup_policy:
+        return False
+    sizes = [segment.size for segment in event.before.log_segments]
+    return len(sizes) > 1 and sum(sizes[1:]) == event.before.config.retention_bytes
+
+
+def _is_asked_at_the_age(event: Event) -> bool:
+    """Return whether a segment is just as old as retention allows."""
+    if not event.done("delete_replicated_segments"):
+        return False
+    log, config = event.before, event.before.config
+    pairs = [segment.max_timestamp_and_offset_so_far for segment in log.log_segments]
+    known = [pair.timestamp for pair in pairs if pair is not None and pair.timestamp >= 0]
+    age = log.files.now_ms - config.retention_ms
+    return "delete" in config.cleanup_policy and config.retention_ms >= 0 and age in known[:1]
+
+
+def _is_asked_at_the_silence(event: Event) -> bool:
+    """Return whether a producer without a transaction is just silent for as long as it may."""
+    if not event.done("remove_expired_producers"):
+        return False
+    log, limit = event.before, event.before.config.producer_id_expiration_ms
+    return any(
+        one.current_txn_first_offset is None and log.files.now_ms - one.last_timestamp == limit
+        for one in log.producer_state_manager.active_producers.values()
+    )
 
 
 def _completes_a_swap(event: Event) -> bool:
@@ -203,6 +234,9 @@ SOMETIMES = {
     "unclean-load-that-cuts": _loses_while_loading,
     "retention-by-time": lambda event: _removes_by(event) == "time",
     "retention-by-size": lambda event: _removes_by(event) == "size",
+    "retention-at-the-size": _is_asked_at_the_size,
+    "retention-at-the-age": _is_asked_at_the_age,
+    "producer-at-its-expiration": _is_asked_at_the_silence,
     "retention-by-log-start": lambda event: _removes_by(event) == "start",
     "time-found": _finds_a_time,
     "clean-reopen": _reopens_clean,

@@ -114,6 +114,12 @@ def _truncate_fully(log: Any, new_offset: int, begins_earlier_by: int | None) ->
     return log.truncate_fully_and_start_at(new_offset, start)
 
 
+def _delete_replicated(log: Any) -> int:
+    """Let all of the log be replicated, without which retention removes nothing; then remove."""
+    log.update_high_watermark(log.log_end_offset)
+    return int(log.delete_old_segments())
+
+
 APPENDING = (
     operation(
         "append_as_leader",
@@ -216,8 +222,9 @@ BOUNDS = (
         errors={"out-of-range": "LOG-5"},
     ),
     operation("delete_old_segments", 6, "LOG-17 LOG-18"),
+    operation("delete_replicated_segments", 16, "LOG-17 LOG-18", call=_delete_replicated),
     operation("delete_pending_files", 3, "LOAD-1", show=lambda answer: None),
-    operation("remove_expired_producers", 2, "PROD-12"),
+    operation("remove_expired_producers", 8, "PROD-12"),
     operation("flush", 3, "LOAD-13", Parameter("force_flush_active_segment", FLAG, _in_two)),
     operation("now", 8, "", Parameter("now_ms", TIME_MS, draw.some_now), sets_clock=True),
     operation("close", 3, "LOAD-16", ends=True),

@@ -41,6 +41,8 @@ from segproof_harness.structures.structure import (
     operation,
     takes,
 )
+from segproof_model.kafka.format.batch_writing import write_batch
+from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -84,21 +86,24 @@ def _cut_size(choose: Choose, situation: Situation) -> int:
 
 def _size_argument(choose: Choose, situation: Situation) -> int:
     places = _places(situation)
-    kind = choose.weighted((6, 3, 1))
+    kind = choose.weighted((6, 2, 2))
     if kind == 0:
         return abs(choose.one_of(places) - choose.one_of(places))
     if kind == 1:
         return choose.integer(0, 200)
-    return choose.one_of((0, -1, 17, 18, INT32_MAX))
+    return choose.one_of((17, 0, 18, -1, INT32_MAX))
 
 
 def _records(choose: Choose, situation: Situation) -> bytes:
     batches = whole_batches(_image(situation))
     last = number_of(batches[-1], "last_offset") if batches else choose.one_of(BASE_OFFSETS)
     after = last + 1 if last is not None and last >= 0 else 0
-    kind = choose.weighted((14, 3, 1, 1, 1))
+    kind = choose.weighted((14, 3, 1, 1, 1, 2))
     if kind == 2:
-        return bytes(choose.integer(0, 40))
+        return bytes(choose.one_of((17, 18, choose.integer(0, 40))))
+    if kind == 5:
+        smallest = Record(min(after, 2**62), -1, None, None)
+        return write_batch([smallest], magic=0, base_offset=smallest.offset, codecs=CODECS)
     if kind == 3:
         return choose.data(choose.integer(0, 40))
     batch = draw_batch(choose, min(after, 2**62))
@@ -128,12 +133,12 @@ def _timestamp(choose: Choose, situation: Situation) -> int:
 
 
 def _draw_setup(choose: Choose) -> Setup:
-    preallocate = choose.one_in(4)
+    preallocate = choose.one_in(3)
     arguments: dict[str, Value] = {
         "file": FILE,
         "mutable": not choose.one_in(12),
-        "file_already_exists": choose.boolean(),
-        "init_file_size": choose.one_of((0, 1000, 100, -1)) if preallocate else 0,
+        "file_already_exists": choose.one_in(4) if preallocate else choose.boolean(),
+        "init_file_size": choose.one_of((1000, 1000, 0, 100, -1)) if preallocate else 0,
         "preallocate": preallocate,
     }
     if choose.boolean():
@@ -145,7 +150,7 @@ def _draw_setup(choose: Choose) -> Setup:
         image += batch
     kind = choose.weighted((6, 2, 1, 1))
     if kind == 1:
-        image += bytes(choose.one_of((1, 17, 18, 40)))
+        image += bytes(choose.one_of((17, 18, 1, 40)))
     elif kind == 2:
         image = image[: choose.integer(0, len(image))]
     elif kind == 3 and image:
@@ -207,8 +212,8 @@ RECORD_FILE = Structure(
     opening=(
         Parameter("file", NAME, lambda choose, situation: FILE),
         Parameter("mutable", FLAG, lambda choose, situation: not choose.one_in(6)),
-        Parameter("file_already_exists", FLAG, lambda choose, _: not choose.one_in(6)),
-        Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((0, 1000, 100, 17, -1))),
+        Parameter("file_already_exists", FLAG, lambda choose, _: not choose.one_in(3)),
+        Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((1000, 0, 100, 17, -1))),
         Parameter("preallocate", FLAG, lambda choose, situation: choose.one_in(4)),
     ),
     draw_setup=_draw_setup,
@@ -287,6 +292,11 @@ RECORD_FILE = Structure(
         "many-batches": lambda event: event.does("batches") and len(event.outcome.value[0]) >= 4,
         "preallocated": lambda event: (
             event.after is not None and len(event.after.image) > event.after.size
+        ),
+        "closed-with-a-tail": lambda event: (
+            event.done("close")
+            and event.before.is_open
+            and len(event.before.image) > event.before.size
         ),
         "corrupt-met": lambda event: _has_error(event, "corrupt-record"),
         "offset-found": lambda event: (

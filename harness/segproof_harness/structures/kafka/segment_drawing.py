@@ -3,16 +3,19 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.choices import (
     INT32_MAX,
+    INT32_MIN,
     INT64_MAX,
     INT64_MIN,
     MAGIC_NEWEST,
     Choose,
+    within,
 )
-from segproof_harness.structures.kafka.abstract_index import base_of, clamp64
+from segproof_harness.structures.kafka.abstract_index import base_of, clamp64, entries_of
 from segproof_harness.structures.kafka.batch_drawing import (
     TIMES,
     draw_batch,
@@ -21,11 +24,17 @@ from segproof_harness.structures.kafka.batch_drawing import (
     number_of,
     whole_batches,
 )
-from segproof_harness.structures.kinds import Bytes, Integer, Kind, OneOf, Only, Record, Row
+from segproof_harness.structures.kinds import Bytes, Integer, Kind, OneOf, Only, Row
+from segproof_harness.structures.kinds import Record as RecordKind
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.steps import Situation
-from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
+from segproof_model.kafka.format.batch_writing import (
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
 from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_batch import RecordBatch
 
 BASE_OFFSETS = (0, 40, 2**31 - 5, 2**40, 2**63 - 2**31, -7)
@@ -109,6 +118,18 @@ def draw_batches(choose: Choose, offset: int) -> bytes:
     return b"".join(drawn)
 
 
+def draw_at_the_border(choose: Choose, base_offset: int) -> bytes:
+    """Draw records whose last offset is the last one that fits a segment, or beside it."""
+    last = min(base_offset + INT32_MAX + choose.one_of((0, 1, 1, -1)), INT64_MAX - 1)
+    first = last - choose.integer(0, 3)
+    time = choose.one_of(TIMES)
+    records = [Record(offset, time, b"k", None) for offset in range(max(0, first), last + 1)]
+    magic = 2 if choose.magic_max == MAGIC_NEWEST and not choose.one_in(4) else choose.integer(0, 1)
+    return write_batch(
+        records, magic=magic, base_offset=records[0].offset, compression="none", codecs=CODECS
+    )
+
+
 def _draw_damaged_batch(choose: Choose, offset: int) -> bytes:
     """Draw a batch that is damaged once or twice, so maybe with a checksum that is right again."""
     batch = draw_batch(choose, offset)
@@ -121,8 +142,10 @@ def draw_appended(choose: Choose, situation: Situation) -> bytes:
     """Draw what is appended: mostly batches that continue the log."""
     base = base_of(situation)
     offset = next_offset(batches_of(situation), base)
-    kind = choose.weighted((24, 3, 2, 1, 1, 1))
+    kind = choose.weighted((24, 6, 2, 1, 1, 1))
     if kind == 1:
+        if not choose.one_in(3):
+            return draw_at_the_border(choose, base)
         offset = base + INT32_MAX - choose.integer(-2, 12)
     elif kind == 2:
         offset -= choose.integer(1, 20)
@@ -142,7 +165,8 @@ def _draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     last = number_of(batches[-1], "last_offset") if batches else None
     largest = base_of(situation) if last is None else last
     if choose.one_in(12):
-        largest = clamp64(choose.one_of((largest + 3, base_of(situation) + 2**31, largest - 1)))
+        base = base_of(situation)
+        largest = clamp64(choose.one_of((largest + 3, base + 2**31, base, largest - 1)))
     timestamp = offset = None
     if choose.one_in(4):
         timestamp, offset = choose.one_of(TIMES), largest
@@ -157,8 +181,14 @@ def draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
 
 
 def draw_source(choose: Choose, situation: Situation) -> bytes:
-    """Draw the bytes of a log to copy from."""
-    return b"" if choose.one_in(12) else draw_appended(choose, situation)
+    """Draw the bytes of a log to copy from, often with a first batch of 61 bytes."""
+    if choose.one_in(12):
+        return b""
+    records = draw_appended(choose, situation)
+    if choose.magic_max < MAGIC_NEWEST or choose.boolean():
+        return records
+    offset = max(0, base_of(situation))
+    return write_empty_batch(offset, offset, 1_000) + records
 
 
 def some_epochs(choose: Choose, situation: Situation) -> Value:
@@ -231,12 +261,25 @@ def some_max_position(choose: Choose, situation: Situation) -> int | None:
 
 
 def some_fetch(choose: Choose, situation: Situation) -> tuple[Value, ...]:
-    """Draw (offset, position) of a fetch."""
-    return some_offset(choose, situation), some_place(choose, situation)
+    """Draw (offset, position) of a fetch; often from the beginning of the log."""
+    return some_offset(choose, situation), (
+        0 if choose.boolean() else some_place(choose, situation)
+    )
+
+
+def some_fetch_size(choose: Choose, situation: Situation) -> int:
+    """Draw the size of a fetch: up to where an index entry points, or beside it, from a batch."""
+    index = None if situation.state is None else situation.state.lazy_offset_index.index
+    entries = () if index is None else entries_of(index)
+    if not entries or choose.one_in(4):
+        return some_max_size(choose, situation)
+    start = 0 if choose.boolean() else choose.one_of(places_of(situation))
+    size = choose.beside(choose.one_of(entries).position - start)
+    return within(size, INT32_MIN, INT32_MAX)
 
 
 def some_roll(choose: Choose, situation: Situation) -> tuple[Value, ...]:
-    """Draw the parameters of a roll, each near its border.
+    """Draw the parameters of a roll, one of them near its border, or all.
 
     They are the limits in ms and bytes, and of what comes the largest timestamp, the largest
     offset and the bytes; then the time.
@@ -244,17 +287,39 @@ def some_roll(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     now = situation.now_ms + choose.integer(0, 50)
     timestamp = some_timestamp(choose, situation)
     coming = choose.integer(0, 200)
-    offset = choose.one_of((0, 0, 2**31 - 2, 2**31 - 1, 2**31))
-    largest_offset = clamp64(base_of(situation) + choose.beside(offset))
-    limit_ms = INT64_MAX
-    if choose.one_in(3):
-        first = situation.state.rolling_based_timestamp if situation.state is not None else None
-        began = first if first is not None and first >= 0 else 0
-        limit_ms = clamp64(choose.beside(timestamp - began))
-    limit_bytes = INT32_MAX
-    if choose.one_in(3):
+    limit_ms, limit_bytes, distance = INT64_MAX, INT32_MAX, 0
+    near = choose.weighted((2, 2, 2, 1))
+    if near in (0, 3):
+        limit_ms = clamp64(choose.beside(_waited_of(situation, timestamp, now)))
+    if near in (1, 3):
         limit_bytes = choose.beside(len(log_of(situation)) + coming)
+    if near in (2, 3):
+        distance = choose.beside(INT32_MAX)
+    largest_offset = clamp64(base_of(situation) + distance)
     return limit_ms, limit_bytes, timestamp, largest_offset, coming, now
+
+
+def _waited_of(situation: Situation, timestamp: int, now: int) -> int:
+    """Return how long a segment has waited to be rolled, and its jitter, which lowers the limit."""
+    batches = batches_of(situation)
+    opened: Any = situation.opened["roll_jitter_ms"]
+    jitter = int(opened)
+    first = number_of(batches[0], "max_timestamp") if batches else None
+    if first is not None and first >= 0:
+        return timestamp - first + jitter
+    created = 0 if situation.state is None else int(situation.state.created_ms)
+    return now - created + jitter
+
+
+def some_txn_border(choose: Choose, situation: Situation) -> int:
+    """Draw an offset at which a transaction of the index begins or ends, or beside it."""
+    index = None if situation.state is None else situation.state.txn_index
+    entries = index.entries_list() if index is not None and index.is_open else ()
+    if not entries or choose.one_in(3):
+        return some_offset(choose, situation)
+    entry = choose.one_of(entries)
+    borders = entry.first_offset, entry.last_offset, entry.last_stable_offset
+    return clamp64(choose.beside(choose.one_of(borders)))
 
 
 def some_txn(choose: Choose, situation: Situation) -> tuple[Value, ...]:
@@ -313,7 +378,7 @@ def draw_broken(
 
 def damages(file: Kind) -> Kind:
     """Return the kind of what happens to files; `file` is how one is named."""
-    one = Record(
+    one = RecordKind(
         file=file,
         what=OneOf(DAMAGES),
         number=Integer(0, SMALL_MAX - 1),

@@ -73,6 +73,15 @@ def _closed_refused(event: Event) -> bool:
     return is_closed and event.outcome.error == "unmapped"
 
 
+def _asks_behind_an_entry(event: Event) -> bool:
+    """Return whether a fetch ends one byte behind where an index entry points."""
+    if not event.done("fetch_upper_bound_offset") or _index(event.before) is None:
+        return False
+    _, position = event.argument("start_offset_position")
+    before = position + event.argument("fetch_size") - 1
+    return before in [entry.position for entry in entries_of(_index(event.before))]
+
+
 SOMETIMES = {
     "read-of-the-last-offset": _reads_at_the_end,
     "read-beyond-the-last-offset": lambda event: (
@@ -109,6 +118,8 @@ SOMETIMES = {
     "recovery-finds-aborted": lambda event: (
         event.done("recover") and len(event.after.txn_index.entries_list()) > 0
     ),
+    "overflow-told": lambda event: event.done("has_overflow") and event.outcome.value is True,
+    "upper-bound-behind-an-entry": _asks_behind_an_entry,
     "recovery-refused": lambda event: event.refused("segment-overflow", "recover"),
     "reopened-without-index": _is_without_index,
     "index-loaded-late": lambda event: (

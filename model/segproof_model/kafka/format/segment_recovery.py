@@ -133,7 +133,7 @@ class SegmentRecovery(Released):
         completed = self.producers.update_producers(batch)
         if completed is not None:
             self.complete(completed, self.producers)
-        self.producers.update_map_end_offset(batch.last_offset + 1)
+        self.producers.update_map_end_offset(batch.next_offset)
 
     def complete(self, txn: CompletedTxn, producers: LearnsProducers) -> None:
         """Enter an aborted transaction into its index; then it is no longer open."""

@@ -9,6 +9,7 @@ STATES = {
     "offset-order-refused",
     "out-of-range",
     "reopened",
+    "retention-at-the-age",
     "rolled",
     "segment-boundary-read",
     "time-found",

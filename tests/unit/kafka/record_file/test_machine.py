@@ -3,7 +3,7 @@
 
 from segproof_harness.histories.machines import machine_for, run_until_reached
 
-STATES = {"empty", "timestamp-not-found", "reopened", "crash-reopened"}
+STATES = {"closed-with-a-tail", "empty", "timestamp-not-found", "reopened", "crash-reopened"}
 """States that the histories must reach, or the test says nothing of them."""
 
 

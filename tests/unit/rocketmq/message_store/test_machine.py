@@ -4,12 +4,15 @@
 from segproof_harness.histories.machines import machine_for, run_until_reached
 
 STATES = {
+    "begins-behind-offset-0",
     "clean-exit",
     "crash-reopened",
     "empty-last-file",
     "found",
+    "found-but-gone",
     "has-entries",
     "has-no-entries",
+    "index-is-off",
     "killed",
     "not-loaded",
 }
