@@ -48,6 +48,7 @@ from segproof_harness.cli.common import (
     Refusal,
     complain,
     version,
+    write_prose,
 )
 from segproof_harness.cli.help_text import plain_help
 from segproof_harness.cli.usage import UsageError, tell_usage
@@ -133,7 +134,8 @@ def _command(_: tuple[metadata.EntryPoint, ...]) -> Any:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(version())
+        for line in version().splitlines():
+            write_prose(line, indent=9)
         raise typer.Exit(EXIT_CLEAN)
 
 

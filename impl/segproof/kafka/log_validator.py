@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.checksums import crc32c
+from segproof.counts import plural
 from segproof.errors import (
     InvalidArgumentError,
     InvalidRecordError,
@@ -301,7 +302,7 @@ def _check_client_batch(batch: RecordBatch) -> None:
     span, count = batch.last_offset - batch.base_offset + 1, batch.record_count or 0
     fault = None
     if span <= 0 or count <= 0 or span != count:
-        fault = f"it has {count} records for {span} offsets"
+        fault = f"it has {plural(count, 'record')} for {plural(span, 'offset')}"
     elif batch.is_control:
         fault = "a client may not write control records"
     elif batch.producer_id > -1 and batch.base_sequence < 0:

@@ -191,12 +191,13 @@ class BatchCheck(LogCheck):
         )  # fmt: skip
         self._broken(
             "BATCH-16", block, good & too_many,
-            "{row[record_count]} records cannot lie in the {room} bytes behind the header",
+            "a record count of {row[record_count]} does not fit the bytes behind the header,"
+            " {room} of them",
             "0 to {most}", count, room=room, most=room // MIN_RECORD_BYTES,
         )  # fmt: skip
         self._broken(
             "DISK-14", block, good & ((delta < 0) | ((count > delta + 1) & (count > 0))),
-            "{row[record_count]} records cannot have offsets from {row[base_offset]} to"
+            "a record count of {row[record_count]} does not fit offsets from {row[base_offset]} to"
             " {row[last_offset]}", "at most {most}", count, most=delta + 1,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
@@ -199,7 +200,7 @@ class TransactionMarkers(LogCheck):
             epoch = end_transaction_marker(record).coordinator_epoch
             if row["record_count"] != 1:
                 raise InvalidRecordError(
-                    f"it ends a transaction and has {row['record_count']} records"
+                    f"it ends a transaction and has {plural(row['record_count'], 'record')}"
                 )
         return control_type, epoch
 

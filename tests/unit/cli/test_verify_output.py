@@ -215,6 +215,12 @@ def test_a_terminal_gets_each_finding_with_whole_words_and_commands(
     assert max(map(len, prose)) <= 60
 
 
+def test_a_terminal_gets_each_name_beside_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`segment_base_offset:` once ended a line, and the number began the next."""
+    shown = on_terminal(monkeypatch, 50, "lookup", str(KAFKA / "plain/plain-0"), "--offset", "5")
+    assert [] == [line for line in shown.splitlines() if line.endswith(":") or len(line) > 50]
+
+
 def test_a_terminal_gets_the_steps_of_a_lookup_with_whole_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
