@@ -17,7 +17,7 @@ Not covered: a compressed batch of magic 2 with several wrong bytes in its size,
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -224,15 +224,22 @@ class _Tried:
         data = self._file.pread(min(max(ends) - position, GUESSED_BYTES_MAX), position)
         if len(data) < BATCH_HEADER_BYTES:
             return None
+        told = end_by_records(data), *(end - position for end in ends)
+        sizes = _rising(told, BATCH_BYTES_MAX)
+        self._left_of_guesses -= TRIAL_BYTES + 2 * len(data) + max(sizes, default=0)
+        found = _proved(self._file.pread(max(sizes, default=0), position), sizes)
+        if found is not None:
+            return found
         said, content = kernels.decode_int32(data, 8), len(data.rstrip(b"\0"))
         places = (said & ~(255 << shift) | one << shift for shift in range(0, 32, 8)
                   for one in range(256))  # fmt: skip
-        sizes = [LOG_OVERHEAD_BYTES + one for one in places]
-        sizes = [size for size in (*sizes, *range(content, content + 9)) if size <= len(data)]
-        sizes += [end_by_records(data), *(end - position for end in ends)]
-        sizes = sorted({one for one in sizes if BATCH_HEADER_BYTES <= one <= BATCH_BYTES_MAX})
-        self._left_of_guesses -= TRIAL_BYTES + len(data) + max(sizes, default=0)
-        return _proved(self._file.pread(max(sizes, default=0), position), sizes)
+        near = *(LOG_OVERHEAD_BYTES + one for one in places), *range(content, content + 9)
+        return _proved(data, _rising(near, len(data)))
+
+
+def _rising(sizes: Iterable[int], most: int) -> list[int]:
+    """Return the sizes that a batch may have, up to the largest, in their order."""
+    return sorted({size for size in sizes if BATCH_HEADER_BYTES <= size <= most})
 
 
 def _proved(data: bytes, sizes: Sequence[int]) -> bytes | None:
