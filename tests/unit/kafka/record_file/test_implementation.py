@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.errors import CorruptRecordError, InvalidArgumentError, SegproofError
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+    SegproofError,
+)
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch, write_empty_batch
 from segproof.kafka.batch_table import BatchScan, check_batches, read_batch_headers
@@ -153,9 +158,16 @@ def test_a_file_that_became_shorter(log: RecordFile) -> None:
 
 
 def test_a_slice_is_not_appended_to(log: RecordFile) -> None:
-    """It only reads."""
+    """It only reads; closing it leaves the file open, and a cut of the file ends its slices too."""
+    view = log.slice(ENDS[0], 2**31 - 1)
     with pytest.raises(InvalidArgumentError):
-        log.slice(ENDS[0], 2**31 - 1).append(b"x")
+        view.append(b"x")
+    view.close()
+    inner = view.slice(0, 9)
+    assert inner.read() == LOG[ENDS[0] :][:9]
+    log.truncate_to(ENDS[0])
+    with pytest.raises(OffsetOutOfRangeError):
+        inner.read()
 
 
 def test_preallocation(tmp_path: Path) -> None:
