@@ -20,7 +20,6 @@ from segproof.integers import INT32_MAX
 from segproof.kernels.rocketmq_index import time_difference
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_times import (
-    CLOCK_MS,
     LEAST,
     MOST,
     SECOND_MS,
@@ -30,7 +29,12 @@ from segproof.reading.store_times import (
 )
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_header import StoredHeader
-from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
+from segproof.rocketmq.index_table import (
+    ENTRY_DTYPE,
+    Geometry,
+    entry_blocks,
+    read_stored_header,
+)
 
 Int64Array = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -54,7 +58,10 @@ class Rows(NamedTuple):
 
 
 class IndexEntries:
-    """The entries of one file, handed out by offset; the file is open while a block is read."""
+    """The entries of one file, handed out by offset, up to one whose offset falls.
+
+    The file is open while a block is read.
+    """
 
     def __init__(
         self, path: str, header: StoredHeader, geometry: Geometry, stop: int, files: Files
@@ -66,6 +73,8 @@ class IndexEntries:
         """The index behind the last entry."""
         self._files = files
         self._done = 1
+        self._last = -1
+        """The offset of the last entry that was read."""
         self._rows = self._next()
 
     def _next(self) -> Rows | None:
@@ -75,15 +84,18 @@ class IndexEntries:
             return None
         with closing(self._files.open(self.path)) as file:
             blocks = entry_blocks(file, self.geometry, first, self.stop, BLOCK_ENTRIES)
-            _, data = next(blocks, (first, np.zeros(0, np.void)))
-        if not len(data):
-            return None
-        self._done += len(data)
+            _, data = next(blocks, (first, np.zeros(0, ENTRY_DTYPE)))
         names: Any = ("key_hash", "phy_offset", "time_diff")
-        return Rows(
-            np.arange(first, self._done, dtype=np.int64),
-            *(data[name].astype(np.int64) for name in names),
-        )
+        columns = (data[name].astype(np.int64) for name in names)
+        rows = Rows(np.arange(first, first + len(data), dtype=np.int64), *columns)
+        self._done += len(data)
+        falls = np.flatnonzero(np.diff(rows.phy_offset, prepend=self._last) < 0)
+        if len(falls):
+            rows, self._done = rows.only(slice(0, int(falls[0]))), self.stop
+        if not len(rows.number):
+            return None
+        self._last = int(rows.phy_offset[-1])
+        return rows
 
     @property
     def next_offset(self) -> int | None:
@@ -101,6 +113,7 @@ class IndexEntries:
             if count < len(self._rows.number):
                 self._rows = self._rows.only(slice(count, None))
                 return
+            self._rows = None  # if the next block can't be read
             self._rows = self._next()
 
     def told(self, rows: Rows, is_open: bool = False) -> Bounds:
@@ -113,7 +126,7 @@ class IndexEntries:
         if not 0 < begin < MOST:
             return Bounds.none(len(number))
         least = begin + SECOND_MS * seconds
-        first, last = least - CLOCK_MS * (seconds == 0), least + SECOND_MS - 1
+        first, last = np.where(seconds == 0, LEAST, least), least + SECOND_MS - 1
         is_silent = (seconds < 0) | (seconds >= INT32_MAX)
         first[is_silent], last[is_silent] = LEAST, MOST
         is_end = (number == self.stop - 1) & (not is_open and -MOST < end < MOST)
@@ -169,21 +182,21 @@ class IndexTimes:
             names = index_file_names(files.list_directory(folder))
             for name, answer in find_geometries(folder, names, files=files).items():
                 path = os.path.join(folder, name)
-                with closing(files.open(path)) as file:
-                    header = read_stored_header(file)
-                if header is not None and answer.geometry is not None:
-                    stop = min(header.index_count, answer.geometry.index_num)
-                    entries.append(IndexEntries(path, header, answer.geometry, stop, files))
+                with suppress(OSError):
+                    with closing(files.open(path)) as file:
+                        header = read_stored_header(file)
+                    if header is not None and answer.geometry is not None:
+                        stop = min(header.index_count, answer.geometry.index_num)
+                        entries.append(IndexEntries(path, header, answer.geometry, stop, files))
         self._entries = EntriesInOrder(entries)
 
     def told(self, offsets: Int64Array) -> Bounds:
         """Return between which times messages were stored; ask in the order of their offsets."""
         parts = []
-        with suppress(OSError):
-            for entries in self._entries.below(int(offsets[-1]) + 1):
+        for entries in self._entries.below(int(offsets[-1]) + 1):
+            with suppress(OSError):
                 for rows in entries.below(int(offsets[-1]) + 1):
                     place = np.searchsorted(offsets, rows.phy_offset)
-                    place = np.minimum(place, len(offsets) - 1)  # if offsets of a file fall
                     is_there = offsets[place] == rows.phy_offset
                     parts.append((place[is_there], entries.told(rows.only(is_there))))
         return told_together(len(offsets), parts)

@@ -2,8 +2,9 @@
 """Which store times of a commit log can be right; no checksum covers them.
 
 A broker stores messages one after the other, so a time lies between those around it. Clocks step
-back, so only what is an hour outside is wrong by itself. What an index says of a message is a
-second witness, and the born time, by the clock of a producer, a third one.
+back, and were wrong for a while: so only what is an hour outside is wrong by itself, and a time
+next to it is no error. What an index says of a message is a second witness, and the born time, by
+the clock of a producer, a third one.
 
 Upstream: RocketMQ 5.5.1: CommitLog.asyncPutMessage, IndexFile.putKey.
 Laws: RMQDISK-40.
@@ -55,13 +56,14 @@ class Bounds(NamedTuple):
 class TimesAround(Generic[Item]):
     """Takes the messages of a log in order, some with each item; hands out what is around them.
 
-    An item waits until three later messages are there.
+    That are the bounds of four times: the one before, the one behind, and the middle one of three
+    on each side. An item waits until three later messages are there.
     """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Item, Int64Array]] = []
-        self._before = np.zeros(0, np.int64)
-        """The last three times handed out; those before the first one are as the first."""
+        self._before = np.full(AROUND, LEAST, np.int64)
+        """The last three times handed out."""
 
     def add(self, item: Item, times: Int64Array) -> Iterator[tuple[Item, Bounds]]:
         """Take the store times of the next messages; yield what waits no more."""
@@ -76,23 +78,14 @@ class TimesAround(Generic[Item]):
 
     def _next(self) -> tuple[Item, Bounds]:
         item, times = self._waiting.pop(0)
-        count, is_first = len(times), not len(self._before)
-        if not count:
-            return item, Bounds.none(0)
-        behind = np.concatenate([times[-1:], *(later for _, later in self._waiting)])[
-            1 : AROUND + 1
-        ]
-        last = behind[-1:] if len(behind) else times[-1:]
-        row = np.concatenate([
-            np.repeat(times[:1], AROUND) if is_first else self._before,
-            times, behind, np.repeat(last, AROUND - len(behind)),
-        ])  # fmt: skip
-        one = _middle(*(row[place : place + count] for place in range(AROUND)))
-        other = _middle(*(row[AROUND + 1 + place :][:count] for place in range(AROUND)))
-        one[: int(is_first)] = LEAST
-        other[count - int(not len(behind)) :] = MOST
+        count = len(times)
+        behind = [*(later for _, later in self._waiting), np.full(AROUND, MOST, np.int64)]
+        row = np.concatenate([self._before, times, np.concatenate(behind)[:AROUND]])
         self._before = row[count : count + AROUND]
-        return item, Bounds(np.minimum(one, other), np.maximum(one, other))
+        columns = [row[place : place + count] for place in range(2 * AROUND + 1)]
+        before, other = columns[:AROUND], columns[AROUND + 1 :]
+        limits = [_middle(*before), _middle(*other), before[-1], other[0]]
+        return item, Bounds(np.minimum.reduce(limits), np.maximum.reduce(limits))
 
 
 def likely_times(
@@ -103,7 +96,7 @@ def likely_times(
     `around` are the bounds by the messages around each, `told` those by the index, of every time
     where it says nothing. `born_of` is given numbers of messages and returns their born times.
     """
-    is_told = told.last < MOST
+    is_told = told.first > LEAST
     is_doubted = (told.distances(times) > 0) | (~is_told & (around.distances(times) > CLOCK_MS))
     rows = np.flatnonzero(is_doubted)
     likely = times.copy()
@@ -117,7 +110,8 @@ def _likely(times: Int64Array, born: Int64Array, around: Bounds, told: Bounds) -
     indexed = told.nearest(guess)
     far, far_indexed = around.distances(times), around.distances(indexed)
     late, late_indexed = _distances(times, born), _distances(indexed, born)
-    is_nearer = (far == 0) & (far_indexed == 0) & (late_indexed + SECOND_MS < late)
+    is_nearer = (far == 0) & (far_indexed == 0)
+    is_nearer &= late_indexed < np.minimum(SECOND_MS, late - SECOND_MS)
     is_believed = (told.last < MOST) & ((far_indexed < far) | is_nearer)
     likely = np.where(is_believed, indexed, times)
     return np.where(around.distances(likely) > CLOCK_MS, guess, likely)

@@ -35,7 +35,7 @@ from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
-from segproof.reading.restorable_batches import with_size_and_magic
+from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -404,7 +404,10 @@ class _Salvage:
 
     def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
         """Return whether exactly the offsets of a misplaced batch are missing."""
-        is_covered = file.pread(1, held.start + 16) == b"\2"  # of an older one no size is known
+        magic, attributes = file.pread(2, held.start + 16)
+        is_covered = magic == 2 or (
+            attributes & 7 == 0 and end_by_lengths(file, held.start) == held.end
+        )
         missing = following - self._next_offset
         return (
             is_covered and held.batches == 1 and held.last_offset - held.first_offset + 1 == missing

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -20,17 +21,18 @@ from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of,
 
 SIZE = 1000
 SLOTS, ENTRIES = 4, 7
+NINE = 9 * 3600
+"""Seconds."""
 
 
-def stored_at(seconds: Sequence[float]) -> MemoryFiles:
+def stored_at(seconds: Sequence[float], born_before_ms: int = 0) -> MemoryFiles:
     """Return a store without an index, whose messages were stored at these seconds."""
     files = MemoryFiles()
-    log = [
-        message_of(
-            "T", {"KEYS": f"k{number} l"}, store_timestamp=FIRST_TIMESTAMP_MS + int(1000 * second)
-        )
-        for number, second in enumerate(seconds)
-    ]
+    log = []
+    for number, second in enumerate(seconds):
+        time = FIRST_TIMESTAMP_MS + int(1000 * second)
+        message = message_of("T", {"KEYS": f"k{number} l"}, store_timestamp=time)
+        log.append(replace(message, born_timestamp=time - born_before_ms))
     write_log(files, "/s", log, SIZE)
     return files
 
@@ -67,7 +69,7 @@ def images_of(files: MemoryFiles, directory: str) -> list[bytes]:
 def test_a_flipped_store_time(number: int, bit: int, has_index: bool) -> None:
     """The message is blamed, and not its right index, which stays; salvage puts the time right."""
     if not has_index:  # only what is an hour outside the times around it is found
-        number, bit = min(max(number, 1), 10), max(bit, 23)
+        number, bit = min(max(number, 2), 9), max(bit, 23)
     files = stored_at([0.7 * place for place in range(12)])
     rebuilt(files, "/right")
     right = images_of(files, "/right")
@@ -75,8 +77,9 @@ def test_a_flipped_store_time(number: int, bit: int, has_index: bool) -> None:
         rebuilt(files, None)
     offset = flip_time(files, number, bit)
     found = of_times(files)
-    # An index file has 0 s for whatever lies before its begin, as if a clock went back.
-    assert {"RMQDISK-40"} == {one.law for one in found} or (bit < 22 and not found)
+    # An index file has 0 s for whatever lies before its begin, as if a clock went back; and what
+    # lies before the second message is a single time.
+    assert {"RMQDISK-40"} == {one.law for one in found} or ((bit < 22 or number < 2) and not found)
     words = f"the message at offset {offset} has an impossible store time"
     assert all(words in one.message for one in found)
     done = rebuilt(files, "/new")
@@ -87,9 +90,23 @@ def test_a_flipped_store_time(number: int, bit: int, has_index: bool) -> None:
 
 
 @pytest.mark.checks("RMQDISK-40")
-def test_a_clock_that_was_wrong_for_one_message() -> None:
-    """Where the index has the same time it is right, and made again byte for byte."""
-    files = stored_at([0, 1, 9 * 3600, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("seconds", "without_index"),
+    [
+        ([0, 1, NINE, 2, 3, 4, 5], ["RMQDISK-40"]),
+        ([0, 1, 2, NINE, NINE + 1, NINE + 2, 3, 4, 5], []),
+        ([NINE, NINE + 1, 0, 1, 2, 3], []),
+        ([NINE, NINE + 1, NINE + 2, 0, 1, 2], []),
+        ([NINE, NINE + 1, NINE + 2, 0], ["RMQDISK-40"]),
+        ([NINE, 0], []),
+    ],
+)
+def test_a_clock_that_was_wrong(seconds: list[float], without_index: list[str]) -> None:
+    """Where the index has the same time it is right, and made again byte for byte.
+
+    Without an index a single message is blamed, where two on one side say something else.
+    """
+    files = stored_at(seconds)
     with IndexService.open("/s", SLOTS, ENTRIES, create=True, files=files) as service:
         for _, result in CommitLog.open("/s", SIZE, files=files).scan():
             if result.message is not None:
@@ -99,4 +116,18 @@ def test_a_clock_that_was_wrong_for_one_message() -> None:
     assert images_of(files, "/s/index") == images_of(files, "/new")
     for name in files.list_directory("/s/index"):
         files.remove(f"/s/index/{name}")
-    assert ["RMQDISK-40"] == [one.law for one in of_times(files)]
+    assert without_index == [one.law for one in of_times(files)]
+
+
+@pytest.mark.checks("RMQDISK-32")
+@pytest.mark.parametrize(("at", "flip"), [(40 + 4 * SLOTS + 20 * 5 + 15, 16), (6, 64)])
+def test_a_wrong_index_is_not_believed(at: int, flip: int) -> None:
+    """A wrong difference, or begin, that lies between times far apart blames no right message."""
+    files = stored_at([60 * place for place in range(4)], born_before_ms=300_000)
+    rebuilt(files, None)
+    right = images_of(files, "/s/index")
+    name = files.list_directory("/s/index")[0]
+    with closing(files.open(f"/s/index/{name}", writable=True)) as file:
+        file.pwrite(bytes([file.pread(1, at)[0] ^ flip]), at)
+    assert {"RMQDISK-32"} == {one.law for one in of_times(files)}
+    assert (0, right) == (rebuilt(files, "/new").doubted_times, images_of(files, "/new"))

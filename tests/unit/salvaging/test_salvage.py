@@ -123,6 +123,21 @@ def test_a_wrong_base_offset_at_the_end_of_a_segment_is_restored(
     assert all_batches(original) == all_batches(tmp_path / "out" / bad.name)
 
 
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("place", range(8))
+def test_an_old_message_with_a_wrong_base_offset_is_restored(place: int, tmp_path: Path) -> None:
+    """Its lengths say where it ends, so its size is known as that of a newer batch is."""
+    original, bad = (copied_partition("v1-gzip", tmp_path / one) for one in ("original", "bad"))
+    path = bad / "00000000000000001000.log"
+    log = bytearray(path.read_bytes())
+    assert b"\0\0\0\0\0\0\5\x31" == log[22838:22846]
+    log[22838 + place] ^= 64
+    path.write_bytes(log)
+    told = saved(bad, tmp_path / "out")
+    assert (1, 0, True) == (told.restored_batches, told.set_aside_batches, told.is_whole)
+    assert all_batches(original) == all_batches(tmp_path / "out" / bad.name)
+
+
 @pytest.mark.checks("BATCH-3", "SEG-20")
 def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
     """A name says where a segment begins, and so where the one before it ends.

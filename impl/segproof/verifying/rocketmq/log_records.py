@@ -383,15 +383,13 @@ class LogRecords:
             offset, time = block.offsets[row], int(times[row])
             path, position = self.file_of(offset)
             first, last = (int(bound[row]) for bound in block.around)
-            around = f" between {time_text(first)} and {time_text(last)}"
-            if first <= LEAST:
-                around = f" before {time_text(last)}" if last < MOST else ""
-            elif last >= MOST:
-                around = f" behind {time_text(first)}"
+            span = f" from {time_text(first)}" * (first > LEAST)
+            span += f" up to {time_text(last)}" * (last < MOST)
+            around = f": messages around it have times{span}, and" if span else ":"
             self._reporter.at(path, shown_by=self._store).add(
                 "RMQDISK-40",
-                f"the message at offset {offset} has an impossible store time, {time_text(time)}:"
-                f" it lies{around}, and {time_text(int(likely[row]))} is likely",
+                f"the message at offset {offset} has an impossible store time, {time_text(time)}"
+                f"{around} {time_text(int(likely[row]))} is likely",
                 position=position,
                 expected=int(likely[row]),
                 actual=time,

@@ -205,9 +205,10 @@ def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
 def store_times_are_possible(followed: StoreFiles) -> bool:
     """No store time is more than an hour outside the times around it, unless the index has it too.
 
-    Nor does the index have a likelier one: one that is less far outside, or one inside that is
-    nearer to the born time by a second. Around a message lie the times in the middle of the three
-    before it, and of the three behind it; before the first message and behind the last one none.
+    Nor does the index have a likelier one: one that is less far outside; or one inside that is
+    within a second of the born time, where the message is more than a second further from it.
+    Around a message lie the times of the one before it and of the one behind it, and the middle one
+    of three on each side; beyond the first and the last message there is no bound.
     """
     return all(
         message.store_timestamp == followed.likely_times[at]

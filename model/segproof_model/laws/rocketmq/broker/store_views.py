@@ -186,14 +186,13 @@ class StoreFiles:
     def likely_times(self) -> dict[int, int]:
         """The store time of each message by its offset, or the likely one if that is impossible."""
         stored = [message.store_timestamp for message in self.messages.values()]
+        padded = [-FAR] * 3 + stored + [FAR] * 3
         likely = {}
         for number, (at, message) in enumerate(self.messages.items()):
-            before, behind = stored[max(0, number - 3) : number], stored[number + 1 : number + 4]
-            sides = sorted([
-                sorted([*stored[:1] * (3 - len(before)), *before])[1] if before else -FAR,
-                sorted([*behind, *stored[-1:] * (3 - len(behind))])[1] if behind else FAR,
-            ])  # fmt: skip
-            likely[at] = likely_time(message, (sides[0], sides[1]), self._told_times(at, message))
+            before, behind = padded[number : number + 3], padded[number + 4 : number + 7]
+            limits = [sorted(before)[1], before[-1], sorted(behind)[1], behind[0]]
+            around = (min(limits), max(limits))
+            likely[at] = likely_time(message, around, self._told_times(at, message))
         return likely
 
     def _told_times(self, at: int, message: Message) -> Times | None:
@@ -225,7 +224,7 @@ class StoreFiles:
         if not 0 <= seconds < 2**31 - 1:
             return None
         least = begin + 1000 * seconds
-        return least if seconds else least - HOUR, least + 999
+        return least if seconds else -FAR, least + 999
 
     # --- the queues ----------------------------------------------------------------------------
 
@@ -308,11 +307,13 @@ def likely_time(message: Message, around: Times, told: Times | None) -> int:
     time, born = message.store_timestamp, message.born_timestamp
     guess = nearest(born, around)
     if told is not None:
-        if nearest(time, told) == time:
+        if nearest(time, told) == time and told[0] > -FAR:
             return time
         indexed = nearest(guess, told)
         far, far_indexed = outside(time, around), outside(indexed, around)
-        is_nearer = far == far_indexed == 0 and abs(indexed - born) + 1000 < abs(time - born)
+        is_nearer = far == far_indexed == 0 and (
+            abs(indexed - born) < min(1000, abs(time - born) - 1000)
+        )
         time = indexed if far_indexed < far or is_nearer else time
     return guess if outside(time, around) > HOUR else time
 
