@@ -28,7 +28,7 @@ SAVES = "`segproof salvage"
 MAKES_NEW = re.compile(r"`segproof rebuild|\bstop the broker\b")
 """In a hint: a rebuild, or what a broker's start is to make new from the log."""
 SAVE_FIRST = (
-    "save the log first, as the hint about it says: a salvage makes this file new too, and a broker"
+    "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"
 )
 Key = tuple[str, Severity, str, str]
@@ -96,10 +96,10 @@ class Cause:
         }
 
 
-def _without_making_new(finding: Finding) -> Finding:
-    """Return a finding whose hint makes nothing new from a log that is to be saved first."""
+def _makes_new(finding: Finding) -> bool:
+    """Return whether the hint makes something new from a log, and does not save the log."""
     is_usual = not finding.is_defect or SAVES in finding.hint or not MAKES_NEW.search(finding.hint)
-    return finding if is_usual else replace(finding, hint=SAVE_FIRST)
+    return not is_usual
 
 
 def _without_law(finding: Finding) -> str:
@@ -136,14 +136,21 @@ class Causes:
     def take(self) -> Iterator[Cause]:
         """Yield the causes, and forget them: the worst first, lost records before other damage.
 
-        Where the log is to be saved first, no hint is to make other files new from it.
+        Where the log is to be saved first, no hint is to make other files new from it: such a hint
+        names the first law whose hint saves the log, which comes with the lost records.
         """
-        causes, self._causes, self._losses = self._causes, {}, {}
-        if any(SAVES in one.first.hint for one in causes.values()):
-            for cause in causes.values():
-                cause.first = _without_making_new(cause.first)
+        causes, self._causes, self._losses = list(self._causes.values()), {}, {}
+        making = [one for one in causes if _makes_new(one.first)]
         order = list(Severity)
-        yield from sorted(
-            causes.values(),
-            key=lambda one: (order.index(one.first.severity), not is_loss(one.first)),
-        )
+
+        def rank(cause: Cause) -> tuple[int, bool]:
+            first = cause.first
+            if making and SAVES in first.hint:
+                return 0, False
+            return order.index(first.severity), not is_loss(first)
+
+        causes.sort(key=rank)
+        saving = next((one.first.law for one in causes if SAVES in one.first.hint), None)
+        for cause in making if saving else ():
+            cause.first = replace(cause.first, hint=SAVE_FIRST.format(saving))
+        yield from causes

@@ -68,7 +68,8 @@ class Gap(NamedTuple):
     """Of the offsets in no batch that was kept, between those around the gap; above
     `last_lost_offset` where none is lost."""
     last_lost_offset: int | None
-    """None at the end of the partition: how many were lost there is not known."""
+    """None at the end of the partition, where nothing tells how many were lost, unless it is one
+    batch whose base offset has one bit too many."""
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class SalvagedPartition:
     set_aside_batches: int = 0
     """Batches in a file of their own: those misplaced and those unloadable."""
     lost_offsets: int = 0
-    """Without those that were lost at the end of the partition."""
+    """Without those at the end of the partition, if nothing tells how many."""
     is_end_lost: bool = False
     """Whether there may be such offsets: nothing tells how many."""
     gap_count: int = 0
@@ -276,7 +277,10 @@ class _Salvage:
                 if file is not None:
                     file.close()
         at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
-        self._told.is_end_lost = bool(at_end)
+        ends = [one.last_lost_offset for one in at_end]
+        self._told.is_end_lost = None in ends
+        if len(ends) == 1 and ends[0] is not None:
+            self._told.lost_offsets += ends[0] + 1 - self._next_offset
         self._count(at_end)
         if self._told.target is not None:
             self._bring_metadata()
@@ -451,10 +455,14 @@ class _Salvage:
                 self._give_up_held(file)
         is_alike = last is not None and last.kind == kind
         if is_joined and last is not None and (is_alike or len(self._pending) >= GAPS_TOLD):
-            self._pending[-1] = last._replace(size_bytes=piece.end - last.position)
+            size = piece.end - last.position
+            self._pending[-1] = last._replace(size_bytes=size, last_lost_offset=None)
             return
-        gap = Gap(file.path, kind, piece.start, piece.size_bytes, self._next_offset, None)
-        self._pending.append(gap)
+        begin, first = self._next_offset, piece.first_offset
+        is_one = not self._pending and kind == PieceKind.MISPLACED and piece.batches == 1
+        is_bit = is_one and first > begin and (first ^ begin).bit_count() == 1
+        end = begin + piece.last_offset - first if is_bit else None
+        self._pending.append(Gap(file.path, kind, piece.start, piece.size_bytes, begin, end))
 
     def _miss(self, path: str, position: int) -> None:
         """Take note that a log, or its end, is not there."""

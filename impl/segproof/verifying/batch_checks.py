@@ -44,8 +44,8 @@ MIN_RECORD_BYTES = 7
 JUMP_MIN = 1 << 12
 """A gap of so many offsets is seldom one bit wide by chance."""
 ONE_BIT = (
-    "compare the end of the log with another replica; if the offset is wrong, `segproof salvage`"
-    " sets this batch aside, and a broker would go on behind it"
+    "compare the end of the log with another replica; if the offset is wrong, `segproof salvage"
+    " DIR --out DIR2` sets this batch aside, and a broker would go on behind it"
 )
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""

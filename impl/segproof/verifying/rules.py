@@ -70,16 +70,10 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
     not tell, `shown_by`, the path whose verification shows the finding. DIR2 is a new directory;
     what the command makes is at saved/NAME or rebuilt/NAME, for a directory of this name.
     """
-    folder, name = posixpath.split(path)
-    store = shown_by
-    if "index" in (name, posixpath.basename(folder)):
-        store = folder if name == "index" else posixpath.dirname(folder)
-    elif posixpath.basename(folder) == "commitlog":
-        store = posixpath.dirname(folder)
 
     def filled(command: re.Match[str]) -> str:
         is_salvage, is_store = "salvage" in command[0], "STORE" in command[0]
-        place = (store if is_store else folder) or "."
+        place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
         out = _new_place("saved" if is_salvage else "rebuilt", place)
         if is_store or not is_salvage:  # a salvage gives each partition a directory below --out
             out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
@@ -87,6 +81,18 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
     return COMMAND.sub(filled, hint)
+
+
+def _store_of(path: str, shown_by: str) -> str:
+    """Return the store that holds a file, as its path tells; else `shown_by`."""
+    folder, name = posixpath.split(path)
+    if name == "index":
+        return folder
+    above, own = posixpath.split(folder)
+    if own in ("", ".", ".."):  # the path does not name the folder
+        above = posixpath.join(above if own == "." else folder, "..")
+        own = posixpath.basename(posixpath.realpath(folder))
+    return above if own in ("index", "commitlog") else shown_by
 
 
 def _new_place(name: str, place: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from segproof.commands import command_line, quoted, words_in
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.store_files import LOG, copied_store
 
 ODD = os.fsdecode(b"-a 'b' \"c\"\n\x1b[31m`d` $HOME\\ \xff \xc3\xa9-0")
 """A name with a dash in front, quotes, a new line, an escape, and a byte that is no UTF-8."""
@@ -100,3 +101,29 @@ def test_the_command_that_saves_runs_where_verify_ran(
         assert 1 == cli.run(words)
         assert Path(out, name).is_dir()
         assert 0 == cli.run(["verify", f"{out}/{name}"])
+
+
+@pytest.mark.parametrize("way", ["", "./", "../{}/"])
+@pytest.mark.parametrize(("verb", "position"), [("salvage", 1000), ("rebuild", 12)])
+def test_a_store_is_found_from_inside_a_folder_of_it(
+    verb: str,
+    position: int,
+    way: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One file was verified there; what the command makes of the store lies beside it."""
+    store = copied_store(tmp_path, "small-5.5.1")
+    path = store / LOG if verb == "salvage" else next((store / "index").iterdir())
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(b"oops")
+    monkeypatch.chdir(path.parent)
+    assert 1 == cli.run(["verify", way.format(path.parent.name) + path.name, "--no-notes"])
+    shown = capsys.readouterr().out.splitlines()
+    (words,) = read_by_bash([one for one in shown if one.startswith(f"    segproof {verb} ")])
+    assert [verb, "..", "--out"] == words[:3]
+    assert cli.run(words) < 2
+    assert [store, Path(words[3]).resolve().parent] == sorted(tmp_path.iterdir(), reverse=True)
+    assert cli.run(["verify", words[3]]) < 2

@@ -30,9 +30,26 @@ def test_one_gap_is_one_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "error SCAN-2 " not in told
     assert "segproof rebuild" not in told
     assert "stop the broker" not in told
-    assert told.count("hint:      save the log first") == 2
+    assert told.count("hint:      save the log first, as the hint of BATCH-3 says: ") == 2
     begin = f"; this damage begins with the batch at byte {starts[5]}"
     assert begin in shown(capsys, "verify", str(log), "--law", "SCAN-2", code=1)
+
+
+@pytest.mark.checks("DISK-19")
+def test_a_wrong_bit_of_the_last_batch_comes_before_what_follows_from_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a warning, and the errors of the indexes and the epochs follow from it."""
+    folder = copied_partition("compacted", tmp_path)
+    path = max(folder.glob("*.log"))
+    log = bytearray(path.read_bytes())
+    log[read_batch_headers(bytes(log)).table["position"].tolist()[-1] + 6] ^= 1 << 13 - 8
+    path.write_bytes(log)
+    told = shown(capsys, "verify", str(folder), "--no-notes", code=1)
+    laws = [one.split()[1] for one in told.splitlines() if one.startswith(("error", "warning"))]
+    assert ["DISK-19", "SEG-7", "DISK-9", "DISK-37"] == laws
+    assert told.count("save the log first, as the hint of DISK-19 says: ") == 3
+    assert f"    segproof salvage {folder} --out " in told
 
 
 @pytest.mark.parametrize(
