@@ -56,14 +56,15 @@ class Bounds(NamedTuple):
 class TimesAround(Generic[Item]):
     """Takes the messages of a log in order, some with each item; hands out what is around them.
 
-    That are the bounds of four times: the one before, the one behind, and the middle one of three
-    on each side. An item waits until three later messages are there.
+    Four times are around one: that before it, that behind it, and the middle one of three on each
+    side. Of two messages either may be wrong: they have no bounds. An item waits until three later
+    messages are there.
     """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Item, Int64Array]] = []
-        self._before = np.full(AROUND, LEAST, np.int64)
-        """The last three times handed out."""
+        self._before = np.zeros(0, np.int64)
+        """Up to three times that were handed out last."""
 
     def add(self, item: Item, times: Int64Array) -> Iterator[tuple[Item, Bounds]]:
         """Take the store times of the next messages; yield what waits no more."""
@@ -78,14 +79,21 @@ class TimesAround(Generic[Item]):
 
     def _next(self) -> tuple[Item, Bounds]:
         item, times = self._waiting.pop(0)
-        count = len(times)
-        behind = [*(later for _, later in self._waiting), np.full(AROUND, MOST, np.int64)]
-        row = np.concatenate([self._before, times, np.concatenate(behind)[:AROUND]])
-        self._before = row[count : count + AROUND]
+        count, before = len(times), self._before
+        behind = np.concatenate([times[:0], *(later for _, later in self._waiting)])[:AROUND]
+        row = np.concatenate([before, times, behind])
+        self._before = row[: len(before) + count][-AROUND:]
+        if len(row) < AROUND:
+            return item, Bounds.none(count)
+        row = np.pad(row, (AROUND - len(before), AROUND - len(behind)), "edge")
         columns = [row[place : place + count] for place in range(2 * AROUND + 1)]
-        before, other = columns[:AROUND], columns[AROUND + 1 :]
-        limits = [_middle(*before), _middle(*other), before[-1], other[0]]
-        return item, Bounds(np.minimum.reduce(limits), np.maximum.reduce(limits))
+        one, other = columns[:AROUND], columns[AROUND + 1 :]
+        limits = np.array([_middle(*one), one[-1], _middle(*other), other[0]])
+        if not len(before):
+            limits[:2, :1] = LEAST
+        if not len(behind):
+            limits[2:, -1:] = MOST
+        return item, Bounds(limits.min(axis=0), limits.max(axis=0))
 
 
 def likely_times(

@@ -208,7 +208,8 @@ def store_times_are_possible(followed: StoreFiles) -> bool:
     Nor does the index have a likelier one: one that is less far outside; or one inside that is
     within a second of the born time, where the message is more than a second further from it.
     Around a message lie the times of the one before it and of the one behind it, and the middle one
-    of three on each side; beyond the first and the last message there is no bound.
+    of three on each side; beyond the first and the last message there is no bound, nor around two
+    alone.
     """
     return all(
         message.store_timestamp == followed.likely_times[at]

@@ -186,10 +186,14 @@ class StoreFiles:
     def likely_times(self) -> dict[int, int]:
         """The store time of each message by its offset, or the likely one if that is impossible."""
         stored = [message.store_timestamp for message in self.messages.values()]
-        padded = [-FAR] * 3 + stored + [FAR] * 3
+        padded = stored[:1] * 3 + stored + stored[-1:] * 3
         likely = {}
         for number, (at, message) in enumerate(self.messages.items()):
             before, behind = padded[number : number + 3], padded[number + 4 : number + 7]
+            if number == 0 or len(stored) < 3:
+                before = [-FAR] * 3
+            if number == len(stored) - 1 or len(stored) < 3:
+                behind = [FAR] * 3
             limits = [sorted(before)[1], before[-1], sorted(behind)[1], behind[0]]
             around = (min(limits), max(limits))
             likely[at] = likely_time(message, around, self._told_times(at, message))
