@@ -186,28 +186,26 @@ class MessageStore(Closing):
     ) -> QueryMessageResult:
         """Return the messages with a key and a store time from `begin` to `end`, both inclusive.
 
-        Where the newest ones are no longer in the log, older ones are looked for, twice. Offsets at
-        which the log has no record are passed over.
+        Offsets at which the log has no record are passed over. Where none is left, and offset 0 is
+        among them, the first message of the log is taken for that at 0, as upstream does: the next
+        of three rounds asks up to its time, which may lie behind `end`.
         Raises: as `IndexService.query_offset`, and as `CommitLog.scan`.
         """
-        found: list[Message] = []
+        found: tuple[Message, ...] = ()
         update = (0, 0)
-        last = end
         for _ in range(QUERY_ROUNDS):
-            answer = self.index_service.query_offset(topic, key, max_num, begin, last)
+            answer = self.index_service.query_offset(topic, key, max_num, begin, end)
             if not answer.phy_offsets:
                 break
-            update = answer[1:]
-            for number, offset in enumerate(sorted(answer.phy_offsets)):
-                message = self.commit_log.look_message(offset)
-                if message is None:
-                    continue
-                if number == 0:
-                    last = message.store_timestamp
-                found.append(message)
-            if found or last < begin:
+            messages = [self.commit_log.look_message(one) for one in sorted(answer.phy_offsets)]
+            found, update = tuple(one for one in messages if one is not None), answer[1:]
+            if found or min(answer.phy_offsets) != 0:
                 break
-        return QueryMessageResult(tuple(found), *update)
+            first = self.commit_log.look_message(self.commit_log.min_offset)
+            if first is None:
+                break
+            end = first.store_timestamp
+        return QueryMessageResult(found, *update)
 
 
 def first_recovered_file(

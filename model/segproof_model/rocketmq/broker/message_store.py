@@ -203,15 +203,23 @@ index_last_update_phyoffset=0))
     ) -> QueryMessageResult:
         """Return the messages with a key and a store time from `begin` to `end`, both inclusive.
 
-        Offsets at which the log has no record are passed over. Where none is left upstream asks
-        twice more, and gets the same answer.
+        Offsets at which the log has no record are passed over. Where none is left, and offset 0 is
+        among them, upstream takes the first message of the log for that at 0 and asks up to its
+        time, which may lie behind `end`; three times in all.
         """
-        asked = self.index_service.query_offset(topic, key, max_num, begin, end)
-        if not asked.phy_offsets:
-            return QueryMessageResult((), 0, 0)
-        messages = map(self.commit_log.look_message, sorted(asked.phy_offsets))
-        known = tuple(message for message in messages if message is not None)
-        return QueryMessageResult(known, *asked[1:])
+        known: tuple[Message, ...] = ()
+        update = (0, 0)
+        for _ in range(3):
+            asked = self.index_service.query_offset(topic, key, max_num, begin, end)
+            if not asked.phy_offsets:
+                break
+            messages = map(self.commit_log.look_message, sorted(asked.phy_offsets))
+            known, update = tuple(one for one in messages if one is not None), asked[1:]
+            first = self.commit_log.look_message(self.commit_log.min_offset)
+            if known or min(asked.phy_offsets) != 0 or first is None:
+                break
+            end = first.store_timestamp
+        return QueryMessageResult(known, *update)
 
 
 def rebuild_index(
