@@ -40,7 +40,7 @@ RELEASES_ASKED = ("kafka-4.4.0", "kafka-4.3.1", "kafka-3.9.2", "kafka-2.8.2", "k
 CODEC_NAMES = ("gzip", "snappy", "lz4", "zstd")
 ZSTD_SINCE = (2, 1)
 CASES = [
-    pytest.param(release, codec, 40 + number, marks=pytest.mark.needs(release))
+    pytest.param(release, codec, 70 + number, marks=pytest.mark.needs(release))
     for number, release in enumerate(RELEASES_ASKED)
     for codec in CODEC_NAMES
     if codec != "zstd" or RELEASES[release].number >= ZSTD_SINCE

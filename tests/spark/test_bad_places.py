@@ -98,7 +98,7 @@ def test_a_client_of_connect_needs_its_packages(monkeypatch: pytest.MonkeyPatch)
     """The package that is missing, and how to get it; Java is not asked for."""
     monkeypatch.setattr(session, "java_version", lambda: pytest.fail("no Java is needed"))
     monkeypatch.setattr(session, "_is_there", lambda package: package != "grpc")
-    with pytest.raises(SparkNotRunError, match="grpc is not installed; install it with: pip"):
+    with pytest.raises(SparkNotRunError, match="grpc is not installed; install it with: `pip"):
         start_session(remote="sc://here")
 
 
