@@ -213,7 +213,7 @@ class TimeIndexFile(KeyedIndexFile):
         )  # fmt: skip
         self._report(
             "TIMEIDX-7", first, follows & (offsets < shifted(offsets, 0)), offsets + base,
-            "offset {now} follows offset {before}; offsets must not fall", "more than {before}",
+            "offset {now} follows offset {before}; offsets must not fall", "{before} or more",
         )  # fmt: skip
         self._report(
             "DISK-22", first, is_new & (timestamps < 0), timestamps,

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small segments of Kafka for the tables of borders: batches, index entries and file names."""
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka.batch_table import RAW_HEADER_DTYPE
+from segproof_harness.laws.borders.border import Content, Files
+from segproof_harness.laws.file_damages import sum_again
+
+BASE = 1000
+"""The base offset of most segments here: not 0, so that distance and offset differ."""
+_PLACES = {
+    name: (dtype, offset) for name, (dtype, offset, *_) in (RAW_HEADER_DTYPE.fields or {}).items()
+}
+
+
+def name(base_offset: int, suffix: str) -> str:
+    """Return the name of a file of a segment."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def batch(
+    offset: int,
+    *timestamps: int,
+    key: bytes | None = b"key",
+    value: bytes = b"value",
+    **options: Any,
+) -> bytes:
+    """Return a batch of one record for each timestamp, by default of one record at 1 ms."""
+    records = [
+        Record(offset + number, timestamp, key, value)
+        for number, timestamp in enumerate(timestamps or (1,))
+    ]
+    return write_batch(records, base_offset=offset, **options)
+
+
+def marker(offset: int, control_type: str = "ABORT", **changed: int) -> bytes:
+    """Return the marker that ends the transaction of producer 7."""
+    fields = {"timestamp": 1, "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0}
+    return write_end_transaction_marker(control_type, offset=offset, **(fields | changed))
+
+
+def patched(data: bytes, **fields: int) -> bytes:
+    """Return a batch whose header has other values, with the right checksum."""
+    changed = bytearray(data)
+    for field, value in fields.items():
+        dtype, offset = _PLACES[field]
+        size = dtype.itemsize
+        is_signed = dtype.kind == "i"
+        changed[offset : offset + size] = value.to_bytes(size, "big", signed=is_signed)
+    sum_again(changed)
+    return bytes(changed)
+
+
+def with_byte(data: bytes, position: int, value: int) -> bytes:
+    """Return bytes of which one has another value."""
+    return data[:position] + bytes([value]) + data[position + 1 :]
+
+
+def offset_entries(*entries: tuple[int, int]) -> bytes:
+    """Return the entries of an offset index: distances from the base offset, and positions."""
+    return b"".join(struct.pack(">ii", *entry) for entry in entries)
+
+
+def time_entries(*entries: tuple[int, int]) -> bytes:
+    """Return the entries of a time index: timestamps, and distances from the base offset."""
+    return b"".join(struct.pack(">qi", *entry) for entry in entries)
+
+
+def aborted(first: int, last: int, stable: int | None = None, producer_id: int = 7) -> bytes:
+    """Return an entry of a transaction index; its offsets are absolute."""
+    return struct.pack(
+        ">hqqqq", 0, producer_id, first, last, last + 1 if stable is None else stable
+    )
+
+
+def segment(
+    log: bytes | Iterable[bytes],
+    index: bytes | None = None,
+    times: bytes | None = None,
+    transactions: bytes | None = None,
+    base: int = BASE,
+) -> dict[str, Content]:
+    """Return the files of one segment; an index that is None is missing."""
+    images = {
+        ".log": log if isinstance(log, bytes) else b"".join(log),
+        ".index": index,
+        ".timeindex": times,
+        ".txnindex": transactions,
+    }
+    return {name(base, suffix): data for suffix, data in images.items() if data is not None}
+
+
+def followed(files: Files, base: int) -> dict[str, Content]:
+    """Return the files with an empty last segment beside them, so that the first is closed."""
+    return {**files, name(base, ".log"): b""}
