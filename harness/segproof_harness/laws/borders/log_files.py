@@ -56,7 +56,7 @@ def patched(data: bytes, **fields: int) -> bytes:
 
 
 def with_byte(data: bytes, position: int, value: int) -> bytes:
-    """Return bytes of which one has another value."""
+    """Return the bytes with one of them replaced."""
     return data[:position] + bytes([value]) + data[position + 1 :]
 
 

@@ -41,7 +41,7 @@ def _range(first: int, last: int, stable: int | None = None) -> Files:
 
 
 def _two(first: int) -> Files:
-    """Return two aborted transactions, the second of which begins there by its entry."""
+    """Return two aborted transactions; by its entry, the second begins at offset `first`."""
     return _index(aborted(BASE, BASE + 1), aborted(first, BASE + 3), log=TWO)
 
 
