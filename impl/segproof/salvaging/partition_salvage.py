@@ -33,6 +33,7 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
@@ -40,7 +41,7 @@ from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.small_files import METADATA
+from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY, START
 
 MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
@@ -61,7 +62,7 @@ class Gap(NamedTuple):
     """`broken`, `unsearched`, `zeros`; or, of batches that are kept in a file of their own,
     `misplaced`, and `unloadable`: a marker of a transaction that no broker can read, so that it
     would not load the log. `missing`: from this byte on the log is not there, or can't be read;
-    an index of the segment, or the name of the log, says that it was."""
+    an index of the segment, the name of the log, a snapshot or a checkpoint says that it was."""
     position: int
     size_bytes: int
     first_lost_offset: int
@@ -276,6 +277,7 @@ class _Salvage:
             for file in (self._log, self._aside):
                 if file is not None:
                     file.close()
+        self._miss_end()
         at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
         ends = [one.last_lost_offset for one in at_end]
         self._told.is_end_lost = None in ends
@@ -354,7 +356,8 @@ class _Salvage:
             self._move_back(file, base_offset, limit)
             is_gone = (entries.positions >= size) & (entries.offsets > self._reached)
             is_told = bool(self._pending) and self._pending[-1].path == path
-            is_gone &= entries.offsets < (base_offset if next_offset is None else next_offset)
+            if next_offset is not None:
+                is_gone &= entries.offsets < next_offset
             if is_gone.any() and not is_told:
                 self._miss(path, size)
             told.bytes_read += size
@@ -467,6 +470,19 @@ class _Salvage:
     def _miss(self, path: str, position: int) -> None:
         """Take note that a log, or its end, is not there."""
         self._pending.append(Gap(path, MISSING, position, 0, self._next_offset, None))
+
+    def _miss_end(self) -> None:
+        """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
+        logs = [one for one in self._partition.segments if ".log" in one.suffixes]
+        told = dict(self._partition.offsets)
+        names = map(read_file_name, self._partition.others)
+        known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
+        known += [told.get(RECOVERY, 0), told.get(HIGH_WATERMARK, 0)]
+        is_gone = max(known) > max(self._next_offset, told.get(START, 0))
+        if is_gone and logs and all(one.kind == PieceKind.ZEROS for one in self._pending):
+            path = logs[-1].path(".log")
+            status = self._files.status(path)
+            self._miss(path, 0 if status is None else status.size_bytes)
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:
         """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""

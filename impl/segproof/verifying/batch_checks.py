@@ -33,7 +33,23 @@ declare("record-batch", Severity.ERROR,
 declare("record-batch", Severity.WARNING,
     "nothing, if a newer release wrote it; else compare it with another replica: it is damaged",
     "DISK-15")  # fmt: skip
-declare("log-segment", Severity.ERROR, RESTORE, "DISK-13")
+CUTS_ALL = (
+    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
+    " DIR2` before a broker starts here. A start after an unclean stop makes the index again. If an"
+    " entry is due for an offset that is not above the entry before it, Kafka cuts this segment at"
+    " byte 0 and deletes all later ones"
+)
+KEPT_TWICE = (
+    "compare the segment with another replica, or save what is sound with `segproof salvage DIR"
+    " --out DIR2`. A broker keeps both batches, also after an unclean stop, and serves the offsets"
+    " that both claim twice"
+)
+SPLITS = (
+    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
+    " DIR2` before a broker starts here. A start that recovers this segment splits it before such a"
+    " batch into segments of other names, and ends with an error if it can't"
+)
+declare("log-segment", Severity.ERROR, CUTS_ALL, "DISK-13")
 declare("partition-log", Severity.ERROR,
     "compare both segments with another replica and keep the right one", "LOG-4")  # fmt: skip
 declare("partition-log", Severity.NOTE,
@@ -50,8 +66,9 @@ ONE_BIT = (
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
 TORN = (
-    "nothing, if the broker is writing or was killed: a recovery removes these bytes; else compare"
-    " the end of the log with another replica"
+    "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38 or"
+    " SEG-7 says that the log went on: a recovery removes these bytes; else compare the end of the"
+    " log with another replica"
 )
 
 
@@ -212,7 +229,7 @@ class BatchCheck(LogCheck):
             "DISK-13", block, good & ((last < 0) | (last > INT32_MAX)),
             "last offset {row[last_offset]} is not within 2^31 - 1 of the segment's base offset"
             f" {base_offset}", f"{base_offset} to {base_offset + INT32_MAX}",
-            table["last_offset"],
+            table["last_offset"], hint=SPLITS,
         )  # fmt: skip
         # Of a loose batch only what is certain counts: see `Block.last`.
         claimed = np.where(good, last, block.last)
@@ -229,12 +246,13 @@ class BatchCheck(LogCheck):
                 due=before + 1,
             )  # fmt: skip
             overlaps &= previous >= 0
-            self._broken(
-                "DISK-13", block, overlaps,
-                "the batch begins at offset {row[base_offset]}, and the log has reached offset"
-                " {before} before it", "{due} or more", table["base_offset"],
-                before=before, due=before + 1,
-            )  # fmt: skip
+            for which, hint in ((last <= previous, None), (last > previous, KEPT_TWICE)):
+                self._broken(
+                    "DISK-13", block, overlaps & which,
+                    "the batch begins at offset {row[base_offset]}, and the log has reached offset"
+                    " {before} before it", "{due} or more", table["base_offset"],
+                    before=before, due=before + 1, hint=hint,
+                )  # fmt: skip
         following = self._segment.next_base_offset
         if following is not None:
             self._broken(

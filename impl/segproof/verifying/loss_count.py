@@ -13,6 +13,8 @@ from segproof.verifying.segment_files import Segment
 LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 """The second is the law that each index file of a segment without its log breaks."""
 LOST_SEGMENT = "DISK-25"
+ENDS_LOST = frozenset({"DISK-36", "DISK-38"})
+"""Laws of files that name an offset beyond the end of the log: so far the log went at least."""
 OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
 })  # fmt: skip
@@ -47,6 +49,9 @@ class LossCount:
             self._is_gone = True
         elif finding.law == LOST_SEGMENT and expected is not None and actual is not None:
             self._add(int(expected), int(actual))
+        elif finding.law in ENDS_LOST and expected is not None and actual is not None:
+            self._add(int(expected.partition(" ")[0]), int(actual))
+            self._is_complete = False
         elif finding.law in OF_MESSAGES:
             self._is_of_messages = True
         else:

@@ -186,6 +186,10 @@ class _JoinedLog:
         self._start_offset: int | None = None
         self._end_offset: int | None = None
         self._is_read = True
+        self._reached: int | None = None
+        """The offset after the last sound batch, also one after damage; None if the last log was
+        not read."""
+        self._is_end_damaged = self._is_pointed_beyond = False
         self._is_whole = all(segment.judged == ALL_FILES for segment in partition.segments)
         names = ((name, read_file_name(name)) for name in partition.others)
         self._snapshot_names = {
@@ -202,7 +206,7 @@ class _JoinedLog:
             # Without its log nothing is known of it.
             self._missing += 1
             self._unread += 1
-            self._is_read = False
+            self._is_read, self._reached = False, None
             self._transactions.add(segment, carry.transactions)
             return
         if self._start_offset is None:
@@ -223,6 +227,12 @@ class _JoinedLog:
         self._transactions.add(segment, carry.transactions)
         self._take_epochs(path, carry.runs)
         self._end_offset, self._is_read = carry.end_offset, carry.is_read
+        damage = carry.damage
+        self._is_end_damaged = damage is not None and damage.ends_broken
+        self._reached = carry.end_offset
+        if damage is not None and not carry.is_read:
+            self._reached = max(carry.end_offset, damage.last_sound_offset + 1)
+        self._is_pointed_beyond = carry.is_pointed_beyond
 
     def _take_epochs(self, path: str, runs: list[EpochRun]) -> None:
         compare_epochs(self._last_run, runs, self._at(path))
@@ -291,11 +301,11 @@ class _JoinedLog:
         if not self._is_whole:
             return []  # a single file was given
         if end is not None:
-            self._transactions.finish()
+            self._transactions.finish(is_end_lost=self._is_end_lost())
             self._check_snapshots(end)
-            if self._is_read:
-                self._report_stray(end)
-                self._check_offsets(end)
+            if self._reached is not None:
+                self._report_stray(self._reached)
+                self._check_offsets(self._reached)
         for offset in self._snapshots:
             self._snapshot(offset)
         if self._epochs is not None:
@@ -314,22 +324,35 @@ class _JoinedLog:
             )
         return self._reporter.finish()
 
-    def _report_stray(self, end: int) -> None:
+    def _is_end_lost(self) -> bool:
+        """Return whether the log is damaged at its end, or a file shows that it was longer."""
+        if self._reached is None or self._is_end_damaged or self._is_pointed_beyond:
+            return True
+        told = dict(self._partition.offsets)
+        known = [*self._snapshots, told.get(RECOVERY, 0), told.get(HIGH_WATERMARK, 0)]
+        return max(known) > max(self._reached, told.get(START, 0))
+
+    def _ends(self, reached: int) -> str:
+        """Return where the log ends, in words."""
+        what = "the log" if self._is_read else "the last sound batch of the log"
+        return f"{what} ends before offset {reached}"
+
+    def _report_stray(self, reached: int) -> None:
         for offset in self._snapshots:
-            if offset <= end:
+            if offset <= reached:
                 continue
             self._at(self._partition.path(self._snapshot_names[offset])).add(
                 "DISK-36",
-                f"the log ends before offset {end}, and this snapshot is of offset {offset}: the"
+                f"{self._ends(reached)}, and this snapshot is of offset {offset}: the"
                 " log has lost its end, or the file is a stray; loading removes it",
-                expected=f"{end} or less",
+                expected=f"{reached} or less",
                 actual=offset,
             )
 
-    def _check_offsets(self, end: int) -> None:
+    def _check_offsets(self, reached: int) -> None:
         """Judge what the checkpoints of the data directory say of this log."""
         told = dict(self._partition.offsets)
-        start = told.get(START, 0)
+        start, end = told.get(START, 0), self._end_offset or 0
         if start > end:
             self._reporter.at(self._directory).add(
                 "DISK-43",
@@ -340,11 +363,11 @@ class _JoinedLog:
             )
         for name in (RECOVERY, HIGH_WATERMARK, CLEANER):
             offset = told.get(name, 0)
-            if offset > max(end, start):
+            if offset > max(reached, start):
                 self._reporter.at(self._directory).add(
                     "DISK-38",
-                    f"the log ends before offset {end}, and {name} says {offset}{WORDS[name]}",
-                    expected=f"{end} or less",
+                    f"{self._ends(reached)}, and {name} says {offset}{WORDS[name]}",
+                    expected=f"{reached} or less",
                     actual=offset,
                     severity=Severity.NOTE if name == CLEANER else Severity.WARNING,
                     hint=HINT_OF_CLEANER if name == CLEANER else None,

@@ -32,7 +32,7 @@ LOSSES = frozenset({
     "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
-ENDS_LOST = frozenset({"DISK-25", "DISK-38", "DISK-43"})
+ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({

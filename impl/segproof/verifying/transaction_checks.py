@@ -52,6 +52,11 @@ NAMED_MAX = 5
 """Aborted transactions that are named where one finding is about many."""
 HANGS_MS = 20 * 60_000
 """The usual transaction.max.timeout.ms and the five minutes that Kafka's own tool adds."""
+LOST_MARKER_HINT = (
+    "compare the end of the log with another replica before a broker starts here. Without the"
+    " marker the transaction stays open: if no replica has it, find the transaction with"
+    " `kafka-transactions.sh find-hanging` once the broker runs"
+)
 HANGING_HINT = (
     "find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh"
     " abort`, naming this first offset; until then compaction stops here too. Lawful only if"
@@ -353,6 +358,9 @@ class CarriedTransactions:
         self._since: dict[int, int] = {}
         self._last_marker: int | None = None
         self._coordinators: dict[int, int] = {}
+        self._doubtful: dict[int, tuple[int, str]] = {}
+        """Producer id to the first offset, and the log, of each transaction that was open before
+        the last segment, of which not all could be read."""
         self._is_sure = self._is_whole = is_whole
         """Whether all batches so far were read, so that what has not begun is known."""
 
@@ -371,10 +379,12 @@ class CarriedTransactions:
         self._report_lone(segment, lone)
         for producer_id in carry.closed:
             self._forget(producer_id)
+        self._doubtful.clear()
         if not carry.is_complete or len(self.open) > PRODUCERS_MAX:
             # What lies in the unread part is unknown: an absent entry can't be told from it.
             self._is_sure = False
             for producer_id in list(self.open):
+                self._doubtful[producer_id] = self.open[producer_id], self._where[producer_id]
                 self._forget(producer_id)
         self._take_times(carry)
         for producer_id, first in carry.opened.items():
@@ -426,25 +436,36 @@ class CarriedTransactions:
             actual=lone.number,
         )
 
-    def finish(self) -> None:
-        """Report what is still open at the end of a whole log."""
-        if not (self.open and self._is_whole):
+    def finish(self, *, is_end_lost: bool = False) -> None:
+        """Report what is still open at the end of a whole log.
+
+        `is_end_lost`: the log may have lost its end, and the markers there.
+        """
+        if not self._is_whole:
             return
-        stable = min(self.open.values())
-        for producer_id, first in sorted(self.open.items(), key=lambda one: one[1]):
+        is_open = {each: (first, self._where[each]) for each, first in self.open.items()}
+        if is_end_lost:
+            is_open = {**self._doubtful, **is_open}
+        stable = min((first for first, _ in is_open.values()), default=0)
+        for producer_id, (first, log) in sorted(is_open.items(), key=lambda one: one[1]):
             since = self._since.get(producer_id)
             age = 0 if since is None or self._last_marker is None else self._last_marker - since
             words = f"the transaction of producer {producer_id} that began at offset {first} is"
-            if age < HANGS_MS:
+            hint = None
+            if is_end_lost:
+                words += " open, and the log has lost its end: the marker may have been there"
+                hint = LOST_MARKER_HINT
+            elif age < HANGS_MS:
                 words += " open"
             else:
-                words += f" open for more than {age // 60_000} minutes by the markers behind it"
-            self._reporter.at(self._where[producer_id], shown_by=self._directory).add(
+                words += f" open for more than {age // 60_000} minutes by the markers after it"
+                hint = HANGING_HINT
+            self._reporter.at(log, shown_by=self._directory).add(
                 "DISK-32",
                 f"{words}; consumers with read_committed get nothing from offset {stable} on, the"
                 " last stable offset",
                 expected="a marker that ends it",
                 actual=first,
-                severity=Severity.NOTE if age < HANGS_MS else Severity.WARNING,
-                hint=HANGING_HINT if age >= HANGS_MS else None,
+                severity=Severity.NOTE if hint is None else Severity.WARNING,
+                hint=hint,
             )

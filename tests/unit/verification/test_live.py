@@ -12,7 +12,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
-from segproof.kafka import read_batch, write_empty_batch
+from segproof.kafka import Record, read_batch, write_batch, write_empty_batch
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.altered_files import altered, defects_on, disturbed, listed
@@ -127,7 +127,10 @@ def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
-    """Behind its count a broker's index may hold old entries: a note; nowhere else."""
+    """After its count a broker's index may hold old entries: a note once the log has gone on.
+
+    Before, nothing tells a truncation from a log that lost its end: a warning for each index.
+    """
     folder = copied_partition("plain", tmp_path)
     log = max(folder.glob("*.log"))
     index, times = log.with_suffix(".index"), log.with_suffix(".timeindex")
@@ -139,6 +142,10 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
         ("SEG-7", str(index), 8 * (len(used) - 2)),
         ("DISK-9", str(times), 12 * (len(used) - 2)),
     ] == [(one.law, one.path, one.position) for one in notes]
+    assert ["SEG-7", "DISK-9"] == [one.law for one in defects_on(REAL_FILES, folder)]
+    end = int(log.stem) + entries[len(used) - 3][0] + 1000
+    later = write_batch([Record(end, 1 << 41, None, b"v")], base_offset=end)
+    log.write_bytes(log.read_bytes() + later)
     assert [] == defects_on(REAL_FILES, folder)
     # a damaged entry before sound ones, a trimmed file, and a closed segment
     whole = index.read_bytes()
@@ -160,7 +167,10 @@ def test_entries_that_lead_into_zeros_tell_of_lost_batches(kept: int, tmp_path: 
     index = log.with_suffix(".index")
     position = int.from_bytes(index.read_bytes()[8 * kept + 4 :][:4], "big") if kept else 0
     log.write_bytes(log.read_bytes()[:position].ljust(1 << 18, b"\0"))
-    assert [("SEG-7", str(index), 8 * kept, Severity.WARNING)] == [
+    assert [
+        ("SEG-7", str(index), 8 * kept, Severity.WARNING),
+        ("DISK-9", str(index.with_suffix(".timeindex")), 12 * kept, Severity.WARNING),
+    ] == [
         (one.law, one.path, one.position, one.severity) for one in verify(folder) if one.is_defect
     ]
 

@@ -159,7 +159,8 @@ def sequence_numbers_go_on(logs: Logs) -> bool:
 @law("DISK-32", PartitionLog, MANAGER)
 def every_transaction_has_ended(logs: Logs, codecs: Codecs) -> bool:
     """A marker follows the batches of every transaction. A note, since the producer may be at work;
-    a warning if the markers after its beginning are 20 minutes apart or more.
+    a warning if the markers after its beginning are 20 minutes apart or more, or if the log is
+    damaged at its end or was longer once: the marker may be lost.
     """
     return not open_transactions(logs, codecs)
 

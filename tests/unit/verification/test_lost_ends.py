@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log that was longer once: each file that shows it is heard, whatever else is wrong."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.producer_snapshot import write_snapshot
+from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.random_damages import batches_of
+
+WARNING, ERROR = Severity.WARNING, Severity.ERROR
+RECOVERY, WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
+
+
+def looked(path: Path) -> tuple[dict[str, Finding], Summary]:
+    """Return the first finding of each law, and the summary of the partition."""
+    summaries: list[Summary] = []
+    found = list(verify(path, on_summary=summaries.append))
+    return {one.law: one for one in reversed(found)}, summaries[-1]
+
+
+def batch(offset: int, *, size: int = 10, count: int = 1, producer: int = -1) -> bytes:
+    """Return a batch; with a producer, one of a transaction."""
+    records = [Record(offset + n, 1000 + offset, None, b"v" * size) for n in range(count)]
+    more = {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
+    kept = {**more, "is_transactional": True} if producer >= 0 else {}
+    return write_batch(records, base_offset=offset, **kept)  # type: ignore[arg-type]
+
+
+def cut_last(log: Path, batches: int, more: int = 0) -> None:
+    """Cut so many batches off a log, and leave some bytes of the first of them."""
+    kept = batches_of(log.read_bytes())[:-batches]
+    os.truncate(log, sum(map(len, kept)) + more)
+
+
+@pytest.mark.checks("DISK-32", "DISK-36", "DUMP-6")
+@pytest.mark.slow
+@pytest.mark.parametrize("torn", [0, 17, 39])
+def test_a_torn_tail_hides_no_proof_of_a_longer_log(torn: int, tmp_path: Path) -> None:
+    """A snapshot beyond the end was left out where half of the last batch was there.
+
+    The marker of the last transaction was lost, and that was a note.
+    """
+    folder = copied_partition("txn-a", tmp_path)
+    cut_last(max(folder.glob("*.log")), 1, torn)
+    found, summary = looked(folder)
+    assert WARNING is found["DISK-36"].severity
+    assert "before offset 2413, and this snapshot is of offset 2414" in found["DISK-36"].message
+    assert WARNING is found["DISK-32"].severity
+    assert "the marker may have been there" in found["DISK-32"].message
+    assert (Verdict.READABLE_WITH_GAPS, 1) == (summary.verdict, summary.lost_at_least)
+
+
+@pytest.mark.checks("DISK-38", "DUMP-6")
+@pytest.mark.parametrize("name", [RECOVERY, WATERMARK])
+def test_a_torn_tail_hides_no_checkpoint(name: str, tmp_path: Path) -> None:
+    """The recovery point says what was durable; a sound batch after damage counts as there."""
+    log = write_segment(tmp_path / "t-0", batch(0) + batch(1) + batch(2)[:40]) / name_of(0, ".log")
+    for offset, laws in {2: set[str](), 3: {"DISK-38"}}.items():
+        (tmp_path / name).write_text(f"0\n1\nt 0 {offset}\n")
+        found, summary = looked(log.parent)
+        assert laws == {"DISK-38"} & found.keys()
+        assert summary.lost_at_least == len(laws)
+    log.write_bytes(batch(0) + b"?" * 50 + batch(2))
+    assert "DISK-38" not in looked(log.parent)[0]
+    (tmp_path / name).write_text("0\n1\nt 0 4\n")
+    assert "before offset 3, and" in looked(log.parent)[0]["DISK-38"].message
+
+
+@pytest.mark.checks("DISK-32")
+def test_a_transaction_of_an_earlier_segment_is_open_where_the_tail_is_torn(tmp_path: Path) -> None:
+    """Its marker may be in the torn bytes, so it was not told at all."""
+    marker = write_end_transaction_marker(
+        "COMMIT", offset=2, timestamp=1, producer_id=7, producer_epoch=0, coordinator_epoch=0
+    )
+    folder = write_segment(tmp_path / "t-0", batch(0, producer=7))
+    for tail, severities in {marker[:40]: [WARNING], marker: [], b"": [Severity.NOTE]}.items():
+        write_segment(folder, batch(1) + tail, 1)
+        found = verify(folder, laws=["DISK-32"])
+        assert severities == [one.severity for one in found]
+
+
+@pytest.mark.slow
+@pytest.mark.checks("DISK-9", "SEG-7")
+def test_entries_beyond_the_end_warn_until_the_log_goes_on(tmp_path: Path) -> None:
+    """A log that was cut between two batches was called sound, and salvage said "everything kept".
+
+    A follower that truncated its log goes on with later batches: then it is a note.
+    """
+    folder = copied_partition("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    cut_last(log, 3)
+    found, summary = looked(folder)
+    assert {"SEG-7": WARNING, "DISK-9": WARNING} == {
+        law: one.severity for law, one in found.items() if one.is_defect
+    }
+    assert "ends before offset 726, and it held offset 745" in found["SEG-7"].message
+    assert Verdict.READABLE_WITH_DEFECTS is summary.verdict
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.is_end_lost
+    assert [(str(log), "missing", log.stat().st_size)] == [one[:3] for one in told.gaps]
+    records = [Record(726, 1 << 41, None, b"later")]
+    log.write_bytes(log.read_bytes() + write_batch(records, base_offset=726))
+    found, summary = looked(folder)
+    assert Verdict.SOUND is summary.verdict
+    assert {"SEG-7", "DISK-9"} <= found.keys()
+
+
+@pytest.mark.checks("DISK-36", "DISK-38")
+@pytest.mark.parametrize("witness", ["snapshot", RECOVERY, WATERMARK])
+def test_salvage_tells_of_an_end_that_only_a_small_file_names(witness: str, tmp_path: Path) -> None:
+    """It said "everything kept"."""
+    folder = write_segment(tmp_path / "t-0", batch(0) + batch(1))
+    if witness == "snapshot":
+        (folder / name_of(3, ".snapshot")).write_bytes(write_snapshot(()))
+    else:
+        (tmp_path / witness).write_text("0\n1\nt 0 3\n")
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (told.is_end_lost, told.is_whole) == (True, False)
+    (told,) = salvage(write_segment(tmp_path / "t-1", batch(0)), tmp_path / "out2")
+    assert told.is_whole
+
+
+@pytest.mark.checks("DISK-13")
+@pytest.mark.parametrize(
+    ("batches", "words", "is_cut"),
+    [
+        ([*range(40), *range(40)], "cuts this segment at byte 0", True),
+        ([*range(0, 80, 2), 79], "keeps both batches", False),
+    ],
+)
+def test_what_an_unclean_start_does_to_batches_that_overlap(
+    batches: list[int], words: str, is_cut: bool, tmp_path: Path
+) -> None:
+    """The hint said that a broker "may cut the log here": it cuts all of it, or nothing."""
+    folder, stored = tmp_path / "t-0", [batch(one, size=300, count=2) for one in batches]
+    if is_cut:
+        stored = [batch(one, size=300) for one in batches]
+    write_segment(folder, b"".join(stored), index=b"", timeindex=b"")
+    write_segment(folder, batch(200), 200, index=b"", timeindex=b"")
+    (found, *_) = verify(folder, laws=["DISK-13"])
+    assert ERROR is found.severity
+    assert words in found.hint
+    PartitionLog.open(str(folder), LogConfig(), last_shutdown_clean=False, writable=True).close()
+    left = {path.name: path.stat().st_size for path in folder.glob("*.log")}
+    whole = {name_of(0, ".log"): sum(map(len, stored)), name_of(200, ".log"): len(batch(200))}
+    assert left == ({name_of(0, ".log"): 0} if is_cut else whole)
