@@ -360,7 +360,7 @@ class CarriedTransactions:
         self._coordinators: dict[int, int] = {}
         self._doubtful: dict[int, tuple[int, str]] = {}
         """Producer id to the first offset, and the log, of each transaction that was open before
-        the last segment, of which not all could be read."""
+        the last segment, if that segment could not be read to its end."""
         self._is_sure = self._is_whole = is_whole
         """Whether all batches so far were read, so that what has not begun is known."""
 
