@@ -136,8 +136,9 @@ def command(
     offset reaches it. The search begins in the last segment that begins at or below the offset, and
     goes on in the next one. The answer for a timestamp is the first record at or after it, in the
     first segment that reaches it. A line without an answer has nulls and a reason, and the exit
-    code is still 0; it is 1 for damaged files. With --profile the answer is that of the release,
-    which may take damage for the end of the log.
+    code is still 0; it is 1 for damaged files. If the checksum of the batch, or message, that was
+    found is wrong, the line has the answer and a reason, and says that it is damaged. With
+    --profile the answer is that of the release, which may take damage for the end of the log.
 
     In a store of RocketMQ, look up keys, as TOPIC#KEY, and offsets of the commit log. The answer
     for a key is the offsets of its messages, newest first. If the store has a commit log, each
@@ -222,10 +223,14 @@ def _answer_partition(
 def _fields(
     ask: "Ask", target: int, names: tuple[str, ...], explain: bool
 ) -> tuple[dict[str, Any], bool]:
-    """Return the fields of an answer; that the files are sound, for it raises otherwise."""
+    """Return the fields of an answer, and whether its batch is sound."""
     answer = ask(target, explain=explain)
     fields = {name: getattr(answer, name) for name in names}
-    return fields if answer.reason is None else {**fields, "reason": answer.reason}, True
+    if answer.reason is not None:
+        fields["reason"] = answer.reason
+    if answer.is_damaged:
+        fields["is_damaged"] = True
+    return fields, not answer.is_damaged
 
 
 def _asked(given: list[int] | None, file: str | None, parse: Callable[[str], int]) -> Iterator[int]:

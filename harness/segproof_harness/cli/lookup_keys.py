@@ -245,9 +245,12 @@ def _key_fields(ask: Callable[[], Any], messages_of: Any) -> tuple[dict[str, Any
     fields: dict[str, Any] = {"phy_offsets": offsets}
     if answer.reason is not None:
         fields = {"phy_offsets": offsets or None, "reason": answer.reason}
+    if answer.damaged:
+        fields["damaged"] = list(answer.damaged)
     if messages_of is not None:
         fields["messages"] = list(message_rows(messages_of, answer.phy_offsets))
-    return fields, not answer.unreadable and not answer.damaged_bytes
+    is_sound = not (answer.unreadable or answer.damaged or answer.damaged_bytes)
+    return fields, is_sound
 
 
 def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[str, Any], bool]:
@@ -257,7 +260,10 @@ def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[
     message = reader.look_message(target)
     if message is None:
         return {"reason": _why_no_message(target, reader)}, True
-    return record_row(message, target, True, encoders), True
+    row = record_row(message, target, True, encoders)
+    if row["crc_valid"]:
+        return row, True
+    return {**row, "reason": "the checksum of its body is wrong: it is damaged"}, False
 
 
 def _why_no_message(target: int, reader: Any) -> str:

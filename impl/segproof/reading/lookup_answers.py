@@ -68,6 +68,9 @@ class OffsetAnswer:
     batch_size: int | None = None
     """Its whole size in bytes."""
     reason: str | None = None
+    """Why there is no batch, or what is wrong with it."""
+    is_damaged: bool = False
+    """Whether the checksum of the batch is wrong: its records may be too."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 
@@ -80,6 +83,9 @@ class TimestampAnswer:
     timestamp: int | None = None
     offset: int | None = None
     reason: str | None = None
+    """Why there is no record, or what is wrong with its batch."""
+    is_damaged: bool = False
+    """Whether the checksum of the record's batch is wrong."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 

@@ -13,6 +13,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import time_text
 from segproof.integers import INT64_MAX
+from segproof.kafka.record_batch import RecordBatch
 from segproof.reading.file_names import PACKED_SUFFIXES, holds_remote_segments, read_remote_name
 from segproof.reading.live_writer import (
     PAUSES_SECONDS,
@@ -187,12 +189,34 @@ class PartitionReader(PartitionSearch, Closing):
 
         The floor of the target picks the segment. Where its last batch ends before the target, the
         answer is the first batch of the next segment that has one. With `explain` the answer
-        carries its steps.
+        carries its steps. Of a batch with a wrong checksum `is_damaged` is true, and the reason
+        tells it.
 
-        Laws: LOG-1, LOG-6, SEG-12. Raises: OSError, CorruptIndexError, CorruptRecordError.
+        Laws: LOG-1, LOG-6, SEG-12, BATCH-14.
+        Raises: OSError, CorruptIndexError, CorruptRecordError.
         """
         search = super().lookup_offset
-        return self._ask(lambda: search(target, explain=explain), self._is_batch)
+
+        def ask() -> OffsetAnswer:
+            answer = search(target, explain=explain)
+            if answer.segment_base_offset is None or answer.batch_position is None:
+                return answer
+            segment = self.segment(answer.segment_base_offset)
+            batch = next(segment.log.batches(answer.batch_position), None)
+            reason = self._why_damaged(segment, batch)
+            return answer if reason is None else replace(answer, reason=reason, is_damaged=True)
+
+        return self._ask(ask, self._is_batch)
+
+    def _why_damaged(self, segment: SegmentReader, batch: RecordBatch | None) -> str | None:
+        """Return in words that the batch of an answer is damaged; None without damage."""
+        if batch is None or batch.is_valid():
+            return None
+        name = os.path.basename(segment.path(".log"))
+        return (
+            f"the checksum of the batch at byte {batch.position} of {name} is wrong: its records"
+            " are damaged; `segproof verify` tells what is lost"
+        )
 
     def _why_no_batch(self, target: int) -> str:
         return f"no batch of the partition reaches offset {target}{self._told_end()}"
@@ -214,15 +238,24 @@ class PartitionReader(PartitionSearch, Closing):
         """Return the first record at or after the time `target`, in ms since 1970.
 
         The first segment whose largest timestamp is not below the target is searched, and no
-        other one. With `explain` the answer carries its steps.
+        other one. With `explain` the answer carries its steps. Of a record in a batch with a wrong
+        checksum `is_damaged` is true, and the reason tells it.
 
-        Laws: LOG-15, SEG-39. Raises: OSError, CorruptIndexError, CorruptRecordError, and what
-        reading records raises.
+        Laws: LOG-15, SEG-39, BATCH-14.
+        Raises: OSError, CorruptIndexError, CorruptRecordError, and what reading records raises.
         """
         search = super().lookup_timestamp
-        return self._ask(
-            lambda: search(target, explain=explain), lambda one: one.offset is not None
-        )
+
+        def ask() -> TimestampAnswer:
+            answer = search(target, explain=explain)
+            if answer.offset is None:
+                return answer
+            # The search has read the record's batch last, in the segment that it asked for last.
+            *_, segment = self._readers.values()
+            reason = self._why_damaged(segment, segment.log.last_read)
+            return answer if reason is None else replace(answer, reason=reason, is_damaged=True)
+
+        return self._ask(ask, lambda one: one.offset is not None)
 
     def _why_no_timestamp(self, target: int) -> str:
         largest = max(self._largest_timestamps.values())

@@ -16,7 +16,8 @@ Not covered: the broker's limits of 32 and 64 answers, unless they are asked for
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from struct import Struct
@@ -44,7 +45,7 @@ from segproof.rocketmq.index_table import (
     read_stored_header,
 )
 from segproof.rocketmq.key_hash import index_key_hash
-from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.message import CRC_MASK, Message, dispatch_request_of
 
 INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
@@ -115,9 +116,11 @@ class KeyAnswer:
     phy_offsets: tuple[int, ...] = ()
     """Newest first."""
     reason: str | None = None
-    """Why there is none, or why some may be missing."""
+    """Why there is none, why some may be missing, or that some are damaged."""
     unreadable: tuple[int, ...] = ()
     """Offsets that entries of the key's hash lead to, where the log has no message to read."""
+    damaged: tuple[int, ...] = ()
+    """Those of `phy_offsets` whose message has a body with a wrong checksum."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
     damaged_bytes: int = 0
     """Where the whole log was read: bytes in which messages may be lost."""
@@ -144,6 +147,7 @@ class _Question:
     is_raw: bool
     found: list[int] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
 
 
 class StoreReader:
@@ -221,7 +225,8 @@ class StoreReader:
     ) -> KeyAnswer:
         """Return where the messages of a key lie whose time is in begin..end, both inclusive.
 
-        With `raw` every entry of the key's hash counts, as a broker's index answers.
+        With `raw` every entry of the key's hash counts, as a broker's index answers, and no message
+        is read. Else `damaged` are the offsets of messages whose checksum is wrong.
         Raises: CorruptIndexError where a chain is damaged or a file does not tell its slots;
         OSError.
         """
@@ -272,7 +277,9 @@ class StoreReader:
                     " may have been there; `segproof verify` tells where"
                 )
                 reason = words if reason is None else f"{reason}; {words}"
-            answers[target] = KeyAnswer(target, offsets, reason, (), steps.taken, gaps.size_bytes)
+            answers[target] = KeyAnswer(
+                target, offsets, reason, steps=steps.taken, damaged_bytes=gaps.size_bytes
+            )
         return answers
 
     def _ask(self, question: _Question) -> KeyAnswer:
@@ -284,11 +291,15 @@ class StoreReader:
         for number, path in reversed(list(enumerate(paths))):
             if not self._one_file(question, path, key_hash, number == 0):
                 break
-        unreadable = tuple(question.unreadable)
+        unreadable, damaged = tuple(question.unreadable), tuple(question.damaged)
         reason = _reason(question, bool(paths))
         if reason in (NOT_FOUND, NO_INDEX) and self.log is not None:
             reason = f"{reason}{self._unindexed(question.target, paths)}"
-        return KeyAnswer(question.target, tuple(question.found), reason, unreadable, self.steps)
+        if damaged:
+            shown = f"the checksum of the body is wrong at {_shown(damaged)}: damaged"
+            reason = shown if reason is None else f"{shown}; {reason}"
+        found = tuple(question.found)
+        return KeyAnswer(question.target, found, reason, unreadable, damaged, self.steps)
 
     def _unindexed(self, target: str, paths: list[str]) -> str:
         """Return in words where else to look, if messages of the log are in no index file."""
@@ -396,6 +407,9 @@ class StoreReader:
         request = dispatch_request_of(message)
         keys = [*keys_of(request), tag_key_of(request)]
         if question.target in keys:
+            is_sound = not message.body or zlib.crc32(message.body) & CRC_MASK == message.body_crc
+            if not is_sound and hit.phy_offset not in question.damaged:
+                question.damaged.append(hit.phy_offset)
             return None
         has_hash = any(key is not None and index_key_hash(key) == key_hash for key in keys)
         return "no: another key of the same hash" if has_hash else "no: not a key of its message"
@@ -404,11 +418,9 @@ class StoreReader:
 def _reason(question: _Question, has_files: bool) -> str | None:
     """Return why there is no answer, or why some of it may be missing."""
     if offsets := question.unreadable:
-        shown = ", ".join(map(str, offsets[:SHOWN_OFFSETS]))
-        if len(offsets) > SHOWN_OFFSETS:
-            shown += f" and {len(offsets) - SHOWN_OFFSETS} more"
         return (
-            f"entries of its hash lead to offsets where the commit log has no message: {shown};"
+            "entries of its hash lead to offsets where the commit log has no message:"
+            f" {_shown(offsets)};"
             " --raw shows them, `segproof verify` tells what is damaged"
         )
     if question.found:
@@ -416,6 +428,13 @@ def _reason(question: _Question, has_files: bool) -> str | None:
     if question.max_num < 1:
         return "no offset is asked for"
     return NOT_FOUND if has_files else NO_INDEX
+
+
+def _shown(offsets: Sequence[int]) -> str:
+    """Return the first offsets in words."""
+    shown = ", ".join(map(str, offsets[:SHOWN_OFFSETS]))
+    more = len(offsets) - SHOWN_OFFSETS
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _sound_header(file: File) -> StoredHeader:

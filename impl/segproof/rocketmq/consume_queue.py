@@ -33,6 +33,8 @@ READ_BYTES: Final = 50_000 * UNIT_BYTES
 Boundary = Literal["lower", "upper"]
 
 _UNIT = struct.Struct(">qiq")
+EXTENSION_MAX = -(1 << 31) - 1
+"""A tags code up to this one is an address in the extension file of the queue."""
 UNITS = np.dtype([("commit_log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 

@@ -32,6 +32,8 @@ NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
 KEYS, UNIQ_KEY, TAGS = "KEYS", "UNIQ_KEY", "TAGS"
 """The properties that the index is made of."""
+SCHEDULE_TOPIC, DELAY = "SCHEDULE_TOPIC_XXXX", "DELAY"
+"""The topic in which a broker keeps delayed messages, and the property with their delay level."""
 
 _START = struct.Struct(">ii")
 _HEAD = struct.Struct(">iiiqqiq")
@@ -163,6 +165,13 @@ def dispatch_request_of(message: Message) -> DispatchRequest:
         message.prepared_transaction_offset,
         pairs,
     )
+
+
+def is_delayed(request: DispatchRequest) -> bool:
+    """Return whether the unit of a message has the time of its delivery in place of a tags code."""
+    if request.topic != SCHEDULE_TOPIC:
+        return False
+    return any(name == DELAY for name, _ in request.properties_map or ())
 
 
 class _Reader:

@@ -31,8 +31,8 @@ from segproof.errors import TooLargeError
 from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
-from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES
-from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.consume_queue import CONSUME_QUEUE, EXTENSION_MAX, UNIT_BYTES
+from segproof.rocketmq.message import SCHEDULE_TOPIC, Message, dispatch_request_of
 
 TRANSACTION_BITS = 12
 MESSAGE_BYTES_MIN = 91
@@ -42,8 +42,6 @@ QUEUES_MAX = 1_000_000
 QUEUE_ID_MAX = 999_999_999
 """A folder with a longer name is no queue: a flipped bit makes such ids."""
 NAME_BYTES_MAX = 255
-EXTENSION_MIN = -(1 << 31) - 1
-"""A tags code up to here leads to an extension file."""
 LOST_TOLD = 10_000
 """So many stretches of lost numbers are told one by one; all of the numbers are counted."""
 _UNIT = struct.Struct(">qiq")
@@ -286,7 +284,9 @@ class ConsumeQueueCopy:
             first = number - number % units_of_file
             part = queue.units[done : done + first + units_of_file - number]
             name = log_file_name(first * UNIT_BYTES)
-            tags = self._old_tags(os.path.join(self._old, queue.folder), number, len(part))
+            folder, tags = os.path.join(self._old, queue.folder), {}
+            if os.path.dirname(queue.folder) == SCHEDULE_TOPIC:
+                tags = self._old_tags(folder, number, len(part))
             data = b"".join(
                 _UNIT.pack(at, size, tags.get((number + place, at, size), code))
                 for place, (at, size, code) in enumerate(part)
@@ -309,8 +309,7 @@ class ConsumeQueueCopy:
     def _old_tags(self, folder: str, number: int, count: int) -> dict[tuple[int, int, int], int]:
         """Return the tags codes that old units have, by number, offset and size.
 
-        A broker may have put another one there than the hash of the tags. Unreadable files tell
-        nothing.
+        The unit of a delayed message has the time of its delivery. Unreadable files tell nothing.
         """
         position = number * UNIT_BYTES
         path = os.path.join(folder, log_file_name(position - position % self._file_size))
@@ -322,7 +321,7 @@ class ConsumeQueueCopy:
         whole = data[: len(data) - len(data) % UNIT_BYTES]
         found = enumerate(_UNIT.iter_unpack(whole), number)
         return {
-            (place, at, size): code for place, (at, size, code) in found if code > EXTENSION_MIN
+            (place, at, size): code for place, (at, size, code) in found if code > EXTENSION_MAX
         }
 
     def close(self) -> None:

@@ -45,6 +45,11 @@ UNLESS_DAMAGED = (
     "; do not while a finding of the commit log (RMQDISK-24, 26, 27) tells messages behind damage:"
     " that start cuts the log there and throws them away"
 )
+MAKE_QUEUES_NEW = (
+    "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
+    " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"
+    f" files: it makes queues and index new from the log{UNLESS_DAMAGED}"
+)
 COPY_LOG = (
     "copy the commit log from a replica, or save what is sound with `segproof salvage STORE --out"
     " DIR2` before a broker starts here; what is damaged can't be made new"

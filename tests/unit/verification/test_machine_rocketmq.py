@@ -55,7 +55,7 @@ JUDGED = (
     "RMQDISK-22", "RMQDISK-23", "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27",
     "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31", "RMQDISK-32", "RMQDISK-33",
     "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
-    "RMQDISK-40",
+    "RMQDISK-40", "RMQDISK-50",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
@@ -159,7 +159,8 @@ def write_store(messages: list[Sent], with_abort: bool) -> dict[str, bytes]:
             message = _message(sent, start + len(current), len(queue), store_time)
             if not sent.is_rolled_back:
                 queue += (start + len(current)).to_bytes(8, "big")
-                queue += len(record).to_bytes(4, "big") + bytes(8)
+                queue += len(record).to_bytes(4, "big")
+                queue += dispatch_request_of(message).tags_code.to_bytes(8, "big", signed=True)
             service.build_index(dispatch_request_of(message))
             current += record
     log[f"commitlog/{start:020d}"] = current.ljust(LOG_BYTES, b"\0")

@@ -251,11 +251,13 @@ def _entries(state: Any) -> int:
 def _is_asked(event: Event) -> bool:
     """Return whether a release is asked: not where a life makes two index files.
 
-    Nor for messages that lie behind damage, since it has cut its log there.
+    Nor for messages at or beyond the first damage, where the release has cut its log.
     """
     if event.does("query_message") and event.outcome.error is None:
         messages, _, _ = event.outcome.value
-        end = max((offset for offset, _ in event.before.commit_log.scan()), default=0)
+        # A scan yields the failure too: where it lies the release has no message any more.
+        read = (at for at, result in event.before.commit_log.scan() if result.success)
+        end = max(read, default=-1)
         return all(offset <= end for offset in messages)
     if event.after is None:
         return True

@@ -40,15 +40,13 @@ from segproof.verifying.rocketmq.store_checks import (
     numbered_files,
     report_stray,
 )
+from segproof.verifying.rocketmq.tags_checks import check_tags_codes
 from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import DECLARED, UNLESS_DAMAGED, declare
+from segproof.verifying.rules import DECLARED, MAKE_QUEUES_NEW, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 declare("index-service", Severity.ERROR,
-    "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
-    " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"
-    f" files: it makes queues and index new from the log{UNLESS_DAMAGED}", "RMQDISK-35",
-    "RMQDISK-36", "RMQDISK-37")  # fmt: skip
+    MAKE_QUEUES_NEW, "RMQDISK-35", "RMQDISK-36", "RMQDISK-37")  # fmt: skip
 
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -378,6 +376,7 @@ class QueueChecks:
         offsets = np.array([block.offsets[row] for row in rows], np.int64)
         sizes = np.array([block.requests[row].msg_size for row in rows], np.int64)
         self._lacking(queue, wanted, offsets)
+        requests = [block.requests[row] for row in rows]
         order = np.argsort(wanted, kind="stable")
         wanted, offsets, sizes = wanted[order], offsets[order], sizes[order]
         lows, highs = np.searchsorted(wanted, queue.firsts), np.searchsorted(wanted, queue.stops)
@@ -387,6 +386,11 @@ class QueueChecks:
             units = self._read(one, places)
             is_right = (units["offset"] == offsets[inside]) & (units["size"] == sizes[inside])
             one.seen[places[is_right]] = True
+            own = order[inside][is_right]
+            check_tags_codes(
+                one.path, one.first, places[is_right], units["tags_code"][is_right],
+                [requests[row] for row in own], self._reporter,
+            )  # fmt: skip
             for row in np.flatnonzero(~is_right)[: PLACES_MAX - len(queue.elsewhere)].tolist():
                 record = int(offsets[inside][row]), int(sizes[inside][row])
                 queue.elsewhere[int(wanted[inside][row])] = record

@@ -15,6 +15,7 @@ from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.broker.message_store import MessageStore
+from segproof_model.rocketmq.format.key_hash import hash_code
 
 INDEX_SERVICE = "RocketMQ IndexService 4.7.0 to 5.5.1"
 BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
@@ -296,5 +297,29 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
         is_asked = queue[0] in topics or not (topics or store.lies_alone)
         for place, at in own if is_asked else ():
             if not begin <= place < end and (place < end or store.is_due(at)):
+                return False
+    return True
+
+
+@law("RMQDISK-50", MessageStore, COMMIT_LOG)
+def units_have_the_tags_code(store: StoreFiles) -> bool:
+    """A unit that leads to the record of its place has the hash code of the record's tags; 0 if the
+    record has no tags.
+
+    Not judged: records of the topic SCHEDULE_TOPIC_XXXX with a delay level, whose unit has the time
+    of delivery; codes below -2147483648, which lead to an extension file.
+    """
+    for queue, codes in store.tags_codes.items():
+        for place, at, code in codes:
+            message = store.messages.get(at)
+            is_own = message is not None and (
+                (message.topic, message.queue_id, message.queue_offset) == (*queue, place)
+            )
+            if message is None or not is_own or message.sys_flag & 12 not in (0, 8):
+                continue
+            known = message.properties_map or {}
+            is_delayed = message.topic == read.SCHEDULE_TOPIC and "DELAY" in known
+            wanted = hash_code(known["TAGS"]) if "TAGS" in known else 0
+            if code != wanted and code >= -(2**31) and not is_delayed:
                 return False
     return True

@@ -37,6 +37,8 @@ LAST_START = 2**63 - 2**31
 UNIT = struct.Struct(">qiq")
 FILLER = (0, 2**31 - 1)
 """Offset and size of a unit that fills the place before a queue."""
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""The topic in which a broker keeps delayed messages until their time comes."""
 Times = tuple[int, int]
 """A first and a last time, both inclusive."""
 FAR = 2**62
@@ -270,6 +272,19 @@ class StoreFiles:
                     if unit != FILLER:
                         (stand_ins if is_stand_in else own).append((place, *unit))
             found[queue] = (own, stand_ins)
+        return found
+
+    @cached_property
+    def tags_codes(self) -> dict[Queue, list[tuple[int, int, int]]]:
+        """Place, offset and tags code of each unit of each queue whose size is its record's."""
+        found: dict[Queue, list[tuple[int, int, int]]] = defaultdict(list)
+        for queue, files in self.queues.items():
+            for start, data in files:
+                whole = UNIT.iter_unpack(data[: 20 * len(units_of(data))])
+                for place, (at, size, code) in enumerate(whole, start // 20):
+                    message = self.messages.get(at)
+                    if message is not None and message.total_size == size:
+                        found[queue].append((place, at, code))
         return found
 
     def places_of(self, queue: Queue) -> tuple[int, int]:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lookup that finds something damaged names it, and says that it is damaged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.lookup import PartitionReader
+from segproof.store_lookup import StoreReader
+from segproof_harness.cli import run
+from segproof_tests.partition_files import copied_partition
+from segproof_tests.store_files import LOG, copied_store
+
+KEY = "TopicTest#order-1"
+SECOND_BATCH = 11394
+"""Where the second batch of the partition begins; it has the offsets from 3 on."""
+
+
+def flip(path: Path, position: int) -> None:
+    """Flip one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+
+
+def answered(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> list[dict[str, Any]]:
+    """Return the rows of a lookup that ends with `code`."""
+    assert code == run(["lookup", *words, "--format", "jsonl"])
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.checks("BATCH-14")
+def test_a_batch_with_a_wrong_checksum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`lookup` of an offset and of a time named a damaged batch without a word, and ended with 0.
+    The batches beside it are answered as before."""
+    folder = copied_partition("plain", tmp_path)
+    (whole,) = answered(capsys, 0, str(folder), "--timestamp", "0")
+    assert "reason" not in whole
+    flip(folder / f"{0:020d}.log", 90)
+    first, second = answered(capsys, 1, str(folder), "--offset", "2", "--offset", "3")
+    assert (0, True) == (first["batch_position"], first["is_damaged"])
+    assert "checksum of the batch at byte 0" in first["reason"]
+    assert SECOND_BATCH == second["batch_position"]
+    assert not {"is_damaged", "reason"} & second.keys()
+    (by_time,) = answered(capsys, 1, str(folder), "--timestamp", "0")
+    assert (whole["offset"], True) == (by_time["offset"], by_time["is_damaged"])
+    assert 0 == run(["lookup", str(folder), "--offset", "3"])
+    with PartitionReader(folder) as reader:
+        plain, told = reader.lookup_timestamp(0), reader.lookup_timestamp(0, explain=True)
+        assert (plain, ()) == (told, plain.steps)
+        assert "largest-timestamp" in [step.action for step in told.steps]
+
+
+@pytest.mark.checks("RMQLOG-2")
+def test_a_message_with_a_wrong_checksum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`lookup --key` and `--phy-offset` named a damaged message and ended with 0; the other
+    messages of the key are sound. Beyond three, offsets are counted."""
+    store = copied_store(tmp_path)
+    (whole,) = answered(capsys, 0, str(store), "--key", KEY)
+    assert 0 in whole["phy_offsets"]
+    flip(store / LOG, 88)
+    (row,) = answered(capsys, 1, str(store), "--key", KEY)
+    assert (whole["phy_offsets"], [0]) == (row["phy_offsets"], row["damaged"])
+    assert "the checksum of the body is wrong at 0" in row["reason"]
+    (message,) = answered(capsys, 1, str(store), "--phy-offset", "0")
+    assert "the checksum of its body is wrong" in message["reason"]
+    assert 0 == run(["lookup", str(store), "--phy-offset", "142"])
+    assert (0,) == StoreReader(store).lookup_key(KEY).damaged
+    assert () == StoreReader(store).lookup_key(KEY, raw=True).damaged
