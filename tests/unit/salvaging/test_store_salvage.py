@@ -32,7 +32,7 @@ from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
 from segproof_tests.altered_files import altered
 from segproof_tests.reported_findings import state_of
-from segproof_tests.store_files import LOG, QUEUE, copied_store
+from segproof_tests.store_files import LOG, copied_store
 
 SLOTS, ENTRIES = 16, 64
 SIZE = 1500
@@ -340,16 +340,6 @@ def test_a_last_file_that_is_missing_is_a_gap(tmp_path: Path) -> None:
     assert (lost, False) == (told.lost_messages, told.is_whole)
     (gap,) = told.gaps
     assert ("missing", int(last.name), SIZE) == (gap.kind, gap.offset, gap.size_bytes)
-
-
-def test_old_queues_tell_what_a_tags_code_was(tmp_path: Path) -> None:
-    """A delivery time stands in place of the hash of the tags: it is taken over."""
-    store = copied_store(tmp_path)
-    data = bytearray((store / QUEUE).read_bytes())
-    data[12:20] = (1_700_000_000_000).to_bytes(8, "big")
-    (store / QUEUE).write_bytes(data)
-    salvage_store(store, tmp_path / "out")
-    assert data == (tmp_path / "out" / QUEUE).read_bytes()
 
 
 def test_blocks_that_the_disk_does_not_give_cost_only_what_is_in_them(tmp_path: Path) -> None:
