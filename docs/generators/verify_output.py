@@ -11,12 +11,15 @@ from segproof_harness.reports.json_lines import SCHEMA_VERSION
 from segproof_harness.reports.verdicts import words_of
 
 MEANINGS = {
-    Verdict.SOUND: "no error and no warning",
+    Verdict.SOUND: "no error and no warning in what was read; the line counts the files that were "
+    "recognised and not read: `sound, 2 files not looked into`",
     Verdict.INDEX_DAMAGE_ONLY: "every record can be read; only files are damaged that "
     "`segproof rebuild` or a broker makes new from the log",
     Verdict.READABLE_WITH_DEFECTS: "no record is known to be lost, and a law is broken outside the "
     "indexes; or an index points behind the end of its log, which may have lost its end; or an "
     "index of RocketMQ contradicts the header of a message, which no checksum covers",
+    Verdict.NOT_CHECKED: "a layout or file that segproof recognises and does not read: nothing of "
+    "it was read",
     Verdict.READABLE_WITH_GAPS: "some records can be read; others are damaged, out of reach or "
     "missing",
     Verdict.UNREADABLE: "no record can be read, or there is nothing of Kafka or RocketMQ",
@@ -27,7 +30,8 @@ FORMATS = {
     VerifyFormat.SARIF: "SARIF 2.1.0: a result for each finding, and the summaries in the "
     "`properties` of the run; memory stays the same for any number of results",
     VerifyFormat.JUNIT: "JUnit XML: a suite for each partition, a failed case for each cause that "
-    "`--fail-on` counts; other causes are cases that pass",
+    "`--fail-on` counts; a file that was not looked into is a skipped case, other causes are cases "
+    "that pass",
 }
 PAGE = """\
 # What verify writes
@@ -47,6 +51,10 @@ begins and ends. Of a damaged log it says how many offsets are in no sound batch
 known: behind the last sound batch of the last segment nothing tells it. It also says how many sound
 batches lie behind damage: [save them](../howto/save-a-damaged-partition.md) before a broker
 recovers the partition. With `--law`, `--position` or `--since` it names what alone was checked.
+A verdict covers what was read. What is recognised and not read, such as a file that a broker was
+writing, has a note each ({{law}}`DISK-45`, {{law}}`RMQDISK-41`) with the reason. The verdict counts
+them, in JSON as `not_looked_into`. They leave the exit code at 0; with `--fail-on not-checked` it
+is 1. A path is `not checked`, with exit code 1, if nothing of it was read.
 It counts the findings that a [configuration file](../howto/keep-settings-in-a-file.md) says to
 ignore; the verdict is that of all findings.
 

@@ -26,6 +26,9 @@ class AssertSound(Protocol):
         as on the command line, which looks for it from the working directory upwards. Options that
         it sets are not taken, unless the call names the file: `"--config", "segproof.toml"`.
 
+        A verdict covers what was read: with `"--fail-on", "not-checked"` the test fails too where a
+        file was recognised and not looked into.
+
         A path that can't be read fails the test. So does one without a file of Kafka or RocketMQ
         (DISK-20).
         """

@@ -21,6 +21,10 @@ class Severity(StrEnum):
     """Worth knowing and no defect."""
 
 
+NOT_LOOKED_INTO = frozenset({"DISK-45", "RMQDISK-41"})
+"""Laws whose findings each name a file or directory that was recognised and not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One broken law at one place."""
@@ -50,6 +54,11 @@ class Finding:
         """Whether it is more than a note."""
         return self.severity is not Severity.NOTE
 
+    @property
+    def is_not_looked_into(self) -> bool:
+        """Whether it names a file or directory that was recognised and not read."""
+        return self.law in NOT_LOOKED_INTO
+
     def to_json(self) -> dict[str, int | str | None]:
         """Return the fields by name, in the order of every output, as JSON knows them."""
         return {**asdict(self), "severity": self.severity.value}
@@ -67,11 +76,13 @@ class Verdict(StrEnum):
     """What a partition or store is worth, from the best to the worst."""
 
     SOUND = "sound"
-    """No error and no warning."""
+    """No error and no warning in what was read; `Summary.not_looked_into` counts what was not."""
     INDEX_DAMAGE_ONLY = "index-damage-only"
     """Every record can be read. Only files are damaged that are made new from the log."""
     READABLE_WITH_DEFECTS = "readable-with-defects"
     """No record is known to be lost, and a law is broken outside the indexes."""
+    NOT_CHECKED = "not-checked"
+    """It was recognised, and nothing of it was read: it may be sound, or damaged."""
     READABLE_WITH_GAPS = "readable-with-gaps"
     """Some records can be read; others are damaged, out of reach or missing."""
     UNREADABLE = "unreadable"
@@ -118,6 +129,9 @@ class Summary:
     missing_offsets: int = 0
     """Offsets from the first to the last in no batch of a log that could be read there: compaction
     leaves them, and so does a salvage. Of RocketMQ messages with which a salvage filled gaps."""
+    not_looked_into: int = 0
+    """Files and directories in it that were recognised and not read: a note names each (DISK-45,
+    RMQDISK-41). The verdict says nothing about them."""
 
     @property
     def is_sound(self) -> bool:

@@ -147,7 +147,8 @@ def command(
         command_line("segproof", "verify", *words_of_call(context, replaced | {"out": None})[2:]),
     )
     with _new_page(out) as write:
-        judge(asked, Told(PageReport(write, rules(), made), None, no_notes), ignored, fail_on)
+        told = Told(PageReport(write, rules(), made), None, no_notes, fail_on)
+        judge(asked, told, ignored, fail_on)
 
 
 def _check_alone(context: typer.Context, paths: list[Path] | None) -> None:
@@ -185,7 +186,7 @@ def _report_stored(
             source=f"`{os.path.abspath(stored)}`, written {_time_words(written)}",
         )
         with _new_page(out) as write:
-            told = Told(PageReport(write, rules(), made), None, no_notes)
+            told = Told(PageReport(write, rules(), made), None, no_notes, fail_on)
             for one in results(stored):
                 if isinstance(one, Finding):
                     told.take((one,))

@@ -39,7 +39,7 @@ from segproof_harness.reports.terminal import Color
 from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
-    from segproof.findings import Finding, Severity, Summary, Verdict
+    from segproof.findings import Finding, Summary, Verdict
     from segproof.verifying.reporting import Wanted
     from segproof_harness.reports.ignored_findings import IgnoredFindings
     from segproof_harness.reports.report import Report
@@ -100,6 +100,8 @@ class FailOn(StrEnum):
 
     ERROR = "error"
     WARNING = "warning"
+    NOT_CHECKED = "not-checked"
+    """A warning, or a note of something that was recognised and not read."""
 
 
 DeepOption = Annotated[bool, typer.Option("--deep", help="Read each record too.")]
@@ -138,7 +140,12 @@ PositionOption = Annotated[
     typer.Option("--position", metavar="BYTE", min=0, help="Only findings at this byte of a file."),
 ]
 FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
+    FailOn,
+    typer.Option(
+        "--fail-on",
+        help="The lowest severity that makes the exit code 1; not-checked: a warning, or a note of "
+        "a file that was not looked into.",
+    ),
 ]
 NoNotesOption = Annotated[
     bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
@@ -200,13 +207,16 @@ def command(
 ) -> None:
     """Check files against the laws of their formats.
 
-    Each partition and store gets a verdict: sound, index damage only, readable with defects,
-    readable with gaps, or unreadable. Behind it come the causes: for each file what is wrong, in
-    how many places, what consumers see, what to do, and commands that can be pasted.
+    Each partition and store gets a verdict: sound, index damage only, readable with defects, not
+    checked, readable with gaps, or unreadable. After it come the causes: for each file what is
+    wrong, in how many places, what consumers see, what to do, and commands that can be pasted.
+
+    A verdict covers what was read. "sound, 2 files not looked into": a note names each file that
+    segproof knows and does not read, with the reason.
 
     Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
     errors and warnings. Notes do not count, such as the zero tail of an index that is still being
-    written.
+    written; with --fail-on not-checked those of files that were not looked into do.
 
     \b
     Examples:
@@ -235,7 +245,7 @@ def command(
     if watch_seconds is not None:
         ignoring = partial(configuration.ignored_findings, context, no_ignore=no_ignore)
         _watch(watch_seconds, asked, shown, ignoring, no_notes=no_notes)
-    told = Told(shown.report(asked), max_findings, no_notes)
+    told = Told(shown.report(asked), max_findings, no_notes, fail_on)
     judge(asked, told, ignored, fail_on, against)
 
 
@@ -251,7 +261,7 @@ def _watch(
 
     def once(known: Known) -> None:
         news = NewsReport(shown.report(asked), known)
-        told = Told(news, None, no_notes)
+        told = Told(news, None, no_notes, shown.fail_on)
         try:
             there = replace(asked, paths=news.look_at(asked.paths))
             try:
@@ -381,7 +391,7 @@ class Shown:
         if self.output_format is VerifyFormat.JUNIT:
             from segproof_harness.reports.junit import JUnitReport
 
-            return JUnitReport(lambda severity: is_failure(severity, self.fail_on))
+            return JUnitReport(lambda finding: is_failure(finding, self.fail_on))
         if self.output_format is VerifyFormat.JSONL:
             from segproof_harness.reports.json_lines import JsonLinesReport
 
@@ -405,15 +415,24 @@ PATHS_TOLD = 10
 class Told:
     """Hands findings and summaries to a report, and counts them."""
 
-    def __init__(self, report: "Report", limit: int | None, no_notes: bool) -> None:
+    def __init__(
+        self,
+        report: "Report",
+        limit: int | None,
+        no_notes: bool,
+        fail_on: FailOn = FailOn.WARNING,
+    ) -> None:
         self.report = report
         self._limit = limit
         self._no_notes = no_notes
+        self._fail_on = fail_on
         self._written = 0
         self.counts: Counter[str] = Counter()
-        """Findings by severity."""
+        """Findings by severity; by `not-checked` those of what was not looked into."""
         self._kinds: Counter[str] = Counter()
         self._verdicts: Counter[Verdict] = Counter()
+        self._unread: Counter[Verdict] = Counter()
+        """How many of each verdict have something that was not looked into."""
         self._first: dict[Verdict, list[str]] = {}
         """The first few paths of each verdict."""
         self.more = ""
@@ -422,13 +441,16 @@ class Told:
     def take(self, findings: "Iterable[Finding]") -> None:
         """Take findings, up to the limit.
 
-        Without notes these are counted, and neither written nor held against the limit.
+        Without notes these are counted, and neither written nor held against the limit, unless
+        they make the exit code 1.
         """
         if self.more:
             return
         for finding in findings:
             self.counts[finding.severity.value] += 1
-            if self._no_notes and not finding.is_defect:
+            self.counts[FailOn.NOT_CHECKED.value] += finding.is_not_looked_into
+            is_hidden = not finding.is_defect and not is_failure(finding, self._fail_on)
+            if self._no_notes and is_hidden:
                 continue
             self.report.finding(finding)
             self._written += 1
@@ -441,10 +463,12 @@ class Told:
         from segproof.findings import Verdict
 
         self.report.summary(summary)
-        if summary.kind != "directory" or summary.verdict is not Verdict.SOUND:
+        is_told = summary.verdict is not Verdict.SOUND or summary.not_looked_into > 0
+        if summary.kind != "directory" or is_told:
             kind = "other path" if summary.kind == "directory" else summary.kind
             self._kinds[kind] += 1
             self._verdicts[summary.verdict] += 1
+            self._unread[summary.verdict] += summary.not_looked_into > 0
             first = self._first.setdefault(summary.verdict, [])
             if len(first) < PATHS_TOLD:
                 first.append(summary.path)
@@ -459,7 +483,7 @@ class Told:
 
         total = self._verdicts.total()
         if total > 1:
-            summarise(closing_words(self._kinds, self._verdicts))
+            summarise(closing_words(self._kinds, self._verdicts, self._unread))
         for verdict in reversed(Verdict):
             if total <= PATHS_TOLD or verdict is Verdict.SOUND:
                 continue
@@ -470,9 +494,11 @@ class Told:
                 summarise(f"  {words_of(verdict)}: {self._verdicts[verdict] - len(told)} more")
 
 
-def is_failure(severity: "Severity", fail_on: FailOn) -> bool:
-    """Return whether a finding of a severity makes the exit code 1."""
-    return severity.value == "error" or (severity.value == "warning" and fail_on is FailOn.WARNING)
+def is_failure(finding: "Finding", fail_on: FailOn) -> bool:
+    """Return whether a finding makes the exit code 1."""
+    one = Counter({finding.severity.value: 1})
+    one[FailOn.NOT_CHECKED.value] += finding.is_not_looked_into
+    return exit_code(one, fail_on) == EXIT_FINDINGS
 
 
 def rules() -> dict[str, tuple[str, str]]:
@@ -496,13 +522,21 @@ def tell_counts(counts: Counter[str], seconds: float, more: str) -> None:
     """Write the closing line, with more words behind it."""
     summarise(
         f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
-        f"{plural(counts['note'], 'note')} in {seconds:.1f} s{more}"
+        f"{plural(counts['note'], 'note')} in {seconds:.1f} s{_not_checked(counts)}{more}"
     )
 
 
+def _not_checked(counts: Counter[str]) -> str:
+    """Return how many files were not looked into, in words for the closing line."""
+    count = counts[FailOn.NOT_CHECKED.value]
+    return f"; {plural(count, 'file')} not looked into" if count else ""
+
+
 def exit_code(counts: Counter[str], fail_on: FailOn) -> int:
-    """Return the exit code for so many findings of each severity."""
-    is_failed = counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING)
+    """Return the exit code for the number of findings of each severity."""
+    is_failed = counts["error"] or (counts["warning"] and fail_on is not FailOn.ERROR)
+    if fail_on is FailOn.NOT_CHECKED:
+        is_failed = is_failed or counts[FailOn.NOT_CHECKED.value]
     return EXIT_FINDINGS if is_failed else EXIT_CLEAN
 
 

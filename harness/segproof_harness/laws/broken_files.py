@@ -246,6 +246,9 @@ EXAMPLES: dict[str, Example] = {
     "DISK-41": plain("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
     "DISK-42": plain("a log waits as .swap beside a .cleaned file", _swap_first_log),
     "DISK-43": plain("the log start is far behind", write(f"../{START}", FAR)),
+    "DISK-45": plain(
+        "a snapshot of remote segments lies beside the logs", write("remote_log_snapshot", b"x")
+    ),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),

@@ -108,6 +108,7 @@ STORE_EXAMPLES: dict[str, Example] = {
     "RMQDISK-38": small("a file of notes lies among the index files", write("index/notes", b"x")),
     "RMQDISK-39": small("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
     "RMQDISK-50": small("a unit has the tags code 12345", overwrite(QUEUE, 72, int64(12345))),
+    "RMQDISK-41": small("a file of notes lies in the store", write("notes", b"x")),
     "RMQDISK-40": small("a store time is of the year 2001", overwrite(LOG, 198, int64(10**12))),
 }
 """An example for each law of a store that a small damage can break."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts as JUnit XML, which CI servers show: a suite for each partition, a case for each cause.
 
-A partition without a defect is one case that passes. A note passes too, and its words are output.
+A partition without a defect is one case that passes. A note passes too, and its words are output;
+a note of a file that was not looked into is a case that was skipped.
 Source: the Maven Surefire report schema; fields that have no meaning here are left out.
 """
 
@@ -9,16 +10,16 @@ import sys
 from collections.abc import Callable
 from xml.etree import ElementTree
 
-from segproof.findings import Finding, Severity, Summary
+from segproof.findings import Finding, Summary
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.text import printable
-from segproof_harness.reports.verdicts import facts_of, words_of
+from segproof_harness.reports.verdicts import facts_of, head_of
 
 
 class JUnitReport:
-    """Writes a suite at each summary. `fails` says which severities fail a case."""
+    """Writes a suite at each summary. `fails` says which findings fail a case."""
 
-    def __init__(self, fails: Callable[[Severity], bool]) -> None:
+    def __init__(self, fails: Callable[[Finding], bool]) -> None:
         self._fails = fails
         self._causes = Causes()
         sys.stdout.write('<?xml version="1.0" encoding="UTF-8"?>\n')
@@ -30,7 +31,7 @@ class JUnitReport:
 
     def summary(self, summary: Summary) -> None:
         """Write the suite of what the findings so far are about."""
-        self._write(summary.path, f"{words_of(summary.verdict)}: {facts_of(summary)}")
+        self._write(summary.path, f"{head_of(summary)}: {facts_of(summary)}")
 
     def end(self) -> None:
         """Write a suite of the findings without a summary, if any, and close the document."""
@@ -42,9 +43,10 @@ class JUnitReport:
         if not causes and not verdict:
             return
         name = printable(name)
-        suite = ElementTree.Element("testsuite", name=name, errors="0", skipped="0")
+        suite = ElementTree.Element("testsuite", name=name, errors="0")
+        suite.set("skipped", str(sum(map(self._is_skipped, causes))))
         suite.set("tests", str(max(1, len(causes))))
-        suite.set("failures", str(sum(self._fails(one.first.severity) for one in causes)))
+        suite.set("failures", str(sum(self._fails(one.first) for one in causes)))
         if verdict:
             properties = ElementTree.SubElement(suite, "properties")
             ElementTree.SubElement(properties, "property", name="verdict", value=verdict)
@@ -56,13 +58,18 @@ class JUnitReport:
         text = ElementTree.tostring(suite, encoding="unicode")
         sys.stdout.write(text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n")
 
+    def _is_skipped(self, cause: Cause) -> bool:
+        return cause.first.is_not_looked_into and not self._fails(cause.first)
+
     def _add_case(self, suite: ElementTree.Element, name: str, cause: Cause) -> None:
         first, laws = cause.first, ", ".join(cause.laws)
         title = f"{laws} {printable(first.path)}"
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=title)
-        if self._fails(first.severity):
-            words = printable(first.message)
+        words = printable(first.message)
+        if self._fails(first):
             told = ElementTree.SubElement(case, "failure", message=words, type=laws)
+        elif self._is_skipped(cause):
+            told = ElementTree.SubElement(case, "skipped", message=words)
         else:
             told = ElementTree.SubElement(case, "system-out")
         told.text = "\n".join(map(printable, _lines_of(cause)))

@@ -39,6 +39,7 @@ from segproof_harness.reports.page_text import (
 from segproof_harness.reports.verdicts import (
     closing_words,
     facts_of,
+    head_of,
     place_words,
     split_commands,
     words_of,
@@ -140,6 +141,8 @@ class PageReport:
         """The first few of each verdict, for the table."""
         self._kinds: Counter[str] = Counter()
         self._verdicts: Counter[Verdict] = Counter()
+        self._unread: Counter[Verdict] = Counter()
+        """How many of each verdict have files that were not looked into."""
         self._severities: Counter[Severity] = Counter()
         self._skipped = _Skipped()
         self._maps = 0
@@ -159,7 +162,8 @@ class PageReport:
         if summary.kind != "directory":
             self._kinds[summary.kind] += 1
             self._verdicts[verdict] += 1
-        if summary.kind != "directory" or not summary.is_sound:
+            self._unread[verdict] += summary.not_looked_into > 0
+        if summary.kind != "directory" or not summary.is_sound or summary.not_looked_into:
             listed = self._summaries.setdefault(verdict, [])
             if len(listed) < TABLE_BYTES // 100:
                 listed.append(summary)
@@ -216,14 +220,20 @@ class PageReport:
         if not verdicts:
             is_cut = None in self._sections
             return "not checked to its end" if is_cut else "nothing was checked", "unknown"
-        return words_of(verdicts[-1]), verdicts[-1].value
+        listed = self._summaries[verdicts[-1]]
+        words = head_of(listed[0]) if len(listed) == 1 else words_of(verdicts[-1])
+        if len(listed) > 1 and self._unread[verdicts[-1]] and verdicts[-1] is Verdict.SOUND:
+            words += ", with files not looked into"
+        return words, verdicts[-1].value
 
     def _head(self, words: str, kind: str) -> str:
         listed = [one for each in self._summaries.values() for one in each]
         if len(listed) == 1:
             told = f"{code_of(listed[0].path)}: {text_of(facts_of(listed[0]))}"
         else:
-            told = text_of(closing_words(self._kinds, self._verdicts) if self._kinds else words)
+            told = words
+            if self._kinds:
+                told = text_of(closing_words(self._kinds, self._verdicts, self._unread))
         counts = self._severities
         counted = ", ".join(plural(counts[one], one.value) for one in Severity if counts[one])
         only = (
@@ -253,7 +263,7 @@ class PageReport:
         for verdict in reversed(Verdict):
             for one in self._summaries.get(verdict, []):
                 row = (
-                    f"<tr><td>{badge_of(words_of(verdict), verdict.value)}</td>"
+                    f"<tr><td>{badge_of(head_of(one), verdict.value)}</td>"
                     f"<td>{code_of(one.path)}</td><td>{text_of(facts_of(one))}</td></tr>\n"
                 )
                 if room.left and room.fits(row):
@@ -274,7 +284,7 @@ class PageReport:
         else:
             verdict = summary.verdict
             head = (
-                f"<h2>{badge_of(words_of(verdict), verdict.value)} {code_of(summary.path)}</h2>\n"
+                f"<h2>{badge_of(head_of(summary), verdict.value)} {code_of(summary.path)}</h2>\n"
                 f"<p>{text_of(facts_of(summary))}</p>\n"
             )
         if not room.left or not room.fits(head):

@@ -17,7 +17,8 @@ from segproof.findings import Finding, Summary
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 SUMMARIES_MAX = 10_000
-"""So many summaries are kept for the end of the run; of a larger run only the unsound ones."""
+"""So many summaries are kept for the end of the run; of a larger run only the unsound ones, and
+those with files that were not looked into."""
 
 
 class SarifReport:
@@ -57,7 +58,8 @@ class SarifReport:
 
     def summary(self, summary: Summary) -> None:
         """Keep the summary for the end."""
-        if len(self._summaries) < SUMMARIES_MAX or not summary.is_sound:
+        is_told = not summary.is_sound or summary.not_looked_into
+        if len(self._summaries) < SUMMARIES_MAX or is_told:
             self._summaries.append(summary.to_json())
         else:
             self._left_out += 1

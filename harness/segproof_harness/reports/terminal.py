@@ -26,6 +26,7 @@ STYLES = {
     "sound": "bold green",
     "index-damage-only": "bold yellow",
     "readable-with-defects": "bold yellow",
+    "not-checked": "bold yellow",
     "readable-with-gaps": "bold red",
     "unreadable": "bold red",
 }

@@ -58,7 +58,7 @@ class TextReport:
             words += f"; {self._restricted_to}"
         self._lines.write(
             f": {summary.path}: {words}",
-            head=words_of(summary.verdict),
+            head=head_of(summary),
             style=summary.verdict.value,
             indent=2,
         )
@@ -81,6 +81,17 @@ def words_of(verdict: Verdict) -> str:
     return verdict.value.replace("-", " ")
 
 
+def head_of(summary: Summary) -> str:
+    """Return the verdict as words, with the number of files that were not looked into.
+
+    "Not checked" says it of the whole already.
+    """
+    words, count = words_of(summary.verdict), summary.not_looked_into
+    if not count or summary.verdict is Verdict.NOT_CHECKED:
+        return words
+    return f"{words}, {plural(count, 'file')} not looked into"
+
+
 def facts_of(summary: Summary) -> str:
     """Return in words what was checked, and what is lost."""
     from rich.filesize import decimal
@@ -94,11 +105,12 @@ def facts_of(summary: Summary) -> str:
     elif summary.kind == "index folder":
         parts.append(plural(summary.segments, "file"))
     elif summary.kind == "directory":
-        is_found = summary.verdict is not Verdict.UNREADABLE
+        is_found = summary.verdict not in (Verdict.UNREADABLE, Verdict.NOT_CHECKED)
         parts += ["what lies beside its partitions"] if is_found else []
     else:
         parts.append(summary.kind)
-    if summary.verdict is Verdict.UNREADABLE and not summary.bytes_checked:
+    is_read = summary.verdict not in (Verdict.UNREADABLE, Verdict.NOT_CHECKED)
+    if not is_read and not summary.bytes_checked:
         parts.append("nothing was read")
     elif summary.kind != "directory":
         parts.append(decimal(summary.bytes_checked))
@@ -142,11 +154,22 @@ def _missing_words(summary: Summary) -> list[str]:
     return [f"{missing} of them in no batch"]
 
 
-def closing_words(kinds: Mapping[str, int], verdicts: Mapping[Verdict, int]) -> str:
-    """Return in words how many of each kind were checked, and with which verdicts."""
+def closing_words(
+    kinds: Mapping[str, int], verdicts: Mapping[Verdict, int], unread: Mapping[Verdict, int]
+) -> str:
+    """Return in words how many of each kind were checked, and with which verdicts.
+
+    `unread` is how many of each verdict have files that were not looked into.
+    """
+
+    def told(verdict: Verdict) -> str:
+        words, count = f"{verdicts[verdict]} {words_of(verdict)}", unread.get(verdict, 0)
+        if not count or verdict is Verdict.NOT_CHECKED:
+            return words
+        return f"{words} ({count} with files not looked into)"
+
     what = ", ".join(plural(count, kind) for kind, count in kinds.items())
-    told = ", ".join(f"{verdicts[one]} {words_of(one)}" for one in Verdict if one in verdicts)
-    return f"{what}: {told}"
+    return f"{what}: {', '.join(told(one) for one in Verdict if one in verdicts)}"
 
 
 def place_words(cause: Cause) -> str:

@@ -36,13 +36,13 @@ _SEGMENT_FILE = re.compile(
 _PENDING = re.compile(r"\.(deleted|cleaned|swap)$")
 _TEMPORARY = re.compile(r"\.tmp$")
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_KNOWN_IN_PARTITION = re.compile(
+KNOWN_IN_PARTITION = re.compile(
     r"leader-epoch-checkpoint|partition\.metadata|quorum-state|remote_log_snapshot"
     r"|[0-9]{20,}\.snapshot"
     r"|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?",
     re.ASCII,
 )
-_KNOWN_IN_DATA_DIRECTORY = frozenset(
+KNOWN_IN_DATA_DIRECTORY = frozenset(
     {
         CLEAN_SHUTDOWN_MARKER,
         ".lock",
@@ -55,7 +55,7 @@ _KNOWN_IN_DATA_DIRECTORY = frozenset(
         "lost+found",
     }
 )
-_REMOTE = re.compile(
+REMOTE_NAME = re.compile(
     r"(?P<stem>(?P<offset>[0-9]{1,20})(?:_|(?P<dash>-))[A-Za-z0-9_-]{21}[AQgw])"
     r"(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot|\.leader[_-]epoch[_-]checkpoint"
     r"|\.indexes|\.rsm-manifest)(?P<passing>\.deleted|\.tmp)?",
@@ -108,13 +108,13 @@ class PartitionName(NamedTuple):
 
 def read_file_name(name: str) -> FileName:
     """Return what a name in a partition directory stands for."""
-    if _KNOWN_IN_PARTITION.fullmatch(_TEMPORARY.sub("", name)):
+    if KNOWN_IN_PARTITION.fullmatch(_TEMPORARY.sub("", name)):
         return _known(name)
     bare = _PENDING.sub("", name)
     head, dot, _ = name.partition(".")
     offset = _offset_of(head) if dot else None
     if name.endswith(".deleted"):
-        is_kept = name.endswith(".checkpoint.deleted") and not _KNOWN_IN_PARTITION.fullmatch(bare)
+        is_kept = name.endswith(".checkpoint.deleted") and not KNOWN_IN_PARTITION.fullmatch(bare)
         return FileName(NameKind.FOREIGN if is_kept else NameKind.PENDING, offset or 0)
     suffix = next((one for one in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX) if bare.endswith(one)), "")
     if not suffix and bare == name:
@@ -134,7 +134,7 @@ def read_remote_name(name: str) -> RemoteName | None:
     A broker's cache of indexes puts `_` between offset and id. `-` stands in copies of whole
     segments: of Kafka's LocalTieredStorage, and of storage plugins that name objects like it.
     """
-    match = _REMOTE.fullmatch(name)
+    match = REMOTE_NAME.fullmatch(name)
     if match is None or int(match["offset"]) > INT64_MAX:
         return None
     if not match["dash"] and match["suffix"] not in SEGMENT_SUFFIXES[1:]:
@@ -211,7 +211,7 @@ def is_of_salvage(name: str) -> bool:
 
 def is_known_in_data_directory(name: str) -> bool:
     """Return whether a broker keeps a file of this name beside its partitions."""
-    return _TEMPORARY.sub("", name) in _KNOWN_IN_DATA_DIRECTORY
+    return _TEMPORARY.sub("", name) in KNOWN_IN_DATA_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)

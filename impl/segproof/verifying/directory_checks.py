@@ -6,7 +6,8 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1, LOAD-19.
+Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, LOAD-1,
+LOAD-19.
 Names of remote segments: see `remote_segments`.
 """
 
@@ -67,6 +68,13 @@ from segproof.verifying.small_files import (
     check_small_file,
     check_small_remote_file,
     read_offsets,
+)
+from segproof.verifying.unread_files import (
+    not_looked_into,
+    report_unread,
+    report_unread_beside,
+    why_unread,
+    why_unread_beside,
 )
 
 declare("log-segment", Severity.ERROR,
@@ -156,7 +164,10 @@ class _Walk:
             if status.identity[1] > 0:
                 self.seen[status.identity] = path
             return True
-        self.reporter.at(path, shown_by=self.root).add("DISK-26", words)
+        report = self.reporter.at(path, shown_by=self.root)
+        report.add("DISK-26", words)
+        if earlier is None:
+            not_looked_into(report, f"it lies more than {LEVELS_MAX} levels below {self.root}")
         return False
 
 
@@ -218,8 +229,11 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
         if is_small and check_small_file(reporter.at(path, PARTITION), offset, files):
             return
+        reason = why_unread(name, known) or why_unread_beside(directory, name, files)
         if known.kind is NameKind.PENDING:
             report_pending(directory, {name: known}, files, reporter)
+        if reason is not None:
+            not_looked_into(reporter.at(path, PARTITION), reason, is_all=True)
         elif not _report_name(path, known, reporter):
             _report_nothing(path, NOT_LOOKED_INTO, reporter)
         return
@@ -275,6 +289,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
         else:
             _report_name(full, known, reporter)
     report_pending(path, kinds, walk.files, reporter)
+    report_unread(path, kinds, reporter)
     _report_twins(path, kinds, reporter)
     if reporter.wanted.segment_index_bytes is not None:
         _report_long_indexes(path, kinds, walk.files, reporter)
@@ -446,7 +461,9 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             continue
         if partition is not None and partition.state == "delete":
             words = words_of_directory(partition.state)
-            walk.reporter.at(full, shown_by=path).add("LOAD-1", words)
+            report = walk.reporter.at(full, shown_by=path)
+            report.add("LOAD-1", words)
+            not_looked_into(report, "Kafka deletes it, now or at its next start")
             is_kafkas = True
             continue
         if partition is not None and partition.state:
@@ -485,6 +502,7 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
         if name.endswith(".tmp") and is_known_in_data_directory(name):
             words = "it was being written: Kafka does not read it, and the next write replaces it"
             reporter.at(_join(path, name), shown_by=path).add("DISK-41", words)
+    report_unread_beside(path, names, files, reporter)
     if CLEAN_SHUTDOWN_MARKER in names:
         check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]

@@ -7,7 +7,7 @@ segment as they are has them side by side, with a producer snapshot and a checkp
 epochs. Such segments may overlap, so each is judged by itself.
 
 Upstream: Kafka 4.3.1: RemoteIndexCache, RemoteLogManager; of its tests LocalTieredStorage.
-Laws: DISK-3, DISK-20, DISK-41, LOAD-1.
+Laws: DISK-3, DISK-41, DISK-45, LOAD-1.
 """
 
 import posixpath
@@ -26,6 +26,7 @@ from segproof.reading.file_names import (
 )
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.unread_files import not_looked_into
 
 CACHED_SUFFIXES = frozenset(SEGMENT_SUFFIXES[1:])
 """The three files of each segment in the cache."""
@@ -65,19 +66,27 @@ def report_remote_names(directory: str, names: Collection[str], reporter: Report
             _report_foreign(name, is_cache, report)
         elif known.passing == ".deleted":
             report.add("LOAD-1", f"it was removed from the cache: {LEFT}", hint=LEFT_HINT)
+            not_looked_into(report, "it was removed from the cache")
         elif known.passing:
             report.add("DISK-41", f"it was being fetched: {LEFT}", hint=LEFT_HINT)
+            not_looked_into(report, "it was being fetched")
     for stem, kept in sorted(_by_stem(directory, names).items()):
         suffixes = frozenset(one.suffix for one in kept)
         packing = next((one for one in PACKED_SUFFIXES if one in suffixes), None)
         if packing is not None:
-            reporter.at(posixpath.join(directory, stem + packing), shown_by=directory).add(
-                "DISK-20",
-                "a storage plugin has packed this segment, and verify does not look into its files:"
-                " they are compressed or encrypted, or .rsm-manifest and .indexes do not fit",
+            report = reporter.at(posixpath.join(directory, stem + packing), shown_by=directory)
+            report.add(
+                "DISK-45",
+                "it was not looked into: a storage plugin has packed this segment, and its files"
+                " are compressed or encrypted, or .rsm-manifest and .indexes do not fit",
                 severity=Severity.WARNING,
                 hint="let the plugin fetch the segment's files, and verify these",
             )
+        elif suffixes.isdisjoint(SEGMENT_SUFFIXES):
+            for one in kept:
+                path = posixpath.join(directory, stem + one.suffix)
+                report = reporter.at(path, shown_by=directory)
+                not_looked_into(report, "no log and no index of its segment is here")
         missing = sorted(CACHED_SUFFIXES - suffixes) if is_of_cache(stem) else []
         if missing:
             reporter.at(posixpath.join(directory, stem + min(suffixes)), shown_by=directory).add(

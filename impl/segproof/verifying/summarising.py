@@ -20,6 +20,7 @@ from segproof.verifying.loss_count import LOG_UNREADABLE, LossCount
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import ALL_FILES
+from segproof.verifying.unread_files import LAYOUTS
 
 Work = Partition | Place
 """What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
@@ -81,7 +82,8 @@ class Tally:
         """What is known before anything is checked."""
         self._severities: Counter[Severity] = Counter()
         self._has_losses = self._has_index_damage = self._has_others = False
-        self._is_refused = False
+        self._is_refused = self._is_not_checked = False
+        self._not_looked_into = 0
         self._losses = LossCount()
         self.checked = Checked()
         """How much was checked so far."""
@@ -100,7 +102,11 @@ class Tally:
 
     def _take(self, one: Finding) -> None:
         self._severities[one.severity] += 1
+        self._not_looked_into += one.is_not_looked_into
         if not one.is_defect:
+            return
+        if one.is_not_looked_into or one.law in LAYOUTS:
+            self._is_not_checked = True
             return
         if is_loss(one):
             self._has_losses = True
@@ -151,6 +157,7 @@ class Tally:
                 counts[Severity.NOTE],
                 lost_at_least=self._losses.at_least,
                 missing_offsets=checked.missing_offsets,
+                not_looked_into=self._not_looked_into,
             )
         )
 
@@ -162,6 +169,9 @@ class Tally:
             return Verdict.READABLE_WITH_GAPS if readable else Verdict.UNREADABLE
         if self._is_refused and not self.checked.bytes_checked:
             return Verdict.UNREADABLE
+        if self._is_not_checked:
+            is_partly_read = self.checked.bytes_checked > 0
+            return Verdict.READABLE_WITH_DEFECTS if is_partly_read else Verdict.NOT_CHECKED
         if self._has_others:
             return Verdict.READABLE_WITH_DEFECTS
         if self._has_index_damage:
@@ -196,7 +206,8 @@ class Tallies:
         """Yield the findings outside of all partitions and stores, and tell their summaries."""
         rest = []
         for one in self._outside:
-            if one.law != LOG_UNREADABLE or one.path == self._path:
+            is_own = one.law == LOG_UNREADABLE or one.law in LAYOUTS
+            if not is_own or one.path == self._path:
                 rest.append(one)
                 continue
             tally = Tally(one.path, "directory", self._on, [one])
@@ -207,7 +218,11 @@ class Tallies:
         status = status_of(files, self._path)
         is_file = status is not None and not status.is_directory
         tally = Tally(self._path, "file" if is_file else "directory", self._on, rest)
-        is_read = not any(one.law in (LOG_UNREADABLE, NOTHING_HERE) for one in rest)
+        is_read = not any(
+            one.law in (LOG_UNREADABLE, NOTHING_HERE, *LAYOUTS)
+            or (one.is_not_looked_into and one.path == self._path)
+            for one in rest
+        )
         if status is not None and status.is_regular and is_read:
             tally.checked.segments, tally.checked.bytes_checked = 1, status.size_bytes
         yield from tally.begin()

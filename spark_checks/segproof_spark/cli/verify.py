@@ -133,7 +133,7 @@ def command(
         )
         write = _writer(output_format, list_all, color)
         found = (one for one in found if not ignored.ignores(one["law"], one["path"]))
-        counts, hidden = _told(found, write, max_findings, no_notes)
+        counts, hidden = _told(found, write, max_findings, no_notes, fail_on)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
     more += tell_ignored(ignored, laws, is_whole=position is None)
     end(counts, time.monotonic() - started, f"{more}; {_used(totals)}", fail_on)
@@ -185,17 +185,27 @@ def _writer(output_format: Format, list_all: bool, color: Color) -> "Write":
 
 
 def _told(
-    findings: Iterator[dict[str, Any]], write: "Write", limit: int | None, no_notes: bool
+    findings: Iterator[dict[str, Any]],
+    write: "Write",
+    limit: int | None,
+    no_notes: bool,
+    fail_on: FailOn,
 ) -> tuple[Counter[str], int]:
     """Write findings, up to a limit; return how many of each severity, and how many not shown.
 
-    Without notes these are counted, and neither written nor held against the limit.
+    Without notes these are counted, and neither written nor held against the limit, unless they
+    make the exit code 1.
     """
+    from segproof.findings import NOT_LOOKED_INTO
+
     counts: Counter[str] = Counter()
     written = hidden = 0
     for finding in findings:
         counts[finding["severity"]] += 1
-        if no_notes and finding["severity"] == "note":
+        is_unread = finding["law"] in NOT_LOOKED_INTO
+        counts[FailOn.NOT_CHECKED.value] += is_unread
+        is_failure = is_unread and fail_on is FailOn.NOT_CHECKED
+        if no_notes and finding["severity"] == "note" and not is_failure:
             continue
         if limit is not None and written >= limit:
             hidden += 1

@@ -112,7 +112,9 @@ def test_the_action_names_options_that_verify_has(action: dict[str, Any]) -> Non
     assert {"--format", "--fail-on", "--deep"} == named
     assert named <= options
     for name, choices in (("format", VerifyFormat), ("fail-on", FailOn)):
-        described = re.findall(r"[a-z]+", action["inputs"][name]["description"].partition(" - ")[2])
+        described = re.findall(
+            r"[a-z-]*[a-z]", action["inputs"][name]["description"].partition(" - ")[2]
+        )
         assert set(choices) == set(described) - {"or"}
         assert action["inputs"][name]["default"] in described
     used = set(re.findall(r"inputs\.([a-z-]+)", str(steps)))

@@ -114,11 +114,12 @@ NAMES = st.sampled_from(
         "00000000000000000004.log.cleaned",
         "00000000000000000009.log.cleaned",
         "00000000000000000005.snapshot.deleted",
+        "remote_log_snapshot",
     )
 )
 
 
-@pytest.mark.checks("DISK-27", "DISK-41", "DISK-42", "LOAD-1")
+@pytest.mark.checks("DISK-27", "DISK-41", "DISK-42", "DISK-45", "LOAD-1")
 @given(
     bases=st.sets(st.sampled_from((0, 2, 4, 5)), min_size=1),
     count=st.integers(0, 6),
@@ -139,6 +140,7 @@ def test_what_a_crash_leaves(
     assert bool(of("DISK-42", findings)) is not holds("DISK-42", partition)
     temporary = [*partition, *beside]
     assert bool(of("DISK-41", findings)) is not holds("DISK-41", temporary)
+    assert bool(of("DISK-45", findings)) is not holds("DISK-45", partition)
     pending = [name for name in names if name.endswith((".swap", ".cleaned", ".deleted"))]
     assert len(pending) == len(of("LOAD-1", findings))
     for finding in (*of("DISK-42", findings), *of("LOAD-1", findings)):

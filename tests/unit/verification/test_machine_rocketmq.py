@@ -55,7 +55,7 @@ JUDGED = (
     "RMQDISK-22", "RMQDISK-23", "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27",
     "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31", "RMQDISK-32", "RMQDISK-33",
     "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
-    "RMQDISK-40", "RMQDISK-50",
+    "RMQDISK-40", "RMQDISK-41", "RMQDISK-50",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
@@ -220,7 +220,7 @@ def judge(files: Mapping[str, bytes], odd: Mapping[str, str] | None = None) -> s
     for law in {one.law for one in findings} & SURE_NOTES:
         assert judged.breaks(law), law
     if not defects:
-        notes = {one.law for one in findings} & {*SURE_NOTES, "RMQDISK-38"}
+        notes = {one.law for one in findings} & {*SURE_NOTES, "RMQDISK-38", "RMQDISK-41"}
         assert set(judged.broken()) <= notes
     return defects
 
@@ -272,6 +272,25 @@ def test_files_that_are_missing_or_none(
         misplace(data, files, odd)
     for law in judge(files, odd):
         event(law)
+
+
+@pytest.mark.checks("RMQDISK-41")
+@given(
+    st.dictionaries(
+        st.sampled_from(("lock", "config/topics.json", "timerlog/00000000000000000000", "notes")),
+        st.sampled_from((b"", b"lock", b"locked")),
+    )
+)
+def test_what_is_not_read_is_named(beside: dict[str, bytes]) -> None:
+    """A note names each file and folder of a store that no check reads; a lock file is read."""
+    sent = Sent("a", "u1", "", is_rolled_back=False, is_new=False)
+    files = write_store([sent], with_abort=False) | beside
+    found = verify("/store", files=odd_store(files, {}), hash_slots=SLOTS)
+    told = {one.path for one in found if one.law == "RMQDISK-41"}
+    assert bool(told) is StoreJudge(files, SLOTS).breaks("RMQDISK-41")
+    names = {name.partition("/")[0] for name in beside}
+    names -= {"lock"} if beside.get("lock") in (b"", b"lock") else set()
+    assert {f"/store/{name}" for name in names} == told
 
 
 def misplace(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) -> None:

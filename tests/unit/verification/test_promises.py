@@ -181,7 +181,13 @@ def test_data_directory(tmp_path: Path) -> None:
         ("DISK-41", Severity.NOTE, "topic-1.0123456789abcdef0123456789abcdef-future"),
         ("LOAD-1", Severity.NOTE, f"{ZERO[:-1]}9.log.deleted"),
         ("LOAD-1", Severity.NOTE, f"{ZERO[:-1]}9.index.swap"),
-    } == set(found)
+    } == {one for one in found if one[0] != "DISK-45"}
+    assert {
+        "gone-0.0123456789abcdef0123456789abcdef-delete",
+        "meta.properties",
+        f"{ZERO[:-1]}9.log.deleted",
+        f"{ZERO[:-1]}9.index.swap",
+    } == {name for law, _, name in found if law == "DISK-45"}
 
 
 @pytest.mark.checks("FILE-1", "FILE-2", "LOAD-1")
@@ -208,7 +214,7 @@ def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
     them. `foo.cleaned` was a note, and Kafka was said to delete `foo.log.cleaned`."""
     write_segment(tmp_path / "topic-0", batch(0), index=b"", timeindex=b"")
     (tmp_path / "topic-0" / name).write_bytes(b"")
-    (found,) = verify(tmp_path)
+    (found,) = (one for one in verify(tmp_path) if not one.is_not_looked_into)
     assert (law, law.startswith("FILE")) == (found.law, found.severity is Severity.ERROR)
     assert words in found.message
     assert "before a broker starts" in found.hint or law != "FILE-2"

@@ -172,6 +172,8 @@ def test_odd_names_in_the_cache(data: Path) -> None:
         (f"0_{IDS[0]}.index", "LOAD-1", Severity.NOTE),
         (f"9_{OTHER_ID}.index.deleted", "LOAD-1", Severity.NOTE),
         (f"9_{OTHER_ID}.timeindex.tmp", "DISK-41", Severity.NOTE),
+        (f"9_{OTHER_ID}.index.deleted", "DISK-45", Severity.NOTE),
+        (f"9_{OTHER_ID}.timeindex.tmp", "DISK-45", Severity.NOTE),
     } == {(Path(one.path).name, one.law, one.severity) for one in found}
     for finding in found:
         check_shown_again([finding])
@@ -281,7 +283,7 @@ def test_a_manifest_that_cannot_be_followed_is_named(
     manifest = packed / f"0-{IDS[0]}.rsm-manifest"
     manifest.write_text(change(manifest.read_text()))
     found, (told,) = checked(packed)
-    assert [("DISK-20", str(manifest), 2)] == [(one.law, one.path, told.segments) for one in found]
+    assert [("DISK-45", str(manifest), 2)] == [(one.law, one.path, told.segments) for one in found]
 
 
 def test_a_packed_segment_is_named_and_not_judged(tier: Path) -> None:
@@ -290,7 +292,7 @@ def test_a_packed_segment_is_named_and_not_judged(tier: Path) -> None:
     manifest = tier / f"0-{IDS[0]}.rsm-manifest"
     manifest.write_text("{}")
     found, (told,) = checked(tier)
-    assert [("DISK-20", str(manifest))] == [(one.law, one.path) for one in found]
+    assert [("DISK-45", str(manifest))] == [(one.law, one.path) for one in found]
     assert 2 == told.segments
     with pytest.raises(SegproofError, match="packed"):
         PartitionReader(tier)

@@ -34,7 +34,7 @@ from segproof_tests.reported_findings import check_shown_again, state_of
 from segproof_tests.store_files import INDEX, LOG, QUEUE, SMALL, copied_store
 
 DATA = ROCKETMQ
-NOTES = {"RMQDISK-3", "RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"}
+NOTES = {"RMQDISK-3", "RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38", "RMQDISK-41"}
 MAX = 2**31 - 1
 
 

@@ -3,6 +3,7 @@
 
 import posixpath
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
@@ -28,10 +29,21 @@ from segproof.verifying.rocketmq.store_checks import (
     report_no_checkpoint,
     report_stray,
 )
+from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
 STORE = "index-service"
 KNOWN_NAMES = (*PARTS, "checkpoint", "abort")
 """What of a store is looked at."""
+UNREAD_NAMES = {
+    "config": "topics, subscriptions and the offsets of consumers are not judged",
+    "lock": "a broker's lock file holds the word lock, and this one does not",
+    "timerlog": "messages that wait for their time are not judged",
+    "timerwheel": "messages that wait for their time are not judged",
+    "consumequeue_ext": "what filters of consumers computed is not judged",
+}
+"""What a broker keeps in its store and no check reads, with the reason."""
+LOCK_WORDS = (b"", b"lock")
+"""What the lock file of a store holds."""
 Advance = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
 
@@ -202,6 +214,7 @@ class _Store:
                 self._path("index"), self._wanted, self._files, self._advance
             )
             yield from found
+        self._report_unread()
         self._check_checkpoint()
         if self._is_running:
             path, time = self._path("abort"), self._stored.index_msg_timestamp
@@ -242,6 +255,19 @@ class _Store:
                     "RMQDISK-23", "it holds no file, and index or queues lead into it"
                 )
         yield from self._reporter.finish()
+
+    def _report_unread(self) -> None:
+        """Report what is in the store and no check reads (RMQDISK-41)."""
+        try:
+            names = self._files.list_directory(self._store)
+        except OSError:
+            return  # reported where the store was listed first
+        for name in names:
+            path = self._path(name)
+            if name in KNOWN_NAMES or (name == "lock" and _is_lock(path, self._files)):
+                continue
+            reason = UNREAD_NAMES.get(name, "segproof does not know what it is")
+            not_looked_into(self._reporter.at(path, shown_by=self._store), reason, ROCKETMQ)
 
     def _check_checkpoint(self) -> None:
         path, names = self._path("checkpoint"), self._names
@@ -293,6 +319,15 @@ class _Store:
             self._reporter, self._is_complete,
         )  # fmt: skip
         return [keys, self._queues]
+
+
+def _is_lock(path: str, files: Files) -> bool:
+    """Return whether a file holds what a broker writes into its lock file."""
+    try:
+        with closing(files.open(path)) as file:
+            return file.pread(len(LOCK_WORDS[-1]) + 1, 0) in LOCK_WORDS
+    except OSError:
+        return False
 
 
 def _path_of(error: OSError, store: str) -> str:

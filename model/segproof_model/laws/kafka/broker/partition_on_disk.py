@@ -29,6 +29,18 @@ KNOWN_NAME = re.compile(
     r"(\.deleted|\.cleaned|\.swap|\.tmp)?",
     re.DOTALL,
 )
+UNREAD_NAME = re.compile(
+    r"(quorum-state|remote_log_snapshot|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?"
+    r"|meta\.properties|bootstrap\.checkpoint)(\.tmp)?"
+    r"|(leader-epoch-checkpoint|partition\.metadata|[0-9]{20,}\.snapshot"
+    r"|(cleaner|log-start|replication)-offset-checkpoint|recovery-point-offset-checkpoint)\.tmp"
+    r"|([0-9]{20,}-[0-9]{10,}\.checkpoint|.*(?<!\.checkpoint))\.deleted"
+    r"|[+-]?[0-9]+\.(.*\.)?cleaned"
+    r"|[0-9]{20}\.(log|index|timeindex|txnindex)\.swap"
+    r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap",
+    re.DOTALL,
+)
+"""Files of Kafka that segproof recognises and does not read."""
 DIRECTORIES = "Kafka LogManager 4.3.1"
 LEVELS = 16
 """Levels of directories that are searched below a path."""
@@ -103,6 +115,14 @@ def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
     logs = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
     first = min(_offsets(files, r"\.(.*\.)?cleaned"), default=INT64_MAX)
     return all(base < first or is_held(base) for base in _offsets(files, r"\.log\.swap"))
+
+
+@law("DISK-45", PartitionLog, "segproof")
+def files_are_looked_into(files: Collection[str]) -> bool:
+    """Segproof reads every file that it knows in a partition or data directory. A note names each
+    file that it knows and does not read, with the reason; a verdict covers only what was read.
+    """
+    return not any(UNREAD_NAME.fullmatch(name) for name in files)
 
 
 # --- segments beside each other ------------------------------------------------------------------

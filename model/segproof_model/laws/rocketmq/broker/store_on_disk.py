@@ -21,6 +21,8 @@ INDEX_SERVICE = "RocketMQ IndexService 4.7.0 to 5.5.1"
 BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
 COMMIT_LOG = "RocketMQ CommitLog.checkMessageAndReturnSize 4.7.0 to 5.5.1"
 QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
+READ_NAMES = ("commitlog", "index", "consumequeue", "checkpoint", "abort")
+"""What of a store segproof reads, beside its lock file."""
 
 
 # --- index files beside each other, the checkpoint, the marker of a running broker ----------------
@@ -76,6 +78,17 @@ def index_names_are_known(store: StoreFiles) -> bool:
     """A folder of index files contains nothing else."""
     names = [name.removeprefix("index/") for name in store.files if name.startswith("index/")]
     return all(INDEX_NAME.fullmatch(name) for name in names if name)
+
+
+@law("RMQDISK-41", MessageStore, "segproof")
+def files_are_looked_into(store: StoreFiles) -> bool:
+    """Segproof reads every file of a store. A note names each file or folder in it that is not
+    read, with the reason; a verdict covers only what was read.
+    """
+    return all(
+        name.partition("/")[0] in READ_NAMES or (name == "lock" and data in (b"", b"lock"))
+        for name, data in store.files.items()
+    )
 
 
 # --- the log -------------------------------------------------------------------------------------

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is recognised and not read: a finding names it, so that no verdict passes it off as sound.
+
+`not_looked_into` reports one file or directory, a note. `report_layout` reports a whole layout that
+segproof does not read: the only finding of its directory. `why_unread` and `why_unread_beside` know
+the files of a partition and of a data directory; a check that reads
+one of these files needs its reason removed here, and its name from `UNREAD_NAME` of the model.
+
+Laws: DISK-45, RMQDISK-41.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+
+from segproof.files import Files, status_of
+from segproof.findings import Severity
+from segproof.reading.file_names import (
+    CLEAN_SHUTDOWN_MARKER,
+    SNAPSHOT_SUFFIX,
+    FileName,
+    NameKind,
+    is_known_in_data_directory,
+)
+from segproof.verifying.reporting import PathReporter, Reporter
+from segproof.verifying.rules import declare
+from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
+
+KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
+"""The laws of a file or directory of each system that was not read."""
+HINT = "check it by other means if its content matters: no verdict covers it"
+declare("partition-log", Severity.NOTE, HINT, KAFKA)
+declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
+
+LAYOUTS: set[str] = set()
+"""Laws whose finding names a layout that is not read: nothing at its path was judged."""
+LOCK = ".lock"
+"""The file that a broker locks in its data directory; it is empty."""
+_REASONS = (
+    (r"quorum-state", "the vote of a controller is not judged"),
+    (r"remote_log_snapshot", "releases before 3.6 kept the state of remote segments in it"),
+    (r".*\.checkpoint", "snapshots of a cluster's metadata are not judged"),
+    (r".*\.checkpoint\.part", "a snapshot that was being written; Kafka deletes it at its start"),
+    (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is a copy"),
+    (r".*\.cleaned", "it was being written; Kafka deletes it at its next start"),
+    (r".*\.swap", "Kafka puts it in its place at its next start, or deletes it"),
+    (r".*\.tmp", "it was being written"),
+    (r"meta\.properties", "the identity of the broker and its cluster is not judged"),
+    (r"\.lock", "a broker's lock file is empty, and this one is not"),
+)
+
+
+def not_looked_into(
+    report: PathReporter, reason: str, law: str = KAFKA, *, is_all: bool = False
+) -> None:
+    """Report a file or directory that was recognised and not read, with the reason.
+
+    `is_all`: it is all that was asked for. Then the finding is a warning, whatever laws are asked
+    for, so that the path does not pass as sound.
+    """
+    words = f"it was not looked into: {reason}"
+    if is_all:
+        one = report.finding(law, words, severity=Severity.WARNING)
+        report.reporter.insist(one)
+    else:
+        report.add(law, words)
+
+
+def declare_layout(structure: str, hint: str, law: str) -> None:
+    """Declare the law of a layout that is recognised and not read; its verdict is "not checked"."""
+    declare(structure, Severity.WARNING, hint, law)
+    LAYOUTS.add(law)
+
+
+def report_layout(report: PathReporter, law: str, words: str, hint: str | None = None) -> None:
+    """Report a layout that is recognised and not read, whatever laws are asked for.
+
+    It is the only finding of its directory or file.
+    """
+    report.reporter.insist(report.finding(law, words, hint=hint))
+
+
+def why_unread(name: str, known: FileName) -> str | None:
+    """Return why no check reads a file of a partition; None if one does, or for a stray name."""
+    if known.kind is NameKind.PENDING:
+        return _reason(name)
+    is_read = known.suffix == SNAPSHOT_SUFFIX or name in (EPOCHS, METADATA)
+    return _reason(name) if known.kind is NameKind.KNOWN and not is_read else None
+
+
+def why_unread_beside(directory: str, name: str, files: Files) -> str | None:
+    """Return why no check reads a file that a broker keeps beside partitions; None if one does."""
+    if not is_known_in_data_directory(name):
+        return None
+    if name == LOCK:
+        status = status_of(files, posixpath.join(directory, name))
+        return _reason(name) if status is not None and status.size_bytes else None
+    is_read = name in (CLEAN_SHUTDOWN_MARKER, *OFFSET_CHECKPOINTS)
+    return None if is_read else _reason(name)
+
+
+def report_unread(directory: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
+    """Report the files of a partition that no check reads."""
+    for name, known in kinds.items():
+        reason = why_unread(name, known)
+        if reason is not None:
+            path = posixpath.join(directory, name)
+            not_looked_into(reporter.at(path, shown_by=directory), reason)
+
+
+def report_unread_beside(
+    directory: str, names: list[str], files: Files, reporter: Reporter
+) -> None:
+    """Report the files of a data directory that no check reads."""
+    for name in names:
+        reason = why_unread_beside(directory, name, files)
+        if reason is not None:
+            path = posixpath.join(directory, name)
+            not_looked_into(reporter.at(path, shown_by=directory), reason)
+
+
+def _reason(name: str) -> str:
+    """Return why a file of this name is not read."""
+    found = (reason for pattern, reason in _REASONS if re.fullmatch(pattern, name, re.DOTALL))
+    return next(found, "no check reads a file of this name")

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sound is said only of what was read: each file that the code knows is read, or it is listed.
+
+The tests walk every name that the code knows. A name is right if the check of a directory with a
+broken file of that name opens and reads the file, or names it in a finding of DISK-45 or
+RMQDISK-41.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from segproof.files import File, Files, RealFiles
+from segproof.findings import NOT_LOOKED_INTO, Finding, Severity, Summary, Verdict
+from segproof.reading import file_names
+from segproof.reading.file_names import NameKind, read_file_name
+from segproof.reading.store_paths import PARTS
+from segproof.verification import verify
+from segproof.verifying.rocketmq import store_verification
+from segproof.verifying.small_files import OFFSET_CHECKPOINTS
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import KAFKA, partition_of
+
+ZERO = "0" * 20
+ID = "AAAAAAAAAAAAAAAAAAAAAA"
+BROKEN = b"\xff\x00 broken \xff" * 9
+IN_PARTITION = (
+    *(ZERO + suffix for suffix in file_names.SEGMENT_SUFFIXES),
+    f"{ZERO}.snapshot", "leader-epoch-checkpoint", "partition.metadata", "quorum-state",
+    "remote_log_snapshot", f"{ZERO}-0000000001.checkpoint", f"{ZERO}-0000000001.checkpoint.part",
+)  # fmt: skip
+ON_THEIR_WAY = (
+    f"{ZERO}.log.deleted", f"{ZERO}.log.swap", f"{ZERO}.index.swap", f"{ZERO}.log.cleaned",
+    f"{ZERO}.snapshot.deleted", f"{ZERO}-0000000001.checkpoint.deleted", f"{ZERO}.swap",
+    *(f"{name}.tmp" for name in IN_PARTITION if not name.startswith(f"{ZERO}.")),
+    f"{ZERO}.snapshot.tmp",
+)  # fmt: skip
+REMOTE = tuple(
+    f"{ZERO}-{ID}{suffix}"
+    for suffix in (
+        *(".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint"),
+        *(".leader-epoch-checkpoint", ".indexes", ".rsm-manifest"),
+    )
+)
+
+
+class Spy:
+    """The files of the operating system; `read` gets the paths of which bytes were read."""
+
+    def __init__(self) -> None:
+        self._files = RealFiles()
+        self.read: set[str] = set()
+
+    def open(self, path: str, **how: bool) -> File:
+        """Open a file; note it once bytes are read."""
+        return cast(File, _SpiedFile(self._files.open(path, **how), path, self.read))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+
+class _SpiedFile:
+    def __init__(self, file: File, path: str, read: set[str]) -> None:
+        self._file, self._path, self._read = file, path, read
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Read, and note it."""
+        self._read.add(self._path)
+        return self._file.pread(size, position)
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        """Read, and note it."""
+        self._read.add(self._path)
+        return self._file.pread_into(buffer, position)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def looked_at(path: Path) -> tuple[set[str], set[str], list[Finding]]:
+    """Verify; return which files were read, which are listed as not looked into, and all."""
+    spy = Spy()
+    found = list(verify(path, files=cast(Files, spy)))
+    return spy.read, {one.path for one in found if one.is_not_looked_into}, found
+
+
+def assert_read_or_listed(root: Path, path: Path) -> None:
+    """A broken file is read and told as a defect, or it is listed; never both, never nothing."""
+    read, listed, found = looked_at(root)
+    if str(path) in listed:
+        (one,) = (one for one in found if one.path == str(path) and one.is_not_looked_into)
+        assert Severity.NOTE is one.severity
+        assert "it was not looked into: " in one.message
+        return
+    assert str(path) in read, f"{path.name} is neither read nor listed"
+    assert any(one.path == str(path) for one in found), f"{path.name} is read, and not judged"
+
+
+@pytest.fixture(name="data")
+def _data(tmp_path: Path) -> Path:
+    """A data directory with one sound partition."""
+    folder = tmp_path / "data"
+    shutil.copytree(partition_of(KAFKA / "unclean-before"), folder / "unclean-0")
+    assert not list(verify(folder, laws=NOT_LOOKED_INTO))
+    return folder
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("name", [*IN_PARTITION, *ON_THEIR_WAY])
+def test_each_file_of_a_partition_is_read_or_listed(data: Path, name: str) -> None:
+    """A KRaft snapshot of zeros was no word's worth: sound."""
+    path = data / "unclean-0" / name
+    path.write_bytes(BROKEN)
+    assert_read_or_listed(data, path)
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("name", sorted(file_names.KNOWN_IN_DATA_DIRECTORY))
+def test_each_file_beside_partitions_is_read_or_listed(data: Path, name: str) -> None:
+    """What a broker keeps beside its partitions, and each of these names with `.tmp`."""
+    path = data / name
+    path.write_bytes(BROKEN)
+    assert_read_or_listed(data, path)
+    path.rename(data / f"{name}.tmp")
+    assert_read_or_listed(data, data / f"{name}.tmp")
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("name", REMOTE)
+@pytest.mark.parametrize("passing", ["", ".deleted", ".tmp"])
+def test_each_file_of_a_remote_segment_is_read_or_listed(
+    tmp_path: Path, name: str, passing: str
+) -> None:
+    """Files of segments in tiered storage, as a plugin packs them too."""
+    folder = tmp_path / "remote"
+    folder.mkdir()
+    (folder / f"{ZERO[:-1]}7-{ID}.log").write_bytes(b"")
+    (folder / f"{name}{passing}").write_bytes(BROKEN)
+    read, listed, found = looked_at(folder)
+    told = {Path(path).name for path in listed}
+    assert f"{name}{passing}" in told or str(folder / name) in read
+    assert any(Path(one.path).name.startswith(ZERO) for one in found)
+
+
+def test_a_small_file_of_a_remote_segment_is_read_beside_the_log(tmp_path: Path) -> None:
+    """Alone it was neither read nor told: which offset it is of, only the log says."""
+    folder = tmp_path / "remote"
+    folder.mkdir()
+    (folder / f"{ZERO}-{ID}.log").write_bytes(b"")
+    for suffix in (".snapshot", ".leader_epoch_checkpoint"):
+        path = folder / f"{ZERO}-{ID}{suffix}"
+        path.write_bytes(BROKEN)
+        read, listed, found = looked_at(folder)
+        assert str(path) in read - listed
+        assert any(one.path == str(path) and one.is_defect for one in found)
+
+
+STORE_NAMES = {*PARTS, *store_verification.KNOWN_NAMES, *store_verification.UNREAD_NAMES}
+
+
+@pytest.mark.checks("RMQDISK-41")
+@pytest.mark.parametrize("name", [*sorted(STORE_NAMES), "backup", "notes.txt"])
+def test_each_name_in_a_store_is_read_or_listed(tmp_path: Path, name: str) -> None:
+    """The broken topics of a broker, and its timers, were sound."""
+    store = tmp_path / "store"
+    shutil.copytree(KAFKA.parent / "rocketmq" / "small-4.9.8" / "store", store)
+    assert not list(verify(store, laws=NOT_LOOKED_INTO))
+    path = store / name
+    if path.is_dir():
+        path = next(one for one in path.rglob("*") if one.is_file())
+    path.write_bytes(BROKEN)
+    read, listed, found = looked_at(store)
+    is_marker = name == "abort"  # its presence is what it says
+    assert str(path) in (read | listed) or is_marker
+    assert any(Path(one.path).is_relative_to(store / name) for one in found)
+
+
+def test_no_name_that_the_code_knows_is_left_out() -> None:
+    """Each alternative of the patterns of names has a name in the tests above."""
+    names = {*IN_PARTITION, *(one.removesuffix(".part") for one in IN_PARTITION)}
+    for alternative in file_names.KNOWN_IN_PARTITION.pattern.split("|"):
+        assert any(re.fullmatch(alternative, name) for name in names), alternative
+    suffixes = re.search(r"\?P<suffix>([^)]+)\)", file_names.REMOTE_NAME.pattern)
+    assert suffixes is not None
+    for alternative in suffixes[1].split("|"):
+        assert any(re.search(f"({alternative})$", name) for name in REMOTE), alternative
+    kinds = {read_file_name(name).kind for name in (*IN_PARTITION, *ON_THEIR_WAY)}
+    assert {NameKind.SEGMENT, NameKind.KNOWN, NameKind.PENDING} == kinds
+    assert set(OFFSET_CHECKPOINTS) < file_names.KNOWN_IN_DATA_DIRECTORY
+
+
+@pytest.mark.checks("DISK-45")
+def test_folders_that_are_passed_over_are_listed(data: Path) -> None:
+    """A partition that is to be deleted, and what lies too deep."""
+    gone = data / f"gone-0.{'a' * 32}-delete"
+    shutil.copytree(data / "unclean-0", gone)
+    deep = data.joinpath(*map(str, range(20)), "deep-0")
+    shutil.copytree(data / "unclean-0", deep)
+    too_deep = data.joinpath(*map(str, range(17)))
+    listed = {one.path for one in verify(data, laws=NOT_LOOKED_INTO)}
+    assert {str(gone), str(too_deep)} == listed
+
+
+# --- what verdicts and exit codes say
+
+
+def summaries_of(path: Path, **asked: Any) -> list[Summary]:
+    """Return the summaries of a run."""
+    told: list[Summary] = []
+    list(verify(path, on_summary=told.append, **asked))
+    return told
+
+
+@pytest.mark.slow
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_verdict_counts_what_was_not_looked_into(
+    data: Path, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The partition is sound, and the verdict says of how many files it says nothing."""
+    folder = data / "unclean-0"
+    for number in range(count):
+        (folder / f"0000000000000000000{number}.log.deleted").write_bytes(b"x")
+    (one,) = summaries_of(folder)
+    assert (Verdict.SOUND, count) == (one.verdict, one.not_looked_into)
+    head = {0: "sound:", 1: "sound, 1 file not looked into:"}
+    assert 0 == cli.run(["verify", str(folder), "--summary"])
+    text = capsys.readouterr()
+    assert text.out.startswith(head.get(count, "sound, 3 files not looked into:"))
+    assert (f"{count} file" in text.err) is (count > 0)
+    assert (1 if count else 0) == cli.run(["verify", str(folder), "--fail-on", "not-checked"])
+    assert 0 == cli.run(["verify", str(folder), "--fail-on", "warning"])
+    capsys.readouterr()
+    cli.run(["verify", str(folder), "--format", "jsonl"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (told,) = (row for row in rows if row.get("type") == "summary")
+    assert count == told["not_looked_into"]
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("name", ["remote_log_snapshot", f"{ZERO}.log.deleted", "meta.properties"])
+def test_a_file_alone_that_no_check_reads_is_not_checked(
+    data: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path of which nothing was read must not pass, whatever is asked for."""
+    path = data / "unclean-0" / name
+    path.write_bytes(BROKEN)
+    (one,) = summaries_of(path)
+    assert (Verdict.NOT_CHECKED, 1, 0) == (one.verdict, one.not_looked_into, one.bytes_checked)
+    assert 1 == cli.run(["verify", str(path), "--law", "OFFIDX-1"])
+    assert "not checked: " in capsys.readouterr().out
+
+
+@pytest.mark.checks("DISK-45")
+def test_notes_that_fail_a_run_are_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--no-notes` hides no finding that makes the exit code 1."""
+    (data / "unclean-0" / "remote_log_snapshot").write_bytes(BROKEN)
+    for options, is_shown in (([], False), (["--fail-on", "not-checked"], True)):
+        code = cli.run(["verify", str(data), "--no-notes", *options])
+        assert (int(is_shown), is_shown) == (code, "DISK-45" in capsys.readouterr().out)
+
+
+@pytest.mark.checks("DISK-45")
+def test_junit_skips_what_was_not_looked_into(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A skipped case; with `--fail-on not-checked` a failed one."""
+    (data / "unclean-0" / "remote_log_snapshot").write_bytes(BROKEN)
+    command = ["verify", str(data / "unclean-0"), "--format", "junit"]
+    for options, skipped, failures in (([], 1, 0), (["--fail-on", "not-checked"], 0, 1)):
+        assert failures == cli.run([*command, *options])
+        text = capsys.readouterr().out
+        assert f'skipped="{skipped}"' in text
+        assert f'failures="{failures}"' in text
+        assert ("<skipped message=" in text) is (skipped == 1)
