@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from generators.laws import name_of
+from hint_tables import EFFECTS, hint_tables
 from law_links import LAWS, RETIRED
 
 from segproof.verification import RULES
@@ -35,7 +36,8 @@ instance, is an error in a closed segment and a note in the one that is still wr
 
 The fields of a finding, in `--format jsonl` and everywhere else: {fields}. `expected` and `actual`
 are text or null. In a finding, the commands of a hint have the real paths in the place of DIR and
-STORE.
+STORE. [Each hint has a class](#what-following-a-hint-does): it reads, writes elsewhere, changes
+files, or removes.
 """
 SOURCES = """\
 ## Where the code is
@@ -69,6 +71,7 @@ def pages() -> dict[str, str]:
         ]
         parts.append(f"## {title}\n")
         parts += [_finding(law_id, laws[law_id]) for law_id in own]
+    parts.append(hint_tables(laws))
     parts.append(SOURCES + _source_table(laws))
     return {"reference/findings.md": "\n".join(parts)}
 
@@ -87,7 +90,7 @@ def _finding(law_id: str, facts: dict[str, str | None]) -> str:
     lines = [
         f"({law_id.lower()})=\n### {law_id}: {name_of({**RETIRED, **LAWS}[law_id])}\n",
         f"{facts['sentence']}\n",
-        f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}.\n",
+        _to_do(law_id, facts),
     ]
     example = EXAMPLES.get(law_id)
     found = None if example is None else finding_of(law_id, example)
@@ -96,6 +99,11 @@ def _finding(law_id: str, facts: dict[str, str | None]) -> str:
         lines.append(f"Example: {example.damage}.\n")
         lines.append(f"```text\n{found.severity} {law_id} {place}: {found.message}\n```\n")
     return "\n".join(lines)
+
+
+def _to_do(law_id: str, facts: dict[str, str | None]) -> str:
+    usual = f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}."
+    return f"{usual} This {EFFECTS[RULES[law_id].hint.effect]}.\n"
 
 
 @cache

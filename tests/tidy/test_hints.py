@@ -1,19 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hints of findings: each says what to do, and not only what may be the cause."""
+"""The hints of findings and errors: each says what to do, and declares what that does to files."""
 
 import ast
+import importlib
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
+import pytest
+
+import segproof
 import segproof.verifying
+import segproof_harness
+from segproof.hints import Effect, Hint, changes, reads, removes, writes
 from segproof.verification import RULES
+from segproof_tests.hint_words import effect_of_words, faults_of
 
 VERBS = (
     "ask", "check", "compare", "copy", "correct", "find", "give", "keep", "look", "make", "mend",
-    "move", "nothing", "recover", "remove", "rename", "say", "stop", "verify",
+    "move", "nothing", "open", "read", "rebuild", "save", "say", "see", "stop", "verify", "write",
 )  # fmt: skip
 ACTION = re.compile(rf"(?:^|[;:,.] |\b(?:else|or|and) )(?:{'|'.join(VERBS)})\b", re.IGNORECASE)
+FACTORIES = ("reads", "writes", "changes", "removes")
+DESTROYING = (
+    "stop the broker and remove the file",
+    "copy the segment from another replica",
+    "rename the file to the offset it begins with",
+    "run `segproof rebuild DIR --in-place`",
+    "mv CURRENT /tmp",
+    "rm -r consumequeue",
+    "delete the checkpoint",
+    "let a broker load the partition",
+)
+"""What hints have said, or might: none of it may pass as a plain text, nor as one that reads."""
 
 
 def texts_of(node: ast.AST) -> Iterator[str]:
@@ -25,15 +46,56 @@ def texts_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.IfExp):
         yield from texts_of(node.body)
         yield from texts_of(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield from texts_of(part)
 
 
-def own_hints() -> list[str]:
-    """Return the hints that the checks give in the place of those of the rules."""
-    found: list[str] = []
-    for path in sorted(Path(segproof.verifying.__path__[0]).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the modules of the implementation and of the harness."""
+    for package in (segproof, segproof_harness):
+        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
+            yield path, ast.parse(path.read_text())
+
+
+def plain_hints() -> Iterator[tuple[str, str]]:
+    """Yield the hints that are given as plain texts, with their places."""
+    for path, tree in sources():
+        for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "hint":
-                found += texts_of(node.value)
+                for text in texts_of(node.value):
+                    yield f"{path.name}:{node.value.lineno}", text
+
+
+def inline_hints() -> Iterator[tuple[str, str, str]]:
+    """Yield place, factory and words of the hints that are made where they are given."""
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            name = node.func.id if isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Name
+            ) else ""  # fmt: skip
+            if name in FACTORIES and isinstance(node, ast.Call) and node.args:
+                for text in texts_of(node.args[0]):
+                    yield f"{path.name}:{node.lineno}", name, text
+
+
+def modules() -> Iterator[ModuleType]:
+    """Yield the modules that declare hints."""
+    for package in (segproof, segproof_harness):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            if "from segproof.hints import" in path.read_text():
+                parts = path.relative_to(root.parent).with_suffix("").parts
+                yield importlib.import_module(".".join(parts))
+
+
+def declared_hints() -> dict[str, Hint]:
+    """Return the hints of the rules, and those that modules keep as constants, by name."""
+    found = {law: rule.hint for law, rule in RULES.items()}
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Hint):
+                found[f"{module.__name__}.{name}"] = value
     return found
 
 
@@ -44,6 +106,59 @@ def test_the_hint_of_each_rule_says_what_to_do() -> None:
 
 def test_the_hints_of_the_checks_say_what_to_do() -> None:
     """Also where a check knows better than the rule of its law."""
-    hints = own_hints()
+    hints = [text for place, name, text in inline_hints() if name in ("reads", "writes")]
     assert len(hints) > 8
     assert [] == [hint for hint in hints if not ACTION.search(hint)]
+
+
+def test_the_words_of_each_hint_have_the_class_that_is_declared() -> None:
+    """And what changes or removes has precondition, loss and the step that keeps a copy."""
+    found = declared_hints()
+    assert len(found) > len(RULES)
+    faults = {name: faults_of(hint) for name, hint in found.items()}
+    assert {} == {name: told for name, told in faults.items() if told}
+
+
+def test_the_words_of_hints_made_in_place_have_their_class() -> None:
+    """Their words are known before any file shows them."""
+    effects = dict(zip(FACTORIES, Effect, strict=True))
+    for place, name, text in inline_hints():
+        if name in ("reads", "writes"):
+            told = effect_of_words(text)
+            assert told is effects[name], f"{place}: {text!r} speaks of {told.value!r}"
+
+
+def test_a_plain_text_only_reads() -> None:
+    """The hints of errors have no class: those of them that write, change or remove need one."""
+    found = [(place, text, faults_of(text)) for place, text in plain_hints()]
+    assert len(found) > 20
+    assert [] == [each for each in found if each[2]]
+
+
+@pytest.mark.parametrize("words", DESTROYING)
+def test_a_planted_hint_that_destroys_is_seen(words: str) -> None:
+    """As a plain text, and declared as one that reads or writes elsewhere."""
+    assert faults_of(words)
+    assert faults_of(reads(words))
+    assert faults_of(writes(words))
+    bare = Hint(words, effect_of_words(words))
+    assert set(faults_of(bare)) >= {"only_if is empty", "if_wrong is empty", "copy_step is empty"}
+    make = removes if effect_of_words(words) is Effect.REMOVES else changes
+    whole = make(words, only_if="x is so", if_wrong="y is lost", copy_step="copy it away")
+    assert faults_of(whole) == []
+    assert "step keeps no copy" in faults_of(
+        make(words, only_if="x is so", if_wrong="y is lost", copy_step="take care")
+    )[-1].replace("_", " ")
+
+
+def test_a_hint_without_a_part_is_refused() -> None:
+    """Where it is made, so that no run can show it."""
+    with pytest.raises(AssertionError, match="four parts"):
+        removes("remove it", only_if="", if_wrong="it is lost", copy_step="copy it away")
+    hint = changes("rename it", only_if="a", if_wrong="b", copy_step="copy it away")
+    assert hint == "copy it away. Only if a: rename it. If that is wrong, b"
+    again = pickle.loads(pickle.dumps(hint.after("first; ")))
+    assert again == f"first; {hint}"
+    assert (again.effect, again.only_if, again.if_wrong, again.copy_step) == (
+        Effect.CHANGES_FILES, "a", "b", "copy it away"
+    )  # fmt: skip

@@ -114,6 +114,7 @@ def known_laws() -> dict[str, dict[str, Any]]:
             "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
+            "effect": rule.hint.effect.value if rule else None,
             "proofs": [claim.kernel for claim in CLAIMS.values() if law_id in claim.laws],
         }
     return known
@@ -172,6 +173,7 @@ def _show(facts: dict[str, Any], finding: "Finding | None") -> None:
         return
     out("checked by", f"segproof verify, which reports it as {facts['severity']}")
     out("what to do", facts["hint"])
+    out("effect", facts["effect"])
     if finding is not None:
         lines.gap()
         lines.write(f"example: {facts['example']}", indent=9)

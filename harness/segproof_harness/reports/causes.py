@@ -24,9 +24,10 @@ from segproof_harness.reports.consumers import what_consumers_see
 PLACES_MAX = 3
 """The places of a cause that are shown."""
 PART_OF = re.compile(re.escape(DAMAGE_BEGINS) + r"([0-9]+)$")
-SAVES = "`segproof salvage"
-MAKES_NEW = re.compile(r"`segproof rebuild|\bstop the broker\b")
-"""In a hint: a rebuild, or what a broker's start is to make new from the log."""
+SAVES = re.compile(r"(?<!save the partition in another directory with )`segproof salvage")
+"""In a hint: a salvage of records that a broker may delete. One that only makes small files new has
+other words (`SALVAGE` of `segproof.verifying.rules`)."""
+MAKES_NEW = re.compile(r"`segproof rebuild")
 SAVE_FIRST = (
     "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"
@@ -98,8 +99,8 @@ class Cause:
 
 def _makes_new(finding: Finding) -> bool:
     """Return whether the hint makes something new from a log, and does not save the log."""
-    is_usual = not finding.is_defect or SAVES in finding.hint or not MAKES_NEW.search(finding.hint)
-    return not is_usual
+    makes_new, saves = MAKES_NEW.search(finding.hint), SAVES.search(finding.hint)
+    return finding.is_defect and makes_new is not None and saves is None
 
 
 def _without_law(finding: Finding) -> str:
@@ -145,12 +146,12 @@ class Causes:
 
         def rank(cause: Cause) -> tuple[int, bool]:
             first = cause.first
-            if making and SAVES in first.hint:
+            if making and SAVES.search(first.hint):
                 return 0, False
             return order.index(first.severity), not is_loss(first)
 
         causes.sort(key=rank)
-        saving = next((one.first.law for one in causes if SAVES in one.first.hint), None)
+        saving = next((one.first.law for one in causes if SAVES.search(one.first.hint)), None)
         for cause in making if saving else ():
             cause.first = replace(cause.first, hint=SAVE_FIRST.format(saving))
         yield from causes

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from segproof.closing import Closing, told_state
 from segproof.errors import CorruptIndexError, IndexOffsetOverflowError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
+from segproof.hints import writes
 from segproof.integers import INT32_MAX, as_int64
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
@@ -202,7 +203,7 @@ class AbstractIndex(IndexMapping, Closing):
             law=self._SANITY_LAW,
             path=self.file,
             position=number * self.ENTRY_SIZE,
-            hint="rebuild the index from its log",
+            hint=writes("rebuild the index from its log, into a new directory"),
         )
 
     # What the writer changes

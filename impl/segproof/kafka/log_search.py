@@ -13,6 +13,7 @@ import struct
 import numpy as np
 
 from segproof.errors import CorruptIndexError
+from segproof.hints import writes
 from segproof.integers import INT64_MAX, make_tuple
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
@@ -59,7 +60,7 @@ def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexEr
         position=8 * int(np.argmax(positions == position)),
         expected=f"0 to {end}",
         actual=position,
-        hint="recover the segment, or rebuild the index from the log",
+        hint=writes("rebuild the index from the log, into a new directory"),
     )
 
 

@@ -112,6 +112,6 @@ def parse_name(name: str, folder: str) -> SegmentName | None:
             path=os.path.join(folder, name),
             expected="the base offset in 20 digits, -2^63 to 2^63 - 1, and .log or another suffix",
             actual=name[:40],
-            hint="move it out of the directory; nothing was changed",
+            hint="look into it with `segproof dump`; nothing was changed",
         )
     return None

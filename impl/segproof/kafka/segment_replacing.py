@@ -67,7 +67,7 @@ def _copy_into_new(directory: LogDirectory, segment: LogSegment, new: list[LogSe
                 law="LOG-19",
                 path=source.name,
                 position=position,
-                hint="recover the segment first",
+                hint="verify the segment: what follows is out of a broker's reach",
             )
         position += copied
     for part in new:

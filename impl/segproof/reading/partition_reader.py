@@ -22,6 +22,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import time_text
+from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.kafka.record_batch import RecordBatch
 from segproof.reading.file_names import PACKED_SUFFIXES, holds_remote_segments, read_remote_name
@@ -55,7 +56,7 @@ def remote_logs(path: str, files: Files) -> dict[int, str]:
             raise SegproofError(
                 "a storage plugin has packed this segment, and its files can't be read",
                 path=os.path.join(path, one.stem + one.suffix),
-                hint="let the plugin fetch the segment's files, and look into these",
+                hint=writes("let the plugin fetch the segment's files, and look into these"),
             )
         if one.suffix == ".log":
             other = found.setdefault(one.base_offset, one.stem)
@@ -70,7 +71,9 @@ def overlap(one: str, other: str) -> SegproofError:
         f"this segment has offsets that {os.path.basename(other)} has too; the metadata of the"
         " cluster, which are not here, say which of them counts",
         path=one,
-        hint="copy the files of each segment into a directory of its own, and look into that",
+        hint=writes(
+            "copy the files of each segment into a directory of its own, and look into that"
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from segproof.closing import Closing, told_state
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
 from segproof.files import REAL_FILES, Files, holds_zeros
+from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.record_batch import RecordBatch
@@ -57,8 +58,7 @@ def open_index(kind: type[Index], path: str, base_offset: int, files: Files) -> 
             path=path,
             expected=f"at most {INDEX_BYTES_MAX} bytes",
             actual=status.size_bytes,
-            hint="make it new with `segproof rebuild`, or remove it from a copy: the log is"
-            " scanned then",
+            hint=writes("make it new in another directory with `segproof rebuild`"),
         )
     with suppress(FileNotFoundError):
         return kind(path, base_offset, files=files)

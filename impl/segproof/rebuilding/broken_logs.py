@@ -15,12 +15,23 @@ from segproof.errors import (
 )
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.hints import Hint, writes
 from segproof.rebuilding.partition_files import Segment
 from segproof.verifying.reporting import text_of
 from segproof.verifying.rules import with_paths
 
-SALVAGE = "save what is sound with `segproof salvage DIR --out DIR2`"
-COPY = f"copy the segment from another replica, or {SALVAGE}"
+SAVE = writes("save what is sound with `segproof salvage DIR --out DIR2`")
+
+SAVE_INSTEAD = writes(
+    "save what is sound with `segproof salvage DIR --out DIR2`, which makes indexes too; no file of"
+    " this partition was written, since an index of the part before this byte would hide that the"
+    " rest can't be read"
+)
+CUT_TAIL = writes(
+    "make a copy without it: `segproof rebuild DIR --out DIR2 --cut-tail` leaves out what a broker"
+    " that was killed has left behind this byte, as its recovery does; compare the end of the log"
+    " with another replica"
+)
 
 
 def finding_of(
@@ -38,8 +49,7 @@ def finding_of(
             text_of(error.expected),
             text_of(error.actual),
             f"{error.message}; {_what_kafka_does_with(segment, error)}",
-            error.hint
-            or with_paths(f"copy the segment from another replica, or {SALVAGE}", path, path),
+            error.hint or with_paths(SAVE, path, path),
             f"segproof verify {quoted_path(path)} --deep",
         )
     found = _what_verify_says(path, valid_bytes, files)
@@ -88,16 +98,8 @@ def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
     return f"{words}, and after a crash it removes all later segments too"
 
 
-def _what_to_do(segment: Segment, *, is_torn: bool) -> str:
+def _what_to_do(segment: Segment, *, is_torn: bool) -> Hint:
     """Return the hint; `is_torn` if the log may have been left so by a broker that was killed."""
-    if segment.is_last:
-        words = " or, if the broker was only killed, let it recover the partition;" * is_torn
-        return (
-            f"copy the segment from another replica;{words} or rebuild into a new directory with"
-            " --cut-tail, which leaves out what follows this byte"
-        )
-    return (
-        f"{COPY}, then rebuild; no file of this"
-        " partition was written, since an index of the part before this byte would hide that the"
-        " rest can't be read"
-    )
+    if segment.is_last and is_torn:
+        return CUT_TAIL
+    return SAVE_INSTEAD

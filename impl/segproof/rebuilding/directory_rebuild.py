@@ -163,7 +163,7 @@ def _run(
             "a process of the rebuild was ended from outside, perhaps for want of memory; other"
             " partitions may be rebuilt, each of their files is whole",
             path=tasks[0].path,
-            hint="rebuild with jobs=1",
+            hint="run it again with jobs=1",
         ) from error
 
 

@@ -141,7 +141,7 @@ def _each(
         raise SegproofError(
             "a process of the rebuild was ended from outside, perhaps for want of memory",
             path=segments[0].directory,
-            hint="rebuild with jobs=1",
+            hint="run it again with jobs=1",
         ) from error
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
+from segproof.hints import changes, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.rebuilding.safe_places import MARKER, log_changed
@@ -27,6 +28,14 @@ BESIDE = ".rebuilt.deleted"
 Kafka takes `X.index.rebuilt.deleted` for nothing but a file to remove: when a broker loads the
 partition after a crash, it does, as every release does with names that end with `.deleted`.
 """
+
+COMPLETE = changes(
+    "let a broker load the partition, which completes the swap, and stop it cleanly",
+    only_if="each .swap log is whole, as `segproof dump` shows",
+    if_wrong="the broker cuts such a log where it is torn, and records that no other file has are"
+    " lost",
+    copy_step="copy the directory away before a broker starts here",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,7 @@ class _Listing:
                 "the broker was ended while it put this file in place, so the segments here may be"
                 " both old and new",
                 severity=Severity.ERROR,
-                hint="let a broker load the partition, which completes it, and stop cleanly",
+                hint=COMPLETE,
             )
         elif kind is NameKind.PENDING:
             self._leave(name, "a broker would remove it")
@@ -203,7 +212,7 @@ def read_partition(directory: str, files: Files) -> Partition:
         raise SegproofError(
             "this directory is what a rebuild that was ended has left",
             path=directory,
-            hint="rebuild into it again, from the directory it was made of",
+            hint=writes("rebuild into it again, from the directory it was made of"),
         )
     listing = _Listing(directory, files)
     for name in names:
@@ -233,7 +242,7 @@ def refusing_what_vanishes(directory: str) -> Iterator[None]:
         raise SegproofError(
             "the file was removed while the log was read: a broker is at work here",
             path=path,
-            hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+            hint=writes("stop the broker, or rebuild from a copy or a snapshot of the disk"),
         ) from error
 
 

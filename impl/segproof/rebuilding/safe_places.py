@@ -12,6 +12,7 @@ from typing import Final
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
+from segproof.hints import writes
 
 MARKER: Final = "segproof-rebuild.incomplete"
 """What stands beside the new files until all of them are whole and durable."""
@@ -26,7 +27,7 @@ def log_changed(path: str) -> SegproofError:
     return SegproofError(
         "the log changed while it was read: a broker is at work here",
         path=path,
-        hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+        hint=writes("stop the broker, or rebuild from a copy or a snapshot of the disk"),
     )
 
 
@@ -36,7 +37,7 @@ def check_apart(source: str, target: str, beside: str) -> None:
     if os.path.commonpath((old, new)) in (old, new):
         raise InvalidArgumentError(
             f"{target} and {source} lie in each other",
-            hint=f"give a new directory beside the {beside}, or rebuild in place",
+            hint=f"give a new directory beside the {beside}",
         )
 
 
@@ -52,7 +53,7 @@ def lock_of(path: str, locked: str, files: SharedFiles) -> File | None:
         raise SegproofError(
             f"another process has locked the {locked}: a broker runs here",
             path=path,
-            hint="stop the broker, or rebuild into a new directory",
+            hint=writes("stop the broker, or rebuild into a new directory"),
         )
     return lock
 

@@ -115,5 +115,5 @@ def _in_processes(
         raise SegproofError(
             "a process of the rebuild was ended from outside, perhaps for want of memory",
             path=partition.directory,
-            hint="rebuild with jobs=1",
+            hint="run it again with jobs=1",
         ) from error

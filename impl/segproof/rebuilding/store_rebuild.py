@@ -25,6 +25,7 @@ from segproof.commands import quoted_path
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
+from segproof.hints import Hint, reads, writes
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_log import LogReader, MessageBlock
@@ -43,6 +44,7 @@ from segproof.rocketmq.index_table import Geometry
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.commit_log_damage import DamageMap
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.verifying.rules import with_paths
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 
@@ -50,6 +52,16 @@ BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
+
+SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
+CUT_STORE = writes(
+    "no sound message follows: compare the end of the log with a replica; without one `segproof"
+    " rebuild STORE --out DIR2 --cut-tail` makes the index of what is before this place"
+)
+NO_MESSAGE = reads(
+    "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
+    " holds them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +382,7 @@ class _Rebuild:
         if self._wanted.cut_tail:
             return left, messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
-        hint = "copy the log from a replica, or let `--cut-tail` take what is before this place"
+        hint = SAVE_STORE if messages else CUT_STORE
         told = "; ".join([words, *damage.words()])
         return left, messages, (_finding(log_file.path, position, told, hint),)
 
@@ -388,11 +400,11 @@ class _Rebuild:
             if not self._wanted.cut_tail:
                 words = "a blank end leads a broker past what follows in this file"
                 told = "; ".join([words, *damage.words()])
-                hint = (
-                    "save the messages with `segproof salvage`, or let `--cut-tail` make the index"
-                    " without them"
+                return (
+                    left,
+                    messages,
+                    (_finding(one.path, position, told, SAVE_STORE, "RMQDISK-24"),),
                 )
-                return left, messages, (_finding(one.path, position, told, hint, "RMQDISK-24"),)
         return left, messages, ()
 
     def _without_messages(self) -> tuple[Finding, ...]:
@@ -406,8 +418,7 @@ class _Rebuild:
                 self._log.log_files[0].path,
                 0,
                 f"the commit log has no message, and the old index has {entries} entries",
-                "copy the log from a replica, or mount what holds it; if the messages are gone for"
-                " good, let `--out DIR2 --cut-tail` make what is left, which is nothing",
+                NO_MESSAGE,
                 law="RMQDISK-28",
             ),
         )
@@ -460,16 +471,17 @@ def _holes(log: CommitLog) -> tuple[Finding, ...]:
                     0,
                     f"the log has a hole: the file before ends at offset"
                     f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
-                    "look for the missing file in lost+found or on a replica",
+                    reads("look for the missing file in lost+found or on a replica"),
                     law="RMQDISK-23",
                 ),
             )
     return ()
 
 
-def _finding(path: str, position: int, message: str, hint: str, law: str = "RMQLOG-3") -> Finding:
+def _finding(path: str, position: int, message: str, hint: Hint, law: str = "RMQLOG-3") -> Finding:
     return Finding(
-        law, Severity.ERROR, "index-service", path, position, None, None, message, hint,
+        law, Severity.ERROR, "index-service", path, position, None, None, message,
+        with_paths(hint, path, os.path.dirname(os.path.dirname(path)) or "."),
         f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')}",
     )  # fmt: skip
 

@@ -31,6 +31,7 @@ from segproof.errors import (
     ReadOnlyIndexError,
 )
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
+from segproof.hints import writes
 from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq.index_header import IndexHeader
@@ -453,7 +454,7 @@ class IndexFile(Closing):
             law="RMQIDX-40",
             path=self.file_name,
             position=slot_at,
-            hint="rebuild the index from the commit log",
+            hint=writes("rebuild the index from the commit log, into a new directory"),
         )
 
     def select_phy_offset_many(

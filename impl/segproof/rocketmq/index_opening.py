@@ -11,6 +11,7 @@ import os
 from segproof.closing import undone_if_it_fails
 from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
 from segproof.files import File, Files
+from segproof.hints import writes
 from segproof.integers import INT32_MAX, parse_int
 from segproof.rocketmq.index_header import IndexHeader
 
@@ -81,7 +82,9 @@ def _check_length(path: str, length: int, expected: int) -> None:
             path=path,
             expected=expected,
             actual=length,
-            hint="open it with the numbers it was made with, or rebuild it from the commit log",
+            hint=writes(
+                "open it with the numbers it was made with, or rebuild it from the commit log"
+            ),
         )
 
 

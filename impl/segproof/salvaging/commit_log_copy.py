@@ -17,6 +17,7 @@ from contextlib import closing
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files
+from segproof.hints import writes
 from segproof.reading.store_pieces import FILLER_TOPIC, ROLLED_BACK
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
@@ -107,7 +108,9 @@ class CommitLogCopy:
                     f"{(start - following) // self._size} files of the log are missing before the"
                     f" one that begins at offset {start}",
                     path=os.path.join(self.folder, log_file_name(start)),
-                    hint="move files out of the old log that do not belong there",
+                    hint=writes(
+                        "copy the store without the files that do not belong there, and save that"
+                    ),
                 )
             self._end_file()
             for missing in range(following, start, self._size):

@@ -154,7 +154,7 @@ def _salvaged(
         raise SegproofError(
             "a process of the salvage was ended from outside, perhaps for want of memory",
             path=target,
-            hint="remove the new directory, and save with jobs=1",
+            hint="save into another new directory, with jobs=1",
         ) from error
 
 

@@ -14,6 +14,7 @@ from segproof.checksums import crc32, crc32c
 from segproof.counts import plural, verb
 from segproof.files import holds_zeros
 from segproof.findings import Severity
+from segproof.hints import reads, writes
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
@@ -23,7 +24,7 @@ from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
 from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
-from segproof.verifying.rules import RESTORE, declare
+from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, declare
 from segproof.verifying.segment_carry import LogCarry
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
@@ -31,41 +32,43 @@ declare("record-batch", Severity.ERROR,
     RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16", "BATCH-18",
     "DISK-14")  # fmt: skip
 declare("record-batch", Severity.WARNING,
-    "nothing, if a newer release wrote it; else compare it with another replica: it is damaged",
-    "DISK-15")  # fmt: skip
-CUTS_ALL = (
-    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
-    " DIR2` before a broker starts here. A start after an unclean stop makes the index again. If an"
-    " entry is due for an offset that is not above the entry before it, Kafka cuts this segment at"
-    " byte 0 and deletes all later ones"
+    reads("nothing, if a newer release wrote it; else compare it with another replica: it is"
+    " damaged"), "DISK-15")  # fmt: skip
+CUTS_ALL = writes(
+    "save what is sound with `segproof salvage DIR --out DIR2` before a broker starts here, unless"
+    " verify finds another replica of this partition sound. A start after an unclean stop makes the"
+    " index again. If an entry is due for an offset that is not above the entry before it, Kafka"
+    " cuts this segment at byte 0 and deletes all later ones"
 )
-KEPT_TWICE = (
+KEPT_TWICE = writes(
     "compare the segment with another replica, or save what is sound with `segproof salvage DIR"
     " --out DIR2`. A broker keeps both batches, also after an unclean stop, and serves the offsets"
     " that both claim twice"
 )
-SPLITS = (
-    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
-    " DIR2` before a broker starts here. A start that recovers this segment splits it before such a"
-    " batch into segments of other names, and ends with an error if it can't"
+SPLITS = writes(
+    "save what is sound with `segproof salvage DIR --out DIR2` before a broker starts here, unless"
+    " verify finds another replica of this partition sound. A start that recovers this segment"
+    " splits it before such a batch into segments of other names, and ends with an error if it"
+    " can't"
 )
 declare("log-segment", Severity.ERROR, CUTS_ALL, "DISK-13")
 declare("partition-log", Severity.ERROR,
-    "compare both segments with another replica and keep the right one", "LOG-4")  # fmt: skip
+    SALVAGE.after("compare both segments with another replica. A salvage keeps the batches that"
+    " fit, and sets the others aside: "), "LOG-4")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    "compaction leaves gaps, some as large as segments; in a topic that was never compacted"
-    " records are missing: compare with another replica", "DISK-19")  # fmt: skip
+    reads("compaction leaves gaps, some as large as segments; in a topic that was never compacted"
+    " records are missing: compare with another replica"), "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
 JUMP_MIN = 1 << 12
 """A gap of so many offsets is seldom one bit wide by chance."""
-ONE_BIT = (
+ONE_BIT = writes(
     "compare the end of the log with another replica; if the offset is wrong, `segproof salvage"
     " DIR --out DIR2` sets this batch aside, and a broker would go on behind it"
 )
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
-TORN = (
+TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38 or"
     " SEG-7 says that the log went on: a recovery removes these bytes; else compare the end of the"
     " log with another replica"
@@ -359,7 +362,7 @@ class BatchCheck(LogCheck):
             expected=position,
             actual=self._log.size,
             severity=segment.tail_severity,
-            hint=None if segment.is_closed else "nothing: closing or recovery trims the file",
+            hint=None if segment.is_closed else TRIMMED,
         )
 
     def _report_partial(self, position: int, rest: int) -> None:

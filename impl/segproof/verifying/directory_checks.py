@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from segproof.files import LINK_TO_NOTHING, Files, FileStatus
 from segproof.findings import Severity
+from segproof.hints import changes, reads
 from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
@@ -43,7 +44,7 @@ from segproof.verifying.remote_segments import (
     small_remote_names,
 )
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import MOVE_OUT, declare
 from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
@@ -78,28 +79,30 @@ from segproof.verifying.unread_files import (
 )
 
 declare("log-segment", Severity.ERROR,
-    "rename the file to the offset it begins with, or move it out of the directory",
-    "FILE-1", "FILE-2")  # fmt: skip
+    changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"
+    " verify` of the file alone finds it sound, and no log here has its offsets", if_wrong="two"
+    " logs claim the same offsets, and a broker may delete sound records", copy_step="stop the"
+    " broker and copy the directory away"), "FILE-1", "FILE-2")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    "find out what put it there; Kafka does not read it", "DISK-3")  # fmt: skip
+    reads("find out what put it there; Kafka does not read it"), "DISK-3")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    "nothing: the broker removes or completes it at its next start", "LOAD-1")  # fmt: skip
+    reads("nothing: the broker removes or completes it at its next start"), "LOAD-1")  # fmt: skip
 declare("partition-log", Severity.WARNING,
-    "give this topic a larger segment.index.bytes before a broker starts; if it has one of its"
-    " own, verify with that", "LOAD-19")  # fmt: skip
+    reads("give this topic a larger segment.index.bytes before a broker starts; if it has one of"
+    " its own, verify with that"), "LOAD-19")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "give the path of a partition or data directory, or of a .log, .index, .timeindex or"
+    reads("give the path of a partition or data directory, or of a .log, .index, .timeindex or"
     " .txnindex file, a snapshot or a checkpoint; of RocketMQ the whole store, its index folder"
-    " or an index file", "DISK-20")  # fmt: skip
+    " or an index file"), "DISK-20")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    "nothing for a link to a partition; remove a link that leads back, and give a directory that"
-    " lies too deep by itself", "DISK-26")  # fmt: skip
+    reads("nothing for a link; give a directory that lies too deep by itself"),
+    "DISK-26")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "keep the one with 20 digits, and look into the other: what it holds is read by no broker",
+    reads("look into both with `segproof dump`: what the other one holds is read by no broker"),
     "DISK-27")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    "nothing, if the partition was moved or removed; else look for its directory in the other"
-    " log directories", "DISK-39")  # fmt: skip
+    reads("nothing, if the partition was moved or removed; else look for its directory in the other"
+    " log directories"), "DISK-39")  # fmt: skip
 
 NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
@@ -425,7 +428,7 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
             f" Kafka can't load this partition, and its start fails{_older(path)}",
             expected="an offset in 20 digits",
             actual=posixpath.basename(path),
-            hint="move it out of the directory before a broker starts",
+            hint=MOVE_OUT,
         )
     else:
         return False
@@ -490,7 +493,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             where = walk.reporter.at(full, shown_by=path)
             if is_of_salvage(posixpath.basename(full)):
                 words = "what `segproof salvage` kept beside the partitions"
-                where.add("DISK-3", words, hint="nothing: no broker reads it")
+                where.add("DISK-3", words, hint=reads("nothing: no broker reads it"))
             else:
                 where.add("DISK-3", "neither a partition nor a broker's own file")
 

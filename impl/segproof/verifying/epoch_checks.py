@@ -12,20 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
 
 declare("record-batch", Severity.ERROR,
-    "compare the partition with another replica: this log holds batches of two leaders that did"
-    " not know of each other", "DISK-28")  # fmt: skip
+    reads("compare the partition with another replica: this log holds batches of two leaders that"
+    " did not know of each other"), "DISK-28")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "stop the broker and copy the file, or the partition, from another replica",
-    "DISK-37")  # fmt: skip
+    SALVAGE.after("a salvage makes the file new from the batches: "), "DISK-37")  # fmt: skip
 
 RUNS_MAX = 1 << 14
 

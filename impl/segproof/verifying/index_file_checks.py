@@ -24,7 +24,7 @@ from segproof.reading.index_entries import (
 )
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rows import Bools, Int64Array, shifted
-from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, declare
+from segproof.verifying.rules import REBUILD, REMAKE_TRANSACTIONS, TRIMMED, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, Segment, size_guarded
 
 declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8")
@@ -139,7 +139,7 @@ class KeyedIndexFile(IndexFile):
             expected=genuine * self.entry_bytes,
             actual=self.size,
             severity=state.tail_severity,
-            hint=None if state.is_closed else "nothing: closing or recovery trims the file",
+            hint=None if state.is_closed else TRIMMED,
         )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from segproof.counts import plural
 from segproof.findings import Severity
+from segproof.hints import Hint, reads
 from segproof.verifying.index_file_checks import EntryWindow, KeyedIndexFile
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -28,13 +29,13 @@ from segproof.verifying.segment_carry import LogCarry
 
 declare("offset-index", Severity.ERROR, REBUILD, "SEG-7")
 declare("offset-index", Severity.WARNING,
-    "no record is lost, but each read behind the last entry goes through the log from there;"
-    " lawful only if index.interval.bytes was about so large. Else " + REBUILD,
+    REBUILD.after("no record is lost, but each read behind the last entry goes through the log from"
+    " there; lawful only if index.interval.bytes was about so large. Else "),
     "DISK-24")  # fmt: skip
 declare("time-index", Severity.ERROR, REBUILD, "DISK-9", "DISK-10")
 
-BEHIND_LOG = (
-    "copy the segment from another replica: the log may have lost its end. Until then keep this"
+BEHIND_LOG = reads(
+    "compare the segment with another replica: the log may have lost its end. Until then keep this"
     " file, which shows what was there"
 )
 STRETCH_BYTES = 16 << 20
@@ -67,7 +68,7 @@ class _EntriesCheck(LogCheck):
         expected: Int64Array | str,
         actual: Int64Array,
         *,
-        hint: str | None = None,
+        hint: Hint | None = None,
         **columns: Any,
     ) -> None:
         """Report some of the entries, in the order of their numbers."""
@@ -79,7 +80,7 @@ class _EntriesCheck(LogCheck):
                 self._law, rows, positions, message, expected, actual, hint=hint, **columns
             )
 
-    def _hint_behind(self) -> str | None:
+    def _hint_behind(self) -> Hint | None:
         """Return what to do about entries behind the end of a log that may have lost its end."""
         following, log = self._segment.next_base_offset, self._log
         is_cut = following is not None and self._base + log.reach + 1 < following
@@ -94,7 +95,7 @@ class _EntriesCheck(LogCheck):
             position=None if number is None else number * self._index.entry_bytes,
             actual=count,
             severity=Severity.NOTE,
-            hint="mend first what else was found, then verify again",
+            hint=reads("see first what else was found, then verify again"),
         )
 
 
@@ -251,7 +252,7 @@ class TimeEntriesCheck(_EntriesCheck):
 
     def _misplaced(
         self, where: Bools, numbers: Int64Array, offsets: Int64Array, timestamps: Int64Array,
-        hint: str | None = None,
+        hint: Hint | None = None,
     ) -> None:  # fmt: skip
         self._broken(
             where, numbers, "no batch holds offset {offset}, which the entry gives timestamp"

@@ -20,6 +20,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import holds_zeros
 from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.kafka.batch_table import CONTROL
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
@@ -28,11 +29,11 @@ from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rules import declare
 
 declare("partition-log", Severity.WARNING,
-    "a segment between the two is missing, or this one has lost its end; consumers pass over"
+    reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files in lost+found, in the other log directories"
-    " and under other names, or copy the partition from another replica", "DISK-25")  # fmt: skip
-CUT_LOG = (
-    "copy the segment from another replica; until then keep its .index file: a new one would no"
+    " and under other names, and compare with another replica"), "DISK-25")  # fmt: skip
+CUT_LOG = reads(
+    "compare the segment with another replica; until then keep its .index file: a new one would no"
     " longer show that batches were here"
 )
 

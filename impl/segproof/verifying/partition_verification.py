@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.hints import changes, reads, writes
 from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
@@ -53,14 +54,15 @@ from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
-    "compare the end of the log with another replica, before the broker's next start removes"
-    " this file", "DISK-36")  # fmt: skip
+    writes("copy this file away before the broker's next start removes it, and compare the end of"
+    " the log with another replica"), "DISK-36")  # fmt: skip
 declare("partition-log", Severity.WARNING,
-    "compare the end of the log with another replica", "DISK-38")  # fmt: skip
+    reads("compare the end of the log with another replica"), "DISK-38")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "copy the directory away before a broker starts here; then correct or remove the line of"
-    " this partition in the checkpoint, or copy the partition from another replica",
-    "DISK-43")  # fmt: skip
+    changes("correct the line of this partition in the checkpoint to the offset at which its log"
+    " begins", only_if="other replicas have records below the offset in the checkpoint",
+    if_wrong="consumers get records again that kafka-delete-records.sh has deleted",
+    copy_step="copy the directory away before a broker starts here"), "DISK-43")  # fmt: skip
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""
@@ -320,7 +322,9 @@ class _JoinedLog:
                 " not compared with each other",
                 expected=PRODUCERS_MAX,
                 severity=Severity.NOTE,
-                hint="nothing: each producer takes memory, and these are as many as are followed",
+                hint=reads(
+                    "nothing: each producer takes memory, and these are as many as are followed"
+                ),
             )
         return self._reporter.finish()
 
@@ -381,4 +385,4 @@ WORDS = {
     " end of the log instead",
     CLEANER: ": Kafka begins to compact at the start of the log again",
 }
-HINT_OF_CLEANER = "nothing: the log cleaner puts it right"
+HINT_OF_CLEANER = reads("nothing: the log cleaner puts it right")

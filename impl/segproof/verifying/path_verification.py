@@ -16,6 +16,7 @@ from typing import NamedTuple
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.hints import reads
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes
@@ -208,7 +209,7 @@ def _in_processes(
                         "a process of the verifier was ended from outside, perhaps for want of"
                         " memory",
                         path=task[0].path(".log"),
-                        hint=f"verify with jobs=1 (this process is {os.getpid()})",
+                        hint=reads(f"verify with jobs=1 (this process is {os.getpid()})"),
                     ) from error
                 begin(1)
                 yield from zip(task, results, strict=True)

@@ -16,6 +16,7 @@ from contextlib import closing
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.hints import reads, writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
@@ -23,9 +24,9 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 
 declare("partition-log", Severity.NOTE,
-    "nothing: see what the message says of the next start", "DISK-41")  # fmt: skip
+    reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
 declare("partition-log", Severity.WARNING,
-    "copy this file away before a broker starts here", "DISK-42")  # fmt: skip
+    writes("copy this file away before a broker starts here"), "DISK-42")  # fmt: skip
 
 
 def report_pending(
@@ -88,8 +89,7 @@ def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter
         f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
         " its records are in no other place",
         expected=f"a log with offset {base_offset}",
-        hint="copy this file away before a broker starts here; where all .cleaned files are"
-        " removed first, Kafka puts it in its place instead",
+        hint=writes("copy this file away before a broker starts here"),
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.reading.file_names import read_partition_name
 from segproof.verifying.log_blocks import Block
@@ -28,18 +29,20 @@ from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
 declare("record-batch", Severity.ERROR,
-    "compare with another replica; lawful only if the broker had forgotten the producer between"
-    " (producer.id.expiration.ms)", "DISK-29")  # fmt: skip
+    reads("compare with another replica; lawful only if the broker had forgotten the producer"
+    " between (producer.id.expiration.ms)"), "DISK-29")  # fmt: skip
 declare("record-batch", Severity.ERROR,
-    "compare with another replica; lawful only if the broker had forgotten the producer between"
-    " (producer.id.expiration.ms): then the records are in the log twice", "DISK-30")  # fmt: skip
+    reads("compare with another replica; lawful only if the broker had forgotten the producer"
+    " between (producer.id.expiration.ms): then the records are in the log twice"),
+    "DISK-30")  # fmt: skip
 declare("record-batch", Severity.WARNING,
-    "compare with another replica: batches may be missing; lawful if the broker had forgotten"
-    " the producer between (producer.id.expiration.ms), or a client older than 2.5 began anew",
+    reads("compare with another replica: batches may be missing; lawful if the broker had forgotten"
+    " the producer between (producer.id.expiration.ms), or a client older than 2.5 began anew"),
     "DISK-31")  # fmt: skip
 declare("record-batch", Severity.ERROR,
-    "compare with another replica: a marker is missing, or the broker did not write this batch."
-    " One that has to read the log from before it to know its producers can't load the partition",
+    reads("compare with another replica: a marker is missing, or the broker did not write this"
+    " batch. One that has to read the log from before it to know its producers can't load the"
+    " partition"),
     "DISK-44")  # fmt: skip
 
 PRODUCERS_MAX = 1 << 17

@@ -8,6 +8,7 @@ import numpy as np
 
 from segproof.errors import SegproofError, TooLargeError
 from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import PathReporter
@@ -26,7 +27,7 @@ OFFSETS = (
 TIMESTAMPS = (
     "the batch says that {said} is its largest timestamp, and that of its records is {found}"
 )
-_HIGHER = "to look into it, give a higher limit: --limit-bytes, or limit of verify()"
+_HIGHER = reads("to look into it, give a higher limit: --limit-bytes, or limit of verify()")
 
 
 class RecordsCheck(LogCheck):
@@ -78,5 +79,7 @@ def _report_error(error: SegproofError, block: Block, row: int, report: PathRepo
         expected=expected,
         actual=actual,
         severity=Severity.WARNING if is_too_large else None,
-        hint=_HIGHER if is_too_large else error.hint and f"{error.hint}; {DECLARED[law].hint}",
+        hint=_HIGHER
+        if is_too_large
+        else DECLARED[law].hint.after(f"{error.hint}; " if error.hint else ""),
     )

@@ -14,6 +14,7 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator
 
 from segproof.findings import Severity
+from segproof.hints import reads, writes
 from segproof.reading.file_names import (
     PACKED_SUFFIXES,
     REMOTE_EPOCH_SUFFIXES,
@@ -25,13 +26,14 @@ from segproof.reading.file_names import (
     read_remote_name,
 )
 from segproof.verifying.reporting import PathReporter, Reporter
+from segproof.verifying.rules import MOVE_OUT
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.unread_files import not_looked_into
 
 CACHED_SUFFIXES = frozenset(SEGMENT_SUFFIXES[1:])
 """The three files of each segment in the cache."""
 LEFT = "a start of Kafka deletes it since 4.1, and leaves it before"
-LEFT_HINT = "nothing; before 4.1, remove it if it takes room: a broker does not read it again"
+LEFT_HINT = reads("nothing: a broker does not read it again")
 
 
 def remote_segments(
@@ -80,7 +82,7 @@ def report_remote_names(directory: str, names: Collection[str], reporter: Report
                 "it was not looked into: a storage plugin has packed this segment, and its files"
                 " are compressed or encrypted, or .rsm-manifest and .indexes do not fit",
                 severity=Severity.WARNING,
-                hint="let the plugin fetch the segment's files, and verify these",
+                hint=writes("let the plugin fetch the segment's files, and verify these"),
             )
         elif suffixes.isdisjoint(SEGMENT_SUFFIXES):
             for one in kept:
@@ -107,7 +109,7 @@ def _report_foreign(name: str, is_cache: bool, report: PathReporter) -> None:
         severity=Severity.ERROR,
         expected="OFFSET_ID.index, .timeindex or .txnindex",
         actual=name[:80],
-        hint="move it out of the directory before a broker starts",
+        hint=MOVE_OUT,
     )
 
 

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from segproof.commands import quoted_path
 from segproof.files import LINK_TO_NOTHING
 from segproof.findings import Finding, Severity
+from segproof.hints import Hint, reads
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
 
 declare("log-segment", Severity.ERROR,
-    "check the rights and the disk; what is no file, replace by that of a replica; then verify"
-    " again", "DISK-1", is_of_any_file=True)  # fmt: skip
+    reads("check the rights and the disk, or find out what put there what is no file; then verify"
+    " again"), "DISK-1", is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.WARNING,
-    "verify again, best while nothing writes here", "DISK-2", is_of_any_file=True)  # fmt: skip
+    reads("verify again, best while nothing writes here"), "DISK-2",
+    is_of_any_file=True)  # fmt: skip
 
 FINDINGS_PER_LAW = 100
 
@@ -58,7 +60,7 @@ class Described(NamedTuple):
     message: str
     expected: Value = None
     actual: Value = None
-    hint: str | None = None
+    hint: Hint | None = None
     """What to do, where it is not what the rule of the law says."""
 
 
@@ -69,7 +71,7 @@ class Facts(TypedDict, total=False):
     expected: Value
     actual: Value
     severity: Severity | None
-    hint: str | None
+    hint: Hint | None
 
 
 class Broken(NamedTuple):
@@ -90,7 +92,7 @@ class Reporter:
         *,
         structure: str | None = None,
         shown_by: str | None = None,
-        hint: str | None = None,
+        hint: Hint | None = None,
     ) -> None:
         self.wanted = wanted
         self._paths = paths
@@ -264,7 +266,7 @@ class PathReporter:
         actual: NDArray[Any] | Value = None,
         *,
         severity: Severity | None = None,
-        hint: str | None = None,
+        hint: Hint | None = None,
         **columns: Any,
     ) -> None:
         """Report the law broken in the rows of a table that `where` selects, by mask or number.

@@ -13,46 +13,48 @@ from typing import NamedTuple
 from segproof.commands import quoted_path
 from segproof.files import REAL_FILES, status_of
 from segproof.findings import Severity
+from segproof.hints import Hint, changes, reads, writes
 
 COMMAND = re.compile(r"`segproof [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE)\b")
 BROKER_FILE = "meta.properties"
 """What a broker of Kafka keeps in each of its data directories."""
-REBUILD = (
-    "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
-    " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
-    " new at its start (for a missing .timeindex it does not)"
+REBUILD = writes(
+    "make the indexes new in another directory with `segproof rebuild DIR --out DIR2`; the old"
+    " files stay as they are"
 )
-RESTORE = (
-    "copy the segment from another replica, or save what is sound with `segproof salvage DIR --out"
-    " DIR2`: a broker that recovers the partition may cut the log here, and what follows is lost,"
-    " sound or not"
+SALVAGE = writes(
+    "save the partition in another directory with `segproof salvage DIR --out DIR2`; the old files"
+    " stay as they are"
 )
-REMAKE_TRANSACTIONS = (
-    "stop the broker and make the index new with `segproof rebuild DIR --out DIR2` (or"
-    " `--in-place`), or copy the segment from another replica"
+RESTORE = writes(
+    "save what is sound with `segproof salvage DIR --out DIR2` before a broker starts here, unless"
+    " verify finds another replica of this partition sound: a broker that recovers the partition"
+    " may cut the log here, and what follows is lost, sound or not"
 )
-REMAKE_SNAPSHOT = (
-    "stop the broker and remove the snapshot, and .kafka_cleanshutdown if there is no other: its"
-    " next start makes the state anew from an older one and the log"
+REMAKE_TRANSACTIONS = REBUILD
+REMAKE_SNAPSHOT = SALVAGE.after(
+    "a salvage makes snapshots that fit the log, without a broker's recovery, which may cut it: "
 )
-REMAKE_INDEX = (
-    "stop the broker and make the index new from the commit log with `segproof rebuild STORE --out"
-    " DIR2` (or `--in-place`); messages that the log has lost are lost to the index too"
+REMAKE_INDEX = writes(
+    "make the index new from the commit log with `segproof rebuild STORE --out DIR2`; the old files"
+    " stay as they are. Messages that the log has lost are lost to the index too"
 )
-UNLESS_DAMAGED = (
-    "; do not while a finding of the commit log (RMQDISK-24, 26, 27) tells messages behind damage:"
-    " that start cuts the log there and throws them away"
+REMAKE_STORE = writes(
+    "save the store with `segproof salvage STORE --out DIR2`, which makes queues, index and"
+    " checkpoint new from the commit log; the old files stay as they are"
 )
-MAKE_QUEUES_NEW = (
-    "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
-    " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"
-    f" files: it makes queues and index new from the log{UNLESS_DAMAGED}"
+COPY_LOG = writes(
+    "save what is sound with `segproof salvage STORE --out DIR2` before a broker starts here,"
+    " unless verify finds the commit log of a replica sound; what is damaged can't be made new"
 )
-COPY_LOG = (
-    "copy the commit log from a replica, or save what is sound with `segproof salvage STORE --out"
-    " DIR2` before a broker starts here; what is damaged can't be made new"
+TRIMMED = reads("nothing: closing or recovery trims the file")
+MOVE_OUT = changes(
+    "move it out, into a directory outside of the broker's data directories",
+    only_if="`segproof dump` of it shows no batch that the logs here lack",
+    if_wrong="its records are read by no broker",
+    copy_step="stop the broker, whose next start fails with this file, and copy it away",
 )
 
 
@@ -61,14 +63,14 @@ class Rule(NamedTuple):
 
     structure: str
     severity: Severity
-    hint: str
+    hint: Hint
     is_deep: bool = False
     """Whether only a deep run checks it."""
     is_of_any_file: bool = False
     """Whether a finding names the structure of its file, and not that of the rule."""
 
 
-def with_paths(hint: str, path: str, shown_by: str) -> str:
+def with_paths(hint: Hint, path: str, shown_by: str) -> str:
     """Return a hint whose commands name real places for DIR, STORE and DIR2.
 
     DIR is the directory of the file at `path`. STORE is the store that holds it: if its path does
@@ -85,7 +87,7 @@ def with_paths(hint: str, path: str, shown_by: str) -> str:
         places = {"DIR": place, "STORE": place, "DIR2": out}
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
-    return COMMAND.sub(filled, hint)
+    return COMMAND.sub(filled, str(hint))
 
 
 def _store_of(path: str, shown_by: str) -> str:
@@ -128,7 +130,7 @@ DECLARED: dict[str, Rule] = {}
 def declare(
     structure: str,
     severity: Severity,
-    hint: str,
+    hint: Hint,
     *laws: str,
     is_deep: bool = False,
     is_of_any_file: bool = False,

@@ -14,6 +14,7 @@ import numpy as np
 
 from segproof.files import File, Files
 from segproof.findings import Severity
+from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
@@ -33,7 +34,7 @@ from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import REBUILD, declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
     Segment,
@@ -43,12 +44,13 @@ from segproof.verifying.segment_files import (
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
 declare("log-segment", Severity.ERROR,
-    "find the log; at its next start the broker removes the index", "DISK-4",
+    writes("look for the log in lost+found and under other names, and copy this file away before a"
+    " broker starts here: it removes the index"), "DISK-4",
     is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.WARNING,
-    "no record is lost: at its next start a broker reads the segment and makes a missing .index"
-    " new, but a missing .timeindex empty, so that reads by time scan the log; make both new with"
-    " `segproof rebuild DIR --out DIR2` (or `--in-place`)", "DISK-5")  # fmt: skip
+    REBUILD.after("no record is lost: the broker that starts next reads the segment and makes a"
+    " missing .index new, but a missing .timeindex empty, so that reads by time scan the log; "),
+    "DISK-5")  # fmt: skip
 
 LOG_CHECKS: tuple[type[LogCheck], ...] = (
     BatchCheck,

@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 from segproof.files import File, Files, status_of
 from segproof.findings import Severity
+from segproof.hints import Hint, changes, writes
 from segproof.reading.file_names import is_of_cache, name_in_segment
 from segproof.reading.live_writer import changed_recently
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import REBUILD, SALVAGE, declare
 
 declare("log-segment", Severity.ERROR,
-    "this file was not closed: the broker did not stop as the marker or the later segment says;"
-    " recover the partition", "DISK-6", is_of_any_file=True)  # fmt: skip
+    SALVAGE.after("this file was not closed: the broker did not stop as the marker or the later"
+    " segment says. A salvage leaves the zeros out: "), "DISK-6", is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.ERROR,
-    "move it away: Kafka addresses files with 31 bits, so it is none of Kafka's", "DISK-7",
+    REBUILD.after("Kafka addresses files with 31 bits, so it is none of Kafka's: "), "DISK-7",
     is_of_any_file=True)  # fmt: skip
 
 STRUCTURES = {
@@ -27,17 +28,20 @@ STRUCTURES = {
     ".txnindex": "transaction-index",
 }
 """The structure that findings name, by the suffix of the file."""
-FETCH_AGAIN = (
-    "stop the broker and remove the three files of this segment here: the broker fetches them again"
-    " from the remote storage when it needs them. Its start fails where an .index or .timeindex"
-    " here has a wrong length, or ends below its base offset"
+FETCH_AGAIN = changes(
+    "move the three files of this segment out of the cache: the broker fetches them again from the"
+    " remote storage when it needs them. Its start fails where an .index or .timeindex here has a"
+    " wrong length, or ends below its base offset",
+    only_if="the remote storage still has this segment",
+    if_wrong="reads of this segment fail until the files are back",
+    copy_step="stop the broker and copy these files to another directory",
 )
-COPY_AGAIN = (
-    "copy the file from the remote storage again; without a file of this name, it is a part of the"
-    " segment's .indexes. If it is damaged there too, a broker may still"
-    " have the segment; else what is damaged is lost"
+COPY_AGAIN = writes(
+    "copy the file from the remote storage into a new directory, and verify that; without a file of"
+    " this name, it is a part of the segment's .indexes. If it is damaged there too, a broker may"
+    " still have the segment; else what is damaged is lost"
 )
-LARGE_LOG = (
+LARGE_LOG = writes(
     "save what is sound with `segproof salvage DIR --out DIR2`, which gives it a log of its own:"
     " Kafka opens no log that 31 bits can't address"
 )
@@ -106,7 +110,7 @@ class Segment:
         return is_of_cache(self.stem)
 
     @property
-    def hint(self) -> str | None:
+    def hint(self) -> Hint | None:
         """What to do about a defect, where the hints for a broker's own segments do not fit."""
         if not self.stem:
             return None

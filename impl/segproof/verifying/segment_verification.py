@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.hints import reads
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.reporting import Reporter, Wanted
@@ -150,7 +151,7 @@ class SteadyCheck:
             "DISK-2",
             "the segment was removed while the directory was read",
             severity=Severity.NOTE,
-            hint="nothing: retention, a truncation or compaction removes whole segments",
+            hint=reads("nothing: retention, a truncation or compaction removes whole segments"),
         )
         self.findings, self.carry = reporter.finish(), LogCarry()
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.hints import changes, reads
 from segproof.kafka.checkpoint_file import (
     EPOCH_FORMATTER,
     OFFSET_FORMATTER,
@@ -34,21 +35,28 @@ from segproof.reading.file_names import (
     SNAPSHOT_SUFFIX,
 )
 from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
+from segproof.verifying.rules import REMAKE_SNAPSHOT, SALVAGE, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
 declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")
 declare("partition-log", Severity.ERROR,
-    "stop the broker and remove the file, or copy it from another replica; with it the broker"
-    " takes the whole data directory offline", "CKPT-3", "META-2")  # fmt: skip
+    SALVAGE.after("with this file the broker takes the whole data directory offline. A salvage"
+    " makes leader-epoch-checkpoint new from the batches: "), "CKPT-3")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "stop the broker and remove the file, or copy it from another replica; with it the broker"
-    " fails at its start, or takes the offsets of all its partitions as unknown",
+    changes("write `version: 0` and `topic_id: ID` into it, with the id in the same file of another"
+    " partition of this topic, here or on another broker", only_if="the topic was not deleted and"
+    " created again since", if_wrong="the broker takes the log for that of another topic and sets"
+    " it aside under a name that ends in -stray", copy_step="stop the broker, which takes the whole"
+    " data directory offline with this file, and copy the file away"), "META-2")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    SALVAGE.after("with this file the broker fails at its start, or takes the offsets of all its"
+    " partitions as unknown. A salvage makes leader-epoch-checkpoint new from the batches: "),
     "CKPT-4")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    "stop the broker and copy the file from another replica, or remove the entries that conflict",
-    "EPOCH-1")  # fmt: skip
-declare("partition-log", Severity.NOTE, "nothing: the file's presence is what counts", "DISK-40")
+    SALVAGE.after("a salvage makes the file new from the batches: "), "EPOCH-1")  # fmt: skip
+declare(
+    "partition-log", Severity.NOTE, reads("nothing: the file's presence is what counts"), "DISK-40"
+)
 
 EPOCHS = "leader-epoch-checkpoint"
 METADATA = "partition.metadata"
@@ -58,7 +66,7 @@ RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-HINT_OF_OLD = (
+HINT_OF_OLD = reads(
     "nothing, if a release before 2.0 wrote the file: loading drops the epoch that had no batch"
 )
 SMALL_FILE_BYTES = 6 << 20
@@ -83,7 +91,9 @@ def _read(
                 expected=SMALL_FILE_BYTES,
                 actual=status.size_bytes,
                 severity=Severity.WARNING,
-                hint="compare the file with that of another replica: none of this size is known",
+                hint=reads(
+                    "compare the file with that of another replica: none of this size is known"
+                ),
             )
             return None
         return read()

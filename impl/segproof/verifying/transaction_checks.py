@@ -18,6 +18,7 @@ import numpy as np
 from segproof.counts import plural
 from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
+from segproof.hints import changes, reads
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.kafka.record import control_record_type, end_transaction_marker
 from segproof.kafka.record_batch import RecordBatch
@@ -37,13 +38,18 @@ from segproof.verifying.segment_files import Segment
 
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "DISK-12")
 declare("record-batch", Severity.WARNING,
-    "compare with another replica: a marker of a replaced coordinator may have ended the wrong"
-    " transaction", "DISK-34")  # fmt: skip
+    reads("compare with another replica: a marker of a replaced coordinator may have ended the"
+    " wrong transaction"), "DISK-34")  # fmt: skip
 declare("record-batch", Severity.ERROR, RESTORE, "BATCH-19")
 declare("partition-log", Severity.NOTE,
-    "nothing while its producer is at work: the transaction ends with its marker",
+    reads("nothing while its producer is at work: the transaction ends with its marker"),
     "DISK-32")  # fmt: skip
-declare("partition-log", Severity.NOTE, "nothing: a transaction may have no batch here", "DISK-33")
+declare(
+    "partition-log",
+    Severity.NOTE,
+    reads("nothing: a transaction may have no batch here"),
+    "DISK-33",
+)
 
 PRODUCERS_MAX = 1 << 16
 """Open transactions that are followed; with more, absent entries are no longer looked for."""
@@ -52,15 +58,17 @@ NAMED_MAX = 5
 """Aborted transactions that are named where one finding is about many."""
 HANGS_MS = 20 * 60_000
 """The usual transaction.max.timeout.ms and the five minutes that Kafka's own tool adds."""
-LOST_MARKER_HINT = (
+LOST_MARKER_HINT = reads(
     "compare the end of the log with another replica before a broker starts here. Without the"
     " marker the transaction stays open: if no replica has it, find the transaction with"
     " `kafka-transactions.sh find-hanging` once the broker runs"
 )
-HANGING_HINT = (
-    "find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh"
-    " abort`, naming this first offset; until then compaction stops here too. Lawful only if"
-    " transaction.max.timeout.ms was raised"
+HANGING_HINT = changes(
+    "end it with `kafka-transactions.sh abort`, naming this first offset",
+    only_if="`kafka-transactions.sh find-hanging` lists it, since transaction.max.timeout.ms may be"
+    " larger here, and its producer is gone",
+    if_wrong="its records are aborted, and consumers with read_committed never get them",
+    copy_step="read its records with read_uncommitted, and write those that are needed elsewhere",
 )
 
 

@@ -20,6 +20,7 @@ Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
 import numpy as np
 
 from segproof.findings import Severity
+from segproof.hints import reads, writes
 from segproof.verifying.index_file_checks import KeyedIndexFile, OffsetIndexFile
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.segment_carry import LogCarry
@@ -30,15 +31,15 @@ WITHOUT_ENTRY_BYTES = 2 << 20
 """What a follower may append at once, and so without an entry inside it, twice."""
 GAPS = 8
 """Distances between entries that a log may go on without one more."""
-TRUNCATED_HINT = (
+TRUNCATED_HINT = writes(
     "nothing, while or before a broker runs on this directory: it writes over these entries or"
-    " makes the index new; elsewhere make it new with `segproof rebuild`"
+    " makes the index new; elsewhere make it new with `segproof rebuild DIR --out DIR2`"
 )
-LOST_HINT = (
-    "copy the segment from another replica before a broker starts here: it takes the log to end"
-    " before the zeros"
+LOST_HINT = writes(
+    "copy this directory away before a broker starts here, and compare the segment with another"
+    " replica: the broker takes the log to end before the zeros"
 )
-BEYOND_HINT = (
+BEYOND_HINT = reads(
     "nothing, if a broker runs here and its log has just followed a new leader: it writes over"
     " these entries. Else keep the index files, and compare the end of the log with another replica"
     " before a broker starts here: it takes the log to end where it ends now"

@@ -217,7 +217,7 @@ def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
     (found,) = (one for one in verify(tmp_path) if not one.is_not_looked_into)
     assert (law, law.startswith("FILE")) == (found.law, found.severity is Severity.ERROR)
     assert words in found.message
-    assert "before a broker starts" in found.hint or law != "FILE-2"
+    assert "whose next start fails with this file" in found.hint or law != "FILE-2"
 
 
 @pytest.mark.checks("LOAD-19")

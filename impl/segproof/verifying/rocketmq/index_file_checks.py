@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from segproof.counts import plural
 from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
+from segproof.hints import reads
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.geometry import GeometryAnswer
 from segproof.rocketmq.index_header import StoredHeader
@@ -43,22 +44,22 @@ from segproof.verifying.segment_files import (
 )
 
 declare("index-file", Severity.ERROR,
-    "RocketMQ grows a short file with zeros, and reads another geometry out of place: "
-    + REMAKE_INDEX, "RMQDISK-1")  # fmt: skip
+    REMAKE_INDEX.after("RocketMQ grows a short file with zeros, and reads another geometry out of"
+    " place: "), "RMQDISK-1")  # fmt: skip
 declare("index-file", Severity.WARNING,
-    "say how many slots the file has (maxHashSlotNum of the broker) with --hash-slots",
+    reads("say how many slots the file has (maxHashSlotNum of the broker) with --hash-slots"),
     "RMQDISK-2")  # fmt: skip
 declare("index-file", Severity.ERROR,
     REMAKE_INDEX, "RMQDISK-4", "RMQDISK-5", "RMQDISK-6", "RMQDISK-8", "RMQDISK-9", "RMQDISK-10",
     "RMQDISK-11", "RMQDISK-13", "RMQDISK-16")  # fmt: skip
 declare("index-file", Severity.WARNING,
-    "nothing, if no other finding is of this file: RocketMQ only shows this number; slots were"
-    " damaged and taken anew, or the header was", "RMQDISK-12")  # fmt: skip
+    reads("nothing, if no other finding is of this file: RocketMQ only shows this number; slots"
+    " were damaged and taken anew, or the header was"), "RMQDISK-12")  # fmt: skip
 declare("index-file", Severity.WARNING,
-    "RocketMQ does not look there; find out what wrote it", "RMQDISK-7")  # fmt: skip
+    reads("RocketMQ does not look there; find out what wrote it"), "RMQDISK-7")  # fmt: skip
 declare("index-file", Severity.NOTE,
-    "ask with a later end where a message is not found by its time; a store with its commit log"
-    " tells whether the entry is right (RMQDISK-32)", "RMQDISK-14")  # fmt: skip
+    reads("ask with a later end where a message is not found by its time; a store with its commit"
+    " log tells whether the entry is right (RMQDISK-32)"), "RMQDISK-14")  # fmt: skip
 declare("index-file", Severity.ERROR, REMAKE_INDEX, "RMQDISK-15")
 
 INT32_MAX = (1 << 31) - 1

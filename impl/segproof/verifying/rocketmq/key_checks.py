@@ -22,6 +22,7 @@ import numpy as np
 from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.hints import reads, writes
 from segproof.reading.index_times import EntriesInOrder, IndexEntries, Rows, told_together
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.reading.store_times import Bounds
@@ -39,26 +40,25 @@ from segproof.verifying.rocketmq.log_records import (
 from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
-REMAKE_AND_SCAN = (
-    "make the index new from the commit log with `segproof rebuild STORE --out DIR2` (or"
-    " `--in-place` while the broker is stopped); until then `segproof lookup STORE --key TOPIC#KEY"
-    " --scan` reads the log"
+REMAKE_AND_SCAN = writes(
+    "make the index new from the commit log with `segproof rebuild STORE --out DIR2`; until then"
+    " `segproof lookup STORE --key TOPIC#KEY --scan` reads the log"
 )
 declare("index-service", Severity.ERROR,
     REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
     "RMQDISK-32")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    f"these messages are found by offset and not by key; {REMAKE_AND_SCAN}",
+    REMAKE_AND_SCAN.after("these messages are found by offset and not by key; "),
     "RMQDISK-33")  # fmt: skip
 declare("index-service", Severity.NOTE,
-    "nothing: a broker that died indexes the message on the border of two files again",
+    reads("nothing: a broker that died indexes the message on the border of two files again"),
     "RMQDISK-34")  # fmt: skip
 
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
-NO_INDEX_HINT = (
+NO_INDEX_HINT = REMAKE_AND_SCAN.after(
     "nothing if the broker makes no index (messageIndexEnable=false); else these messages are found"
-    f" by offset and not by key, and no broker makes their entries by itself; {REMAKE_AND_SCAN}"
+    " by offset and not by key, and no broker makes their entries by itself; "
 )
 
 
@@ -304,7 +304,7 @@ class KeyChecks:
                     f" of the commit log, {BEFORE_LOG}",
                     actual=count,
                     severity=Severity.NOTE,
-                    hint=f"nothing where log files expire: an index file {BEFORE_LOG_HINT}",
+                    hint=reads(f"nothing where log files expire: an index file {BEFORE_LOG_HINT}"),
                 )
         self._coverage()
 

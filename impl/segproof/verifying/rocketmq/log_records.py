@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
+from segproof.hints import reads, writes
 from segproof.reading.store_pieces import StorePieces, is_filler
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
@@ -43,13 +44,12 @@ from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 declare("index-service", Severity.ERROR,
-    "look for the missing file in lost+found or on a replica", "RMQDISK-23")  # fmt: skip
+    reads("look for the missing file in lost+found or on a replica"), "RMQDISK-23")  # fmt: skip
 declare("index-service", Severity.ERROR,
     COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
 declare("index-service", Severity.ERROR,
-    "copy the commit log from a replica, or save the messages with `segproof salvage STORE --out"
-    " DIR2`, which gives this one its likely time; an index that has this time is right, and stays",
-    "RMQDISK-40")  # fmt: skip
+    writes("save the messages with `segproof salvage STORE --out DIR2`, which gives this one its"
+    " likely time; an index that has this time is right, and stays"), "RMQDISK-40")  # fmt: skip
 
 BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
 """A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
@@ -57,9 +57,9 @@ CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file l
 BEFORE_LOG_HINT = (
     "stays while its last message is there; else look for the first file of the log on a replica"
 )
-LEFT_BEHIND = (
-    "nothing, if these are left behind by a recovery after an abnormal stop, which cut the log"
-    " here; else copy the commit log from a replica"
+LEFT_BEHIND = reads(
+    "nothing, if these are left behind by a recovery after an abnormal stop, which ended the log"
+    " here; else compare the commit log with that of a replica"
 )
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18

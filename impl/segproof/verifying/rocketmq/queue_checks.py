@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from segproof.counts import plural, verb
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import (
     BEFORE_LOG,
@@ -42,11 +43,11 @@ from segproof.verifying.rocketmq.store_checks import (
 )
 from segproof.verifying.rocketmq.tags_checks import check_tags_codes
 from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import DECLARED, MAKE_QUEUES_NEW, declare
+from segproof.verifying.rules import DECLARED, REMAKE_STORE, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 declare("index-service", Severity.ERROR,
-    MAKE_QUEUES_NEW, "RMQDISK-35", "RMQDISK-36", "RMQDISK-37")  # fmt: skip
+    REMAKE_STORE, "RMQDISK-35", "RMQDISK-36", "RMQDISK-37")  # fmt: skip
 
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -438,7 +439,7 @@ class QueueChecks:
                 f" of the commit log, {BEFORE_LOG}",
                 actual=self._expired,
                 severity=Severity.NOTE,
-                hint=f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}",
+                hint=reads(f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}"),
             )
 
     def _report_lost(self, records: LogRecords, time: int) -> None:
@@ -448,9 +449,9 @@ class QueueChecks:
                 self._lost.pop(topic, None)
         is_there = bool(self._lost) and self._last_lost >= records.first_now()
         which = "these topics were" if self._has_queues else "every topic was"
-        hint = (
+        hint = DECLARED["RMQDISK-37"].hint.after(
             f"nothing if {which} deleted: a broker removes the queues, and the messages go with"
-            f" the files of the log; else {DECLARED['RMQDISK-37'].hint}"
+            " the files of the log; else "
         )
         if not self._has_queues and (time > 0 or is_there):
             are = plural(self._lost.total(), "message", "is", "are")

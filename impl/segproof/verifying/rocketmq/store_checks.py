@@ -15,37 +15,42 @@ from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
+from segproof.hints import changes, reads, writes
 from segproof.integers import parse_int
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.rules import REMAKE_INDEX, UNLESS_DAMAGED, declare
+from segproof.verifying.rules import REMAKE_INDEX, REMAKE_STORE, declare
 from segproof.verifying.segment_files import open_guarded
 
 declare("index-file", Severity.NOTE,
-    "nothing, if somebody renamed it; RocketMQ takes its index files in the order of their names",
+    reads("nothing, if somebody renamed it; RocketMQ takes its index files in the order of their"
+    " names"),
     "RMQDISK-3")  # fmt: skip
 declare("index-service", Severity.ERROR,
-    "look for files that were copied from elsewhere or renamed, else " + REMAKE_INDEX,
+    REMAKE_INDEX.after("look for files that were copied from elsewhere or renamed, else "),
     "RMQDISK-17")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    "give all files the geometry that the broker is configured for: " + REMAKE_INDEX,
+    REMAKE_INDEX.after("all files need the geometry that the broker is configured for: "),
     "RMQDISK-18")  # fmt: skip
 declare("index-service", Severity.WARNING, REMAKE_INDEX, "RMQDISK-19")
 declare("index-service", Severity.WARNING,
-    "stop the broker and remove the file: it is made new with zeros, and an abnormal start then"
-    f" recovers from the first log file{UNLESS_DAMAGED}", "RMQDISK-20")  # fmt: skip
+    REMAKE_STORE, "RMQDISK-20")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    "after an abnormal stop the broker would keep index files that may be damaged: remove the"
-    f" checkpoint while it is stopped{UNLESS_DAMAGED}", "RMQDISK-21")  # fmt: skip
+    REMAKE_STORE.after("after an abnormal stop the broker would keep index files that may be"
+    " damaged: "), "RMQDISK-21")  # fmt: skip
 declare("index-service", Severity.NOTE,
-    "nothing while the broker runs; else see what the message says of its next start",
+    reads("nothing while the broker runs; else see what the message says of its next start"),
     "RMQDISK-22")  # fmt: skip
-declare("index-service", Severity.NOTE, "find out what put it there", "RMQDISK-38")
+declare("index-service", Severity.NOTE, reads("find out what put it there"), "RMQDISK-38")
 declare("index-service", Severity.ERROR,
-    "stop the broker, and move it out of the store", "RMQDISK-39")  # fmt: skip
+    changes("move it out of the store, into a directory of its own", only_if="neither RocketMQ nor"
+    " a store engine below it wrote it: CURRENT, MANIFEST and .sst files are queues or an index in"
+    " RocksDB, and a folder dledger-* has a commit log", if_wrong="the broker no longer finds the"
+    " messages or queues in it", copy_step="stop the broker and copy the store away"),
+    "RMQDISK-39")  # fmt: skip
 
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 KNOWN_BYTES = 40
@@ -271,8 +276,10 @@ def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> N
             "RMQDISK-20",
             "it is not here, and no index and no queues: the log lies alone",
             severity=Severity.NOTE,
-            hint="nothing if the broker keeps its log apart (storePathCommitLog); else look for"
-            " the others in lost+found or on a replica",
+            hint=reads(
+                "nothing if the broker keeps its log apart (storePathCommitLog); else look for the"
+                " others in lost+found or on a replica"
+            ),
         )
         return
     reporter.at(path).add(
@@ -281,8 +288,10 @@ def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> N
         " one of zeros, by which nothing is durable, so after an abnormal stop 5.1.0 and later"
         " delete all index files, and go through the whole log again, 5.4.0 and later through its"
         " last ten files only",
-        hint="look for it in lost+found; else nothing, if the broker stopped cleanly and somebody"
-        " removed it: its next start makes it new",
+        hint=reads(
+            "look for it in lost+found; else nothing, if the broker stopped cleanly and somebody"
+            " took it away: its next start makes it new"
+        ),
     )
 
 
@@ -301,8 +310,10 @@ def _compare_index_time(
             " the last one when files expire",
             position=16,
             actual=stored,
-            hint="look for the folder index in lost+found or on a replica, or make it new with"
-            " `segproof rebuild STORE --in-place`; nothing, if it was left out of a copy",
+            hint=writes(
+                "look for the folder index in lost+found or on a replica, or make it new with"
+                " `segproof rebuild STORE --out DIR2`; nothing, if it was left out of a copy"
+            ),
         )
         return
     if ends and stored > max(ends):
@@ -326,7 +337,7 @@ def _compare_index_time(
             expected=end,
             actual=stored,
             severity=Severity.NOTE,
-            hint="nothing, since the broker makes them new; so it is after a rebuild, too",
+            hint=reads("nothing, since the broker makes them new"),
         )
 
 

@@ -7,6 +7,7 @@ from contextlib import closing
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
+from segproof.hints import reads
 from segproof.reading.store_paths import PARTS, Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
@@ -232,8 +233,10 @@ class _Store:
                 "RMQDISK-23",
                 "it is not here, and index or queues lead into it: they are judged by themselves",
                 severity=Severity.NOTE,
-                hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for"
-                " it in lost+found or on a replica",
+                hint=reads(
+                    "nothing if the broker keeps it elsewhere (storePathCommitLog); else look for"
+                    " it in lost+found or on a replica"
+                ),
             )
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)

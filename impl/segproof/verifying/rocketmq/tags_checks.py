@@ -16,9 +16,9 @@ from segproof.rocketmq.consume_queue import EXTENSION_MAX, UNIT_BYTES
 from segproof.rocketmq.message import TAGS, DispatchRequest, is_delayed
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rows import Int64Array
-from segproof.verifying.rules import MAKE_QUEUES_NEW, declare
+from segproof.verifying.rules import REMAKE_STORE, declare
 
-declare("index-service", Severity.ERROR, MAKE_QUEUES_NEW, "RMQDISK-50")
+declare("index-service", Severity.ERROR, REMAKE_STORE, "RMQDISK-50")
 
 TAGS_SHOWN = 127
 """Characters of the tags of a message that a finding shows."""
