@@ -27,7 +27,7 @@ PART_OF = re.compile(re.escape(DAMAGE_BEGINS) + r"([0-9]+)$")
 SAVES = re.compile(r"(?<!save the partition in another directory with )`segproof salvage")
 """In a hint: a salvage of records that a broker may delete. One that only makes small files new has
 other words (`SALVAGE` of `segproof.verifying.rules`)."""
-MAKES_NEW = re.compile(r"`segproof rebuild")
+MAKES_NEW = re.compile(r"`segproof rebuild|save the partition in another directory with")
 SAVE_FIRST = (
     "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"
