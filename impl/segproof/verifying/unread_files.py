@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
+from segproof.hints import Hint, reads
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     SNAPSHOT_SUFFIX,
@@ -28,7 +29,7 @@ from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""
-HINT = "check it by other means if its content matters: no verdict covers it"
+HINT = reads("check it by other means if its content matters: no verdict covers it")
 declare("partition-log", Severity.NOTE, HINT, KAFKA)
 declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 
@@ -66,13 +67,13 @@ def not_looked_into(
         report.add(law, words)
 
 
-def declare_layout(structure: str, hint: str, law: str) -> None:
+def declare_layout(structure: str, hint: Hint, law: str) -> None:
     """Declare the law of a layout that is recognised and not read; its verdict is "not checked"."""
     declare(structure, Severity.WARNING, hint, law)
     LAYOUTS.add(law)
 
 
-def report_layout(report: PathReporter, law: str, words: str, hint: str | None = None) -> None:
+def report_layout(report: PathReporter, law: str, words: str, hint: Hint | None = None) -> None:
     """Report a layout that is recognised and not read, whatever laws are asked for.
 
     It is the only finding of its directory or file.
