@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small segments of Kafka for the tables of borders: batches, index entries and file names."""
 
+import gzip
 import struct
 from collections.abc import Iterable
 from typing import Any
 
+from segproof.checksums import crc32
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.batch_table import RAW_HEADER_DTYPE
+from segproof.kafka.record import encode_varint
 from segproof_harness.laws.borders.border import Content, Files
 from segproof_harness.laws.file_damages import sum_again
 
@@ -97,3 +100,30 @@ def segment(
 def followed(files: Files, base: int) -> dict[str, Content]:
     """Return the files with an empty last segment beside them, so that the first is closed."""
     return {**files, name(base, ".log"): b""}
+
+
+def batch_of(offset: int, body: bytes, **fields: int) -> bytes:
+    """Return a batch of one record by its header, with these bytes in place of the record."""
+    return patched(batch(offset)[:61] + body, batch_length=49 + len(body), **fields)
+
+
+def record(offset_delta: int, timestamp_delta: int = 0, value: bytes | None = None) -> bytes:
+    """Return a record without a key, both deltas from -64 to 63; without a value it has 7 bytes."""
+    zigzag = [2 * one if one >= 0 else -2 * one - 1 for one in (timestamp_delta, offset_delta)]
+    size = b"\1" if value is None else encode_varint(len(value)) + value
+    data = bytes((0, *zigzag, 1)) + size + b"\0"
+    return encode_varint(len(data)) + data
+
+
+def message(offset: int, value: bytes | None, magic: int = 1, attributes: int = 0) -> bytes:
+    """Return a message of magic 0 or 1 without a key, with the right checksum."""
+    time = struct.pack(">q", 1) if magic else b""
+    size = -1 if value is None else len(value)
+    body = struct.pack(">bb", magic, attributes) + time + struct.pack(">ii", -1, size)
+    body += value or b""
+    return struct.pack(">qiI", offset, 4 + len(body), crc32(body)) + body
+
+
+def wrapper(offset: int, *messages: bytes, magic: int = 1) -> bytes:
+    """Return a message that wraps others with gzip."""
+    return message(offset, gzip.compress(b"".join(messages), mtime=0), magic, attributes=1)

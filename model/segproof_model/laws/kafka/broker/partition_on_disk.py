@@ -26,7 +26,8 @@ KNOWN_NAME = re.compile(
     r"(.*(\.log|\.index|\.timeindex|\.txnindex)"
     r"|leader-epoch-checkpoint|partition\.metadata|quorum-state|remote_log_snapshot"
     r"|[0-9]{20,}\.snapshot|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?)"
-    r"(\.deleted|\.cleaned|\.swap|\.tmp)?",
+    r"(\.deleted|\.cleaned|\.swap|\.tmp)?"
+    r"|.*(?<!\.checkpoint)\.deleted",
     re.DOTALL,
 )
 UNREAD_NAME = re.compile(

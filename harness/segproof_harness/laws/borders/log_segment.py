@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the laws of a segment: its names, its files, and the offsets of its batches."""
+
+from segproof.findings import Severity
+from segproof_harness.laws.borders.border import (
+    DIRECTORY,
+    Border,
+    Due,
+    Files,
+    Folder,
+    Link,
+    Zeros,
+)
+from segproof_harness.laws.borders.log_files import (
+    BASE,
+    batch,
+    followed,
+    message,
+    name,
+    offset_entries,
+    patched,
+    segment,
+    time_entries,
+)
+
+LOG_NAME, INDEX, TIMES = (name(BASE, suffix) for suffix in (".log", ".index", ".timeindex"))
+FIRST, SECOND = batch(BASE), batch(BASE + 1)
+SIZE = len(FIRST)
+INT32_MAX = 2147483647
+WIDE = batch(BASE, 1, 1)
+MARKER = "../.kafka_cleanshutdown"
+"""The marker of a clean stop, beside the partition."""
+NOTE, WARNING = Severity.NOTE, Severity.WARNING
+LIMITS = f"{BASE} to {BASE + INT32_MAX}"
+
+
+def _log(*batches: bytes) -> Files:
+    return segment(b"".join(batches))
+
+
+def _tail(suffix: str, data: bytes, zeros: int, *, is_closed: bool) -> Files:
+    """Return a segment of two batches, one file of which ends in zeros."""
+    images = {".log": FIRST + SECOND, ".index": offset_entries((1, SIZE))}
+    images[".timeindex"] = time_entries((1, 0))
+    images[suffix] = data + bytes(zeros)
+    files = {name(BASE, one): content for one, content in images.items()}
+    return followed(files, BASE + 2) if is_closed else files
+
+
+def _tails(suffix: str, data: bytes, entry: int) -> list[Border]:
+    """Return the borders of a file with zeros at its end."""
+    file, end = name(BASE, suffix), len(data)
+    due = Due(file, end, end, end + entry)
+    note = Due(file, end, end, end + entry, NOTE)
+    open_tail = _tail(suffix, data, entry, is_closed=False)
+    return [
+        Border(
+            "DISK-6", f"the closed {suffix} ends with its last entry, or with one of zeros",
+            _tail(suffix, data, 0, is_closed=True), _tail(suffix, data, entry, is_closed=True),
+            due,
+        ),
+        Border(
+            "DISK-6", f"the {suffix} with a tail is open, or closed by a later segment",
+            open_tail, _tail(suffix, data, entry, is_closed=True), due, still=note,
+        ),
+        Border(
+            "DISK-6", f"the {suffix} with a tail is open, or the broker has stopped cleanly",
+            open_tail, {**open_tail, MARKER: b""}, due, still=note,
+            not_by_the_model="it takes each segment as closed",
+        ),
+    ]  # fmt: skip
+
+
+def _large(suffix: str) -> list[Border]:
+    """Return the border of the size that 31 bits address; an index of zeros takes no room."""
+    file = name(BASE, suffix)
+    return [
+        Border(
+            "DISK-7", f"the {suffix} has 2147483647 bytes, or one more",
+            {LOG_NAME: FIRST, file: Zeros(INT32_MAX)}, {LOG_NAME: FIRST, file: Zeros(1 << 31)},
+            Due(file, INT32_MAX, INT32_MAX, 1 << 31),
+        )
+    ]  # fmt: skip
+
+
+BORDERS = (
+    # names
+    Border(
+        "FILE-1", "the name has 20 digits, or 19",
+        _log(FIRST), {f"{BASE:019d}.log": FIRST},
+        Due(f"{BASE:019d}.log", None, LOG_NAME, f"{BASE:019d}.log"),
+    ),
+    Border(
+        "FILE-1", "the name has 20 digits, or 21",
+        _log(FIRST), {f"{BASE:021d}.log": FIRST},
+        Due(f"{BASE:021d}.log", None, LOG_NAME, f"{BASE:021d}.log"),
+    ),
+    Border(
+        "FILE-1", "the largest 64-bit offset has 20 digits, or 19",
+        {f"{(1 << 63) - 1:020d}.index": b"", f"{(1 << 63) - 1:020d}.log": b""},
+        {f"{(1 << 63) - 1:020d}.log": b"", f"{(1 << 63) - 1}.index": b""},
+        Due(
+            f"{(1 << 63) - 1}.index", None, f"{(1 << 63) - 1:020d}.index",
+            f"{(1 << 63) - 1}.index",
+        ),
+    ),
+    Border(
+        "FILE-2", "the offset is the largest of 64 bits, or one more",
+        {f"{(1 << 63) - 1:020d}.log": b""}, {f"{1 << 63:020d}.log": b""},
+        Due(f"{1 << 63:020d}.log", None, "an offset in 20 digits", f"{1 << 63:020d}.log"),
+    ),
+    Border(
+        "FILE-2", "digits stand before the first dot, or one letter among them",
+        _log(FIRST), {**_log(FIRST), f"{BASE:019d}x.log": FIRST},
+        Due(f"{BASE:019d}x.log", None, "an offset in 20 digits", f"{BASE:019d}x.log"),
+    ),
+    Border(
+        "FILE-2", "digits stand before the first dot, or nothing does",
+        _log(FIRST), {**_log(FIRST), ".log": FIRST},
+        Due(".log", None, "an offset in 20 digits", ".log"),
+    ),
+    # the files of a segment
+    Border(
+        "DISK-4", "the log of an index is there, or not",
+        segment(b"", b""), {INDEX: b"", name(BASE + 1, ".log"): b""},
+        Due(INDEX, None, f"{DIRECTORY}/{LOG_NAME}"),
+    ),
+    Border(
+        "DISK-4", "the log of a time index is there, or that of the next offset",
+        segment(b"", times=b""), {TIMES: b"", name(BASE + 1, ".log"): b""},
+        Due(TIMES, None, f"{DIRECTORY}/{LOG_NAME}"),
+    ),
+    Border(
+        "DISK-5", "a closed segment has its offset index, or not",
+        followed(segment(FIRST, b"", b""), BASE + 1), followed(segment(FIRST, None, b""), BASE + 1),
+        Due(LOG_NAME, None, f"{DIRECTORY}/{INDEX}", None, WARNING),
+    ),
+    Border(
+        "DISK-5", "a closed segment has its time index, or not",
+        followed(segment(FIRST, b"", b""), BASE + 1), followed(segment(FIRST, b""), BASE + 1),
+        Due(LOG_NAME, None, f"{DIRECTORY}/{TIMES}", None, WARNING),
+    ),
+    Border(
+        "DISK-5", "the segment without an offset index is the last, or another follows",
+        segment(FIRST, None, b""), followed(segment(FIRST, None, b""), BASE + 1),
+        Due(LOG_NAME, None, f"{DIRECTORY}/{INDEX}", None, WARNING),
+    ),
+    Border(
+        "DISK-1", "the offset index is a file, or a directory",
+        segment(FIRST, b""), {LOG_NAME: FIRST, INDEX: Folder()},
+        Due(INDEX, None, None, "not a regular file"),
+    ),
+    Border(
+        "DISK-1", "a link leads to a log, or to nothing",
+        {LOG_NAME: Link("../other"), "../other": FIRST}, {LOG_NAME: Link("../other")},
+        Due(LOG_NAME, None, None, "a symbolic link to nothing"),
+    ),
+    # zeros at the end, and sizes
+    *_tails(".log", FIRST + SECOND, 1),
+    *_tails(".log", FIRST + SECOND, 100),
+    *_tails(".index", offset_entries((1, SIZE)), 8),
+    *_tails(".timeindex", time_entries((1, 0)), 12),
+    Border(
+        "DISK-6", "a closed time index is one entry of zeros, or two",
+        _tail(".timeindex", b"", 12, is_closed=True), _tail(".timeindex", b"", 24, is_closed=True),
+        Due(TIMES, 0, 0, 24),
+    ),
+    *_large(".log"), *_large(".index"), *_large(".timeindex"),
+    # offsets
+    Border(
+        "DISK-13", "the first batch begins at the base offset, or before",
+        _log(WIDE), _log(patched(WIDE, base_offset=BASE - 1)),
+        Due(LOG_NAME, 0, "1000 or more", 999),
+    ),
+    Border(
+        "DISK-13", "the first batch ends with the base offset, or before",
+        _log(FIRST), _log(batch(BASE - 1)), Due(LOG_NAME, 0, LIMITS, 999),
+    ),
+    Border(
+        "DISK-13", "the second batch begins after the first, or with its last offset",
+        _log(WIDE, batch(BASE + 2)), _log(WIDE, batch(BASE + 1)),
+        Due(LOG_NAME, len(WIDE), "1002 or more", BASE + 1),
+    ),
+    Border(
+        "DISK-13", "the last of three batches begins after the second, or with it",
+        _log(FIRST, SECOND, batch(BASE + 2)), _log(FIRST, SECOND, SECOND),
+        Due(LOG_NAME, 2 * SIZE, "1002 or more", BASE + 1),
+    ),
+    Border(
+        "DISK-13", "the second message of magic 1 has the next offset, or the same",
+        _log(message(BASE, b"v"), message(BASE + 1, b"v")),
+        _log(message(BASE, b"v"), message(BASE, b"v")),
+        Due(LOG_NAME, len(message(BASE, b"v")), "1001 or more", BASE),
+    ),
+    Border(
+        "DISK-13", "the last offset is 2147483647 above the base, or one more",
+        _log(batch(BASE + INT32_MAX)), _log(batch(BASE + INT32_MAX + 1)),
+        Due(LOG_NAME, 0, LIMITS, BASE + INT32_MAX + 1),
+    ),
+    Border(
+        "DISK-13", "the last of two offsets is 2147483647 above the base, or one more",
+        _log(patched(FIRST, base_offset=BASE + INT32_MAX - 1, last_offset_delta=1)),
+        _log(patched(FIRST, base_offset=BASE + INT32_MAX, last_offset_delta=1)),
+        Due(LOG_NAME, 0, LIMITS, BASE + INT32_MAX + 1),
+    ),
+)  # fmt: skip

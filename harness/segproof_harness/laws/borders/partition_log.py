@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the laws of a partition: its names, and its segments beside each other."""
+
+from segproof.findings import Severity
+from segproof_harness.laws.borders.border import Border, Due, Files, Folder, Link
+from segproof_harness.laws.borders.log_files import (
+    BASE,
+    batch,
+    followed,
+    marker,
+    message,
+    name,
+    offset_entries,
+    segment,
+    time_entries,
+)
+
+LOG_NAME, INDEX, TIMES = (name(BASE, suffix) for suffix in (".log", ".index", ".timeindex"))
+EPOCHS = "leader-epoch-checkpoint"
+THREE = batch(BASE), batch(BASE + 1), batch(BASE + 2)
+LOG = b"".join(THREE)
+SIZE, END = len(THREE[0]), len(LOG)
+LAST = BASE + 3
+"""The offset after the three batches."""
+NOTE, WARNING = Severity.NOTE, Severity.WARNING
+MANY = 16
+"""Batches without a gap, after which compaction explains none."""
+ID = "0123456789abcdef" * 2
+DEEPEST = "/".join("a" * 16)
+
+
+def _log(*batches: bytes) -> Files:
+    return segment(b"".join(batches))
+
+
+def _gap(position: int | None, missing: int, severity: Severity = NOTE) -> Due:
+    return Due(LOG_NAME, position, 0, missing, severity)
+
+
+def _keyless(offset: int, *keys: bytes | None) -> bytes:
+    """Return the batches of one record with these keys."""
+    return b"".join(batch(offset + number, key=key) for number, key in enumerate(keys))
+
+
+def _cut(log: bytes, next_base: int, *entries: tuple[int, int]) -> Files:
+    """Return a closed log with an offset index."""
+    return followed(segment(log, offset_entries(*entries)), next_base)
+
+
+def _jump(missing: int, batches: int = MANY + 1) -> Files:
+    """Return a log whose last batch begins after that many missing offsets."""
+    log = [batch(BASE + number) for number in range(batches)]
+    return _log(*log, batch(BASE + batches + missing))
+
+
+def _epochs(*entries: tuple[int, int], leader_epochs: tuple[int, ...] = (5, 6)) -> Files:
+    """Return a log with one batch for each leader epoch, beside the entries of a checkpoint."""
+    lines = ["0", str(len(entries)), *(f"{epoch} {offset}" for epoch, offset in entries)]
+    batches = [
+        batch(BASE + number, partition_leader_epoch=epoch)
+        for number, epoch in enumerate(leader_epochs)
+    ]
+    return {**_log(*batches), EPOCHS: ("\n".join(lines) + "\n").encode("ascii")}
+
+
+def _index_bytes(index: bytes, times: bytes = b"") -> Files:
+    return segment(LOG, index, times)
+
+
+def _names(*names: str) -> Files:
+    return {**_log(), **dict.fromkeys(names, b"")}
+
+
+def _named(law: str, bound: str, lawful: str, unlawful: str) -> Border:
+    """Return the border between the names of two empty files."""
+    return Border(law, bound, _names(lawful), _names(unlawful), Due(unlawful, severity=NOTE))
+
+
+def _swap(offset: int, cleaned: int | None, log: bytes = b"") -> Files:
+    """Return a log that waits to take its place, beside a file of the cleaner."""
+    files = {**segment(log, base=BASE), name(offset, ".log.swap"): batch(offset)}
+    return files if cleaned is None else {**files, name(cleaned, ".log.cleaned"): b""}
+
+
+def _lost(offset: int) -> Due:
+    return Due(name(offset, ".log.swap"), None, f"a log with offset {offset}", None, WARNING)
+
+
+BORDERS = (
+    # names
+    _named("DISK-3", "the name is Kafka's, or has one letter more", EPOCHS, f"{EPOCHS}s"),
+    _named("DISK-3", "the name is Kafka's, or lacks a letter", EPOCHS, EPOCHS[:-1]),
+    _named("DISK-3", "the suffix is Kafka's, or another", "0.deleted", "0.removed"),
+    *(
+        _named(
+            "LOAD-1", f"the log has its own name, or waits as {suffix}",
+            LOG_NAME, name(BASE + 1, f".log{suffix}"),
+        )
+        for suffix in (".deleted", ".cleaned", ".swap")
+    ),
+    _named("DISK-41", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
+    *(
+        Border(
+            "DISK-41", f"the directory is of a partition, or ends in -{state}",
+            {**_log(LOG), f"../t-1/{LOG_NAME}": LOG},
+            {**_log(LOG), f"../t-1.{ID}-{state}/{LOG_NAME}": LOG},
+            Due(f"../t-1.{ID}-{state}", severity=NOTE), below="..",
+            not_by_the_model="it is given the names inside of a partition only",
+        )
+        for state in ("future", "stray")
+    ),
+    Border(
+        "DISK-42", "the .cleaned file is of an offset above the swap, or of the same",
+        _swap(BASE - 5, BASE - 4), _swap(BASE - 5, BASE - 5), _lost(BASE - 5),
+    ),
+    Border(
+        "DISK-42", "without a .cleaned file, or with one below the swap",
+        _swap(BASE - 5, None), _swap(BASE - 5, BASE - 6), _lost(BASE - 5),
+    ),
+    Border(
+        "DISK-42", "the swap begins with the last offset of a log, or after it",
+        _swap(BASE + 2, 0, LOG), _swap(LAST, 0, LOG), _lost(LAST),
+    ),
+    Border(
+        "DISK-42", "the swap begins with the log, or before",
+        _swap(BASE, 0, LOG), _swap(BASE - 1, 0, LOG), _lost(BASE - 1),
+    ),
+    Border(
+        "DISK-27", "the second log has the next offset, or the same",
+        {**_log(LOG), f"{LAST}.log": b""}, {**_log(LOG), f"{BASE}.log": b""},
+        Due(f"{BASE}.log", None, BASE, LOG_NAME),
+    ),
+    Border(
+        "DISK-20", "a directory holds a log, or another file",
+        _log(), {"notes.txt": b""}, Due(""),
+    ),
+    Border(
+        "DISK-20", "the path is a partition, or a file that is not Kafka's",
+        {f"a/{LOG_NAME}": b""}, {"a": b""}, Due("a"), below="a",
+        not_by_the_model="it is given the names in one directory",
+    ),
+    Border(
+        "DISK-26", "a directory lies 16 levels down, or 17",
+        {DEEPEST: Folder()}, {f"{DEEPEST}/a": Folder()}, Due(f"{DEEPEST}/a", severity=NOTE),
+    ),
+    Border(
+        "DISK-26", "two directories are beside each other, or one is a link to the other",
+        {f"a-0/{LOG_NAME}": b"", f"b-0/{LOG_NAME}": b""},
+        {f"a-0/{LOG_NAME}": b"", "b-0": Link("a-0")}, Due("b-0", severity=NOTE),
+    ),
+    # the active segment's indexes
+    Border(
+        "LOAD-19", "the offset index has the entries of segment.index.bytes, or one more",
+        _index_bytes(offset_entries((0, 0), (1, SIZE))),
+        _index_bytes(offset_entries((0, 0), (1, SIZE), (2, 2 * SIZE))),
+        Due(INDEX, None, 16, 24, WARNING), options={"segment_index_bytes": 16},
+    ),
+    Border(
+        "LOAD-19", "behind those entries lies a part of one, or a whole one",
+        _index_bytes(offset_entries((0, 0), (1, SIZE)) + b"\0\0\0\2\0\0\1"),
+        _index_bytes(offset_entries((0, 0), (1, SIZE)) + b"\0\0\0\2\0\0\1\1"),
+        Due(INDEX, None, 16, 24, WARNING), options={"segment_index_bytes": 23},
+    ),
+    Border(
+        "LOAD-19", "behind those entries lie zeros, or an entry",
+        _index_bytes(offset_entries((0, 0), (1, SIZE)) + bytes(8)),
+        _index_bytes(offset_entries((0, 0), (1, SIZE)) + b"\0\0\0\2\0\0\0\0"),
+        Due(INDEX, None, 16, 24, WARNING), options={"segment_index_bytes": 16},
+    ),
+    Border(
+        "LOAD-19", "the time index has the entries of segment.index.bytes, or one more",
+        _index_bytes(b"", time_entries((1, 0))), _index_bytes(b"", time_entries((1, 0), (2, 1))),
+        Due(TIMES, None, 12, 24, WARNING), options={"segment_index_bytes": 23},
+    ),
+    Border(
+        "LOAD-19", "the longer index is of a closed segment, or of the last",
+        followed(_index_bytes(offset_entries((0, 0), (1, SIZE))), LAST),
+        _index_bytes(offset_entries((0, 0), (1, SIZE))), Due(INDEX, None, 8, 16, WARNING),
+        options={"segment_index_bytes": 8},
+    ),
+    # segments beside each other
+    Border(
+        "LOG-4", "the last offset is below the next base, or the same",
+        followed(_log(LOG), LAST), followed(_log(LOG), LAST - 1),
+        Due(LOG_NAME, 2 * SIZE, f"less than {LAST - 1}", LAST - 1),
+    ),
+    Border(
+        "LOG-4", "the offset of a message of magic 1 is below the next base, or the same",
+        followed(_log(message(BASE, b"v")), BASE + 1),
+        followed(_log(message(BASE, b"v"), message(BASE + 1, b"v")), BASE + 1),
+        Due(LOG_NAME, len(message(BASE, b"v")), f"less than {BASE + 1}", BASE + 1),
+    ),
+    # gaps
+    Border(
+        "DISK-19", "the second batch begins at the next offset, or after it",
+        _log(batch(BASE), batch(BASE + 1)), _log(batch(BASE), batch(BASE + 2)), _gap(SIZE, 1),
+    ),
+    Border(
+        "DISK-19", "the first batch begins at the base offset, or after it",
+        _log(batch(BASE)), _log(batch(BASE + 1)), _gap(0, 1),
+    ),
+    Border(
+        "DISK-19", "the next segment begins after the last batch, or one offset later",
+        followed(_log(LOG), LAST), followed(_log(LOG), LAST + 1), _gap(None, 1),
+    ),
+    Border(
+        "DISK-19", "a gap of two bits before the last batch, or of one",
+        _jump((1 << 12) + (1 << 13)), _jump(1 << 12), _gap((MANY + 1) * SIZE, 1 << 12, WARNING),
+        still=_gap((MANY + 1) * SIZE, (1 << 12) + (1 << 13)),
+    ),
+    Border(
+        "DISK-19", "15 batches before the gap, or 16",
+        _jump(1 << 12, MANY - 1), _jump(1 << 12, MANY), _gap(MANY * SIZE, 1 << 12, WARNING),
+        still=_gap((MANY - 1) * SIZE, 1 << 12),
+    ),
+    Border(
+        "DISK-25", "without a key, the next segment begins after the last batch, or later",
+        followed(_log(_keyless(BASE, None)), BASE + 1),
+        followed(_log(_keyless(BASE, None)), BASE + 2),
+        Due(LOG_NAME, len(_keyless(BASE, None)), BASE + 1, BASE + 2, WARNING),
+    ),
+    Border(
+        "DISK-25", "the last record before a gap has a key, or none",
+        followed(_log(_keyless(BASE, None, b"k")), BASE + 3),
+        followed(_log(_keyless(BASE, b"k", None)), BASE + 3),
+        Due(LOG_NAME, len(_keyless(BASE, b"k", None)), BASE + 2, BASE + 3, WARNING),
+    ),
+    Border(
+        "DISK-25", "the key is empty, or null",
+        followed(_log(_keyless(BASE, b"")), BASE + 2),
+        followed(_log(_keyless(BASE, None)), BASE + 2),
+        Due(LOG_NAME, len(_keyless(BASE, None)), BASE + 1, BASE + 2, WARNING),
+    ),
+    Border(
+        "DISK-25", "a marker follows a record with a key, or without",
+        followed(_log(_keyless(BASE, b"k"), marker(BASE + 1)), BASE + 3),
+        followed(_log(_keyless(BASE, None), marker(BASE + 1)), BASE + 3),
+        Due(
+            LOG_NAME, len(_keyless(BASE, None) + marker(BASE + 1)), BASE + 2, BASE + 3, WARNING
+        ),
+    ),
+    Border(
+        "DISK-25", "an entry of the gap points at the last batch, or at the end of the log",
+        _cut(LOG, LAST + 2, (3, 2 * SIZE)), _cut(LOG, LAST + 2, (3, END)),
+        Due(LOG_NAME, END, LAST, LAST + 2),
+    ),
+    Border(
+        "DISK-25", "an entry beyond the end is for the last offset, or for the first of the gap",
+        _cut(LOG, LAST + 2, (2, END)), _cut(LOG, LAST + 2, (3, END)),
+        Due(LOG_NAME, END, LAST, LAST + 2),
+    ),
+    Border(
+        "DISK-25", "an entry beyond the end is for the next segment, or the last of the gap",
+        _cut(LOG, LAST + 2, (5, END)), _cut(LOG, LAST + 2, (4, END)),
+        Due(LOG_NAME, END, LAST, LAST + 2),
+    ),
+    # leader epochs in the checkpoint
+    Border(
+        "DISK-37", "the checkpoint has the epoch of the batches, or one less",
+        _epochs((5, BASE), (6, BASE + 1)), _epochs((4, BASE), (6, BASE + 1)),
+        Due(LOG_NAME, 0, 4, 5),
+    ),
+    Border(
+        "DISK-37", "the second epoch begins with its batch, or one offset later",
+        _epochs((5, BASE), (6, BASE + 1)), _epochs((5, BASE), (6, BASE + 2)),
+        Due(LOG_NAME, len(batch(BASE)), 5, 6),
+    ),
+    Border(
+        "DISK-37", "the second epoch begins after the batches of the first, or with the last",
+        _epochs((5, BASE), (6, BASE + 2), leader_epochs=(5, 5, 6)),
+        _epochs((5, BASE), (6, BASE + 1), leader_epochs=(5, 5, 6)), Due(LOG_NAME, 0, 6, 5),
+    ),
+    Border(
+        "DISK-37", "the first entry is after the batch, or at its last offset",
+        _epochs((6, BASE + 1)), _epochs((6, BASE)), Due(LOG_NAME, 0, 6, 5),
+    ),
+    Border(
+        "DISK-37", "without an entry, no batch has an epoch, or one has 0",
+        _epochs(leader_epochs=(-1,)), _epochs(leader_epochs=(0,)),
+        Due(EPOCHS, None, 0, None, WARNING),
+    ),
+)  # fmt: skip
