@@ -7,8 +7,11 @@ from pathlib import Path
 
 from segproof.findings import Finding
 from segproof.verification import verify
-from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, write_files
+from segproof_harness.laws.borders.border import DIRECTORY, STORE, Border, Due, Files, write_files
+from segproof_harness.laws.borders.store_files import SLOTS
+from segproof_harness.laws.judge import Judge
 from segproof_harness.laws.judged_directory import DirectoryJudge
+from segproof_harness.laws.judged_store import StoreJudge
 from segproof_harness.laws.reading_laws import READING_LAWS
 
 __all__ = ["check_border", "laws_of", "name_of_border"]
@@ -59,7 +62,11 @@ def _as_due(
 def _check_by_the_model(border: Border, files: Files, *, is_broken: bool) -> None:
     """Ask the model's predicate; what stands for a law about reading may be broken by another."""
     images = {name: data for name, data in files.items() if isinstance(data, bytes)}
-    judge = DirectoryJudge(images)
+    judge: Judge
+    if border.folder == STORE:
+        judge = StoreJudge(images, SLOTS)
+    else:
+        judge = DirectoryJudge(images)
     if judge.judges(border.law) and (is_broken or border.law not in READING_LAWS):
         assert is_broken == judge.breaks(border.law), "the model says otherwise"
 

@@ -39,7 +39,7 @@ def _log(*batches: bytes) -> Files:
 
 
 def _tail(suffix: str, data: bytes, zeros: int, *, is_closed: bool) -> Files:
-    """Return a segment of two batches, one file of which ends in zeros."""
+    """Return a segment of two batches whose file of this suffix ends in zeros."""
     images = {".log": FIRST + SECOND, ".index": offset_entries((1, SIZE))}
     images[".timeindex"] = time_entries((1, 0))
     images[suffix] = data + bytes(zeros)
