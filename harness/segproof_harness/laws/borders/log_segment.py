@@ -21,6 +21,7 @@ from segproof_harness.laws.borders.log_files import (
     patched,
     segment,
     time_entries,
+    with_byte,
 )
 
 LOG_NAME, INDEX, TIMES = (name(BASE, suffix) for suffix in (".log", ".index", ".timeindex"))
@@ -171,6 +172,11 @@ BORDERS = (
         "DISK-13", "the first batch begins at the base offset, or before",
         _log(WIDE), _log(patched(WIDE, base_offset=BASE - 1)),
         Due(LOG_NAME, 0, "1000 or more", 999),
+    ),
+    Border(
+        "DISK-13", "the batch below the base has a wrong checksum, or the right one",
+        _log(with_byte(batch(BASE - 1), 20, batch(BASE - 1)[20] ^ 1)), _log(batch(BASE - 1)),
+        Due(LOG_NAME, 0, LIMITS, 999),
     ),
     Border(
         "DISK-13", "the first batch ends with the base offset, or before",

@@ -8,10 +8,12 @@ from segproof_harness.laws.borders.border import Border, Due, Files
 from segproof_harness.laws.borders.log_files import (
     BASE,
     batch,
+    message,
     name,
     offset_entries,
     segment,
     time_entries,
+    wrapper,
 )
 
 INDEX = name(BASE, ".index")
@@ -76,6 +78,18 @@ def _of_size(offset: int, size: int) -> bytes:
         made = batch(offset, key=b"key" + bytes(size - len(made)), value=bytes(value))
     assert len(made) == size
     return made
+
+
+def _timed(before: int, beyond: int = 0) -> Files:
+    """Return a log of 11 batches; an entry for the second, which is long, and 9 for times.
+
+    `before` of these are for the second batch's offset, `beyond` for offsets after the log.
+    """
+    log = batch(BASE) + _of_size(BASE + 1, 65 << 10)
+    log += b"".join(batch(BASE + number, 1 + number) for number in range(2, 11))
+    offsets = [*range(2 - before, 11 - before)]
+    times = [(number, one + beyond * (one == 10)) for number, one in enumerate(offsets, 1)]
+    return segment(log, offset_entries((1, SIZE)), time_entries(*times))
 
 
 MIB = 1 << 20
@@ -180,6 +194,12 @@ BORDERS = (
         _index(log=b""), segment(b"", offset_entries((1, 0))),
         Due(INDEX, 0, "no entry: the log is empty", 0),
     ),
+    Border(
+        "SEG-7", "the offset is inside of a compressed message, or between two plain ones",
+        _index((1, 0), log=wrapper(BASE + 2, *(message(number, b"v") for number in range(3)))),
+        _index((1, 0), log=message(BASE, b"v") + message(BASE + 2, b"v")),
+        Due(INDEX, 0, BATCH_KEY, BASE + 1),
+    ),
     # where the index ends
     Border(
         "DISK-24", "without an entry the last batch begins at 16 MiB, or one byte later",
@@ -202,5 +222,14 @@ BORDERS = (
         "DISK-24", "more than 64 KiB with 8 time entries, or 9",
         _long(65 << 10, timed=8), _long(65 << 10, timed=9),
         Due(INDEX, 0, 64 << 10, (65 << 10) + 8 * SIZE, Severity.WARNING),
+    ),
+    Border(
+        "DISK-24", "one of 9 time entries is for the offset of the last entry, or for a later one",
+        _timed(1), _timed(0), Due(INDEX, 8, 64 << 10, (65 << 10) + 8 * SIZE, Severity.WARNING),
+    ),
+    Border(
+        "DISK-24", "one of 9 time entries is for an offset beyond the log, or for the last one",
+        _timed(0, beyond=1), _timed(0),
+        Due(INDEX, 8, 64 << 10, (65 << 10) + 8 * SIZE, Severity.WARNING),
     ),
 )  # fmt: skip

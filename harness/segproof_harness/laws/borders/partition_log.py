@@ -190,6 +190,11 @@ BORDERS = (
         followed(_log(message(BASE, b"v"), message(BASE + 1, b"v")), BASE + 1),
         Due(LOG_NAME, len(message(BASE, b"v")), f"less than {BASE + 1}", BASE + 1),
     ),
+    Border(
+        "LOG-4", "the batch beyond the next base has a wrong checksum, or the right one",
+        followed(_log(LOG[:-1] + bytes([LOG[-1] ^ 1])), LAST - 1), followed(_log(LOG), LAST - 1),
+        Due(LOG_NAME, 2 * SIZE, f"less than {LAST - 1}", LAST - 1),
+    ),
     # gaps
     Border(
         "DISK-19", "the second batch begins at the next offset, or after it",
@@ -212,6 +217,12 @@ BORDERS = (
         "DISK-19", "15 batches before the gap, or 16",
         _jump(1 << 12, MANY - 1), _jump(1 << 12, MANY), _gap(MANY * SIZE, 1 << 12, WARNING),
         still=_gap((MANY - 1) * SIZE, 1 << 12),
+    ),
+    Border(
+        "DISK-19", "the index has an entry for the last batch, or for the one before",
+        {**_jump(1 << 12), INDEX: offset_entries((17 + (1 << 12), (MANY + 1) * SIZE))},
+        {**_jump(1 << 12), INDEX: offset_entries((16, MANY * SIZE))},
+        _gap((MANY + 1) * SIZE, 1 << 12, WARNING), still=_gap((MANY + 1) * SIZE, 1 << 12),
     ),
     Border(
         "DISK-25", "without a key, the next segment begins after the last batch, or later",

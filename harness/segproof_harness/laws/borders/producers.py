@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The borders of the laws along a whole log: leader epochs, producers and markers."""
 
+from typing import Any
+
 from segproof.findings import Severity
 from segproof.kafka import write_empty_batch
 from segproof_harness.laws.borders.border import Border, Due, Files
@@ -12,6 +14,7 @@ from segproof_harness.laws.borders.log_files import (
     name,
     patched,
     segment,
+    with_byte,
 )
 
 LOG_NAME, NEXT_NAME = name(BASE, ".log"), name(BASE + 1, ".log")
@@ -19,6 +22,7 @@ PRODUCER = 7
 DAY_MS, HANGING_MS = 86_400_000, 20 * 60_000
 SEQUENCE_MAX = 2147483647
 HALF = 1 << 30
+FIRST_OF: dict[str, Any] = {"base_sequence": 0}
 NOTE, WARNING = Severity.NOTE, Severity.WARNING
 
 
@@ -101,6 +105,23 @@ def _of_coordinator(epoch: int, offset: int) -> bytes:
     return marker(offset, "COMMIT", coordinator_epoch=epoch)
 
 
+def _broken(data: bytes) -> bytes:
+    """Return a batch with a wrong checksum."""
+    return with_byte(data, 20, data[20] ^ 1)
+
+
+def _without_records(offset: int, sequence: int) -> bytes:
+    """Return a batch of producer 7 whose record compaction took."""
+    return write_empty_batch(
+        offset, offset, 1, producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence
+    )
+
+
+def _none(offset: int, producer_id: int) -> bytes:
+    """Return a batch with a sequence number, 5 or 7, of that producer."""
+    return patched(_of(offset, 5 + 2 * (offset - BASE)), producer_id=producer_id)
+
+
 END_KEY = b"\0\0\0\0"
 A_MARKER = "a marker that ends it"
 EMPTIED = write_empty_batch(
@@ -145,6 +166,18 @@ BORDERS = (
         _log(marker(BASE, producer_epoch=9), _of(BASE + 1, 0)),
         Due(LOG_NAME, len(marker(BASE)), "9 or more", 0),
     ),
+    Border(
+        "DISK-29", "the lower epoch is of another producer, or of the same",
+        _log(_of(BASE, 0, epoch=1), batch(BASE + 1, producer_id=8, producer_epoch=0, **FIRST_OF)),
+        _log(_of(BASE, 0, epoch=1), _of(BASE + 1, 0)),
+        _second((_of(BASE, 0), b""), "1 or more", 0),
+    ),
+    Border(
+        "DISK-29", "the batch of the lower epoch has a wrong checksum, or the right one",
+        _log(_of(BASE, 0, epoch=1), _broken(_of(BASE + 1, 0)), batch(BASE + 2)),
+        _log(_of(BASE, 0, epoch=1), _of(BASE + 1, 0), batch(BASE + 2)),
+        _second((_of(BASE, 0), b""), "1 or more", 0),
+    ),
     _severe(
         "DISK-29", "the timestamps are a day apart, or one millisecond less",
         (_of(BASE, 0, epoch=1), _of(BASE + 1, 0, time=1 + DAY_MS)),
@@ -176,6 +209,17 @@ BORDERS = (
         _log(_of(BASE, 5), _of(BASE + 1, 5, epoch=1)), _log(_of(BASE, 5), _of(BASE + 1, 5)),
         _second((_of(BASE, 5), b""), 6, 5),
     ),
+    Border(
+        "DISK-30", "a batch whose records compaction took is followed, or repeated",
+        _log(_without_records(BASE, 5), _of(BASE + 1, 6)),
+        _log(_without_records(BASE, 5), _of(BASE + 1, 5)),
+        Due(LOG_NAME, len(_without_records(BASE, 5)), 6, 5),
+    ),
+    Border(
+        "DISK-30", "the producer begins again with a shorter batch, or with the same",
+        _log(patched(_of(BASE, 0), last_offset_delta=1), _of(BASE + 2, 0)),
+        _log(_of(BASE, 0), _of(BASE + 1, 0)), _second((_of(BASE, 0), b""), 1, 0),
+    ),
     _severe(
         "DISK-30", "the timestamps are a day apart, or one millisecond less",
         (_of(BASE, 5), _of(BASE + 1, 5, time=1 + DAY_MS)),
@@ -195,6 +239,40 @@ BORDERS = (
         "DISK-31", "0 follows 2147483647, or 1 does",
         (_of(BASE, SEQUENCE_MAX), _of(BASE + 1, 0)), (_of(BASE, SEQUENCE_MAX), _of(BASE + 1, 1)),
         0, 1, WARNING,
+    ),
+    *_pair(
+        "DISK-31", "the second sequence number is one more, or 0",
+        (_of(BASE, 5), _of(BASE + 1, 6)), (_of(BASE, 5), _of(BASE + 1, 0)), 6, 0, WARNING,
+    ),
+    *_pair(
+        "DISK-31", "the second sequence number is the same, or two more",
+        (_of(BASE, 5), _of(BASE + 1, 5)), (_of(BASE, 5), _of(BASE + 1, 7)), 6, 7, WARNING,
+    ),
+    *_pair(
+        "DISK-31", "the next epoch is lower, or the same",
+        (_of(BASE, 5, epoch=1), _of(BASE + 1, 7)), (_of(BASE, 5), _of(BASE + 1, 7)),
+        6, 7, WARNING,
+    ),
+    *_pair(
+        "DISK-31", "there is no producer, or producer 0",
+        (_none(BASE, -1), _none(BASE + 1, -1)), (_none(BASE, 0), _none(BASE + 1, 0)),
+        6, 7, WARNING,
+    ),
+    *_pair(
+        "DISK-31", "the second batch is of another producer, or of the same",
+        (_of(BASE, 5), patched(_of(BASE + 1, 7), producer_id=8)),
+        (_of(BASE, 5), _of(BASE + 1, 7)), 6, 7, WARNING,
+    ),
+    Border(
+        "DISK-31", "a marker stands before the first batch, or another batch",
+        _two_logs(marker(BASE), _of(BASE + 1, 5)), _two_logs(_of(BASE, 3), _of(BASE + 1, 5)),
+        Due(NEXT_NAME, 0, 4, 5, WARNING),
+    ),
+    Border(
+        "DISK-31", "the third log goes on from the second, or leaves a number out",
+        {**_two_logs(_of(BASE, 5), _of(BASE + 1, 6)), **segment(_of(BASE + 2, 7), base=BASE + 2)},
+        {**_two_logs(_of(BASE, 5), _of(BASE + 1, 6)), **segment(_of(BASE + 2, 8), base=BASE + 2)},
+        Due(name(BASE + 2, ".log"), 0, 7, 8, WARNING),
     ),
     Border(
         "DISK-31", "a batch of two records needs two numbers, or is followed by the second",

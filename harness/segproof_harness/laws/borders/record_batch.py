@@ -107,6 +107,23 @@ def _long(size: int) -> bytes:
     return record(0) + record(1, 0, bytes(size))
 
 
+def _only_of_right_sums() -> list[Border]:
+    """Return a border for each law of headers: the checksum is wrong, or right."""
+    return [
+        Border(
+            law, "the checksum is wrong, or right", _log(_changed(data, 20)), _log(data),
+            Due(LOG_NAME, 0, expected, actual, severity),
+        )
+        for law, data, expected, actual, severity in (
+            ("BATCH-15", patched(EMPTY + b"\0", batch_length=50), 61, 62, Severity.ERROR),
+            ("BATCH-16", patched(EMPTY, record_count=-1), "0 to 0", -1, Severity.ERROR),
+            ("BATCH-18", patched(FIRST, attributes=5), "0 to 4", 5, Severity.ERROR),
+            ("DISK-14", patched(TWO, last_offset_delta=0), "at most 1", 2, Severity.ERROR),
+            ("DISK-15", patched(FIRST, attributes=128), FIELDS, 128, Severity.WARNING),
+        )
+    ]  # fmt: skip
+
+
 PAIR = record(0) + record(1)
 GZIPPED = gzip.compress(PAIR, mtime=0)
 INNER = [message(number, b"value") for number in range(3)]
@@ -121,7 +138,23 @@ BORDERS = (
         _log(EMPTY[:8] + int32(48) + EMPTY[12:60], batch(BASE + 1)),
         _at(0, "61 or more", 60),
     ),
+    Border(
+        "BATCH-14", "a batch with a wrong checksum has 61 bytes, or 60",
+        _log(_changed(EMPTY, 60), batch(BASE + 1)),
+        _log(EMPTY[:8] + int32(48) + EMPTY[12:60], batch(BASE + 1)), _at(0, "61 or more", 60),
+    ),
     # checksums
+    Border(
+        "BATCH-2", "the batch with a wrong checksum is of magic 2, or 1",
+        _log(_changed(FIRST, SIZE - 1)), _log(_changed(OLD, len(OLD) - 1)),
+        _sums(_changed(OLD, len(OLD) - 1)),
+    ),
+    Border(
+        "BATCH-3", "the batch with a wrong checksum is of magic 1, or 2",
+        _log(_changed(OLD, len(OLD) - 1)), _log(_changed(FIRST, SIZE - 1)),
+        _sums(_changed(FIRST, SIZE - 1)),
+    ),
+    *_only_of_right_sums(),
     _checksum("BATCH-3", FIRST, 15, 21, "a bit differs in byte 15, the leader epoch, or byte 21"),
     _checksum("BATCH-3", FIRST, 15, SIZE - 1, "a bit differs in byte 15, or the last one"),
     _checksum("BATCH-3", FIRST, 12, 17, "a bit differs in byte 12, or the stored checksum"),
@@ -254,6 +287,10 @@ BORDERS = (
         "DISK-17", "the largest timestamp is that of the records, or one more",
         _records(record(0, 2), record(1), latest=3), _records(record(0, 2), record(1), latest=4),
         _at(0, 3, 4),
+    ),
+    _deep(
+        "DISK-17", "a batch without records has any timestamp, or one record has another",
+        EMPTY, _records(record(0), last=0, latest=2), _at(0, 1, 2),
     ),
     _deep(
         "DISK-18", "a compressed block is whole, or lacks its last byte",

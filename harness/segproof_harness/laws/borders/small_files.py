@@ -5,7 +5,7 @@ import struct
 
 from segproof.checksums import crc32c
 from segproof.findings import Severity
-from segproof_harness.laws.borders.border import Border, Due, Files
+from segproof_harness.laws.borders.border import Border, Content, Due, Files, Zeros
 from segproof_harness.laws.borders.log_files import BASE, batch, name, segment
 
 LOG_NAME = name(BASE, ".log")
@@ -49,7 +49,7 @@ def _snapshot(*entries: bytes, version: int = 1, count: int | None = None) -> by
     return struct.pack(">hI", version, crc32c(checked)) + checked
 
 
-def _with_snapshot(data: bytes, log: bytes = PRODUCED, offset: int = END) -> Files:
+def _with_snapshot(data: Content, log: bytes = PRODUCED, offset: int = END) -> Files:
     return {**segment(log), name(offset, ".snapshot"): data}
 
 
@@ -71,6 +71,12 @@ def _told(
         "PROD-14", bound, _with_snapshot(_snapshot(right), log),
         _with_snapshot(_snapshot(entry), log), Due(SNAPSHOT, 10, None, 7, WARNING),
     )  # fmt: skip
+
+
+def _from_zero(entry: bytes, batches: int = 2) -> Files:
+    """Return a log from offset 0 on with batches of one record, and a snapshot at its end."""
+    log = b"".join(_of(number, number) for number in range(batches))
+    return {**segment(log, base=0), name(batches, ".snapshot"): _snapshot(entry)}
 
 
 OPEN = _entry(sequence=1, first=BASE + 1)
@@ -96,6 +102,17 @@ SNAPSHOTS = (
     ),
     _read("the count is that of the entries, or one more", ONE_MORE, 102, 56),
     _read("the count is not negative, or is", _snapshot(count=-1), -36, 10),
+    Border(
+        "PROD-3", "a file of 6 MiB is read, or one byte more is not",
+        _with_snapshot(Zeros(6 << 20)), _with_snapshot(Zeros((6 << 20) + 1)),
+        Due(SNAPSHOT, None, 6 << 20, (6 << 20) + 1, WARNING), Due(SNAPSHOT, None, 1, 0, WARNING),
+        not_by_the_model="it is given bytes",
+    ),
+    Border(
+        "PROD-3", "a snapshot that is verified alone is whole, or lacks its last byte",
+        _with_snapshot(RIGHT), _with_snapshot(RIGHT[:-1]), Due(SNAPSHOT, None, 56, 55, WARNING),
+        below=SNAPSHOT,
+    ),
     # what is before it
     Border(
         "DISK-35", "the last offset is below the snapshot's, or the same",
@@ -128,6 +145,16 @@ SNAPSHOTS = (
         _with_snapshot(_snapshot(_entry(5, last=-1), _entry())),
         _with_snapshot(_snapshot(_entry(5, last=-1), _entry(sequence=3))),
         Due(SNAPSHOT, 56, None, 7, WARNING),
+    ),
+    Border(
+        "PROD-14", "the last offset is 1, the second of the log, or 0",
+        _from_zero(_entry(sequence=1, last=1)), _from_zero(_entry(sequence=0, last=0)),
+        Due(name(2, ".snapshot"), 10, None, 7, WARNING),
+    ),
+    Border(
+        "PROD-14", "the sequence of offset 0, all that the log has, is right, or one more",
+        _from_zero(_entry(sequence=0, last=0), 1), _from_zero(_entry(sequence=1, last=0), 1),
+        Due(name(1, ".snapshot"), 10, None, 7, WARNING),
     ),
     _told("the transaction begins as in the log, or later", _entry(7, 2, 1, END - 1, BASE + 2),
           BEGUN, OPEN),
@@ -244,6 +271,25 @@ TEXTS = (
     _marker("the marker has an epoch, or none", EPOCH_JSON, b'{"version": 0}'),
     _marker("the marker has a version, or none", EPOCH_JSON, b'{"brokerEpoch": 1}'),
     _marker("the epoch is an integer, or true", EPOCH_JSON, b'{"version": 0, "brokerEpoch": true}'),
+    Border(
+        "META-2", "a file that is verified alone has an id, or zero",
+        _metadata(TOPIC_ID), _metadata(ZERO_ID), Due(METADATA), below=METADATA,
+    ),
+    Border(
+        "CKPT-3", "a checkpoint that is verified alone is of version 0, or 1",
+        _epochs("0\n0\n"), _epochs("1\n0\n"), Due(EPOCHS, None, 0, 1), below=EPOCHS,
+    ),
+    Border(
+        "CKPT-3", "a checkpoint of offsets that is verified alone is of version 0, or 1",
+        {**segment(PLAIN), RECOVERY: b"0\n0\n"}, {**segment(PLAIN), RECOVERY: b"1\n0\n"},
+        Due(RECOVERY, None, 0, 1), below=RECOVERY,
+        not_by_the_model="it is given the files of a partition",
+    ),
+    Border(
+        "DISK-40", "a marker that is verified alone is empty, or one letter",
+        {**segment(PLAIN), SHUTDOWN: b""}, {**segment(PLAIN), SHUTDOWN: b"x"},
+        Due(SHUTDOWN, None, '{"version": 0, "brokerEpoch": NUMBER}', "x", NOTE), below=SHUTDOWN,
+    ),
     # what a data directory says of its partitions
     _beyond(RECOVERY, WARNING), _beyond(HIGH_WATERMARK, WARNING), _beyond(CLEANER, NOTE),
     Border(
