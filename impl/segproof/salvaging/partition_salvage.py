@@ -16,29 +16,25 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
 """
 
 import os
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
-
-import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
-from segproof.integers import INT32_MAX, INT64_MAX
-from segproof.kafka.batch_table import read_batch_headers
+from segproof.integers import INT32_MAX
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_pieces import LogPieces, entries_in
-from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
+from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.leader_epochs import restore_leader_epochs
+from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY, START
@@ -46,8 +42,6 @@ from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY, S
 MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""
-_KEPT = (PieceKind.SOUND, PieceKind.RESTORABLE)
-_NO_PIECE = Piece(PieceKind.BROKEN, 0, 0)
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
@@ -130,86 +124,6 @@ def salvage_partition(
     new directory can't be loaded.
     """
     return _Salvage(partition, target, aside_path, files, on_bytes).run()
-
-
-def _parted(file: ReadOnlyFile, pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces, with those in parts that misplaced batches may lie between.
-
-    A sound one ends at a gap in it that has offsets of misplaced ones. A misplaced one ends where
-    its offsets pass a sound one.
-    """
-    odd = sorted(
-        (one.first_offset, one.last_offset) for one in pieces if one.kind is PieceKind.MISPLACED
-    )
-    if not odd:
-        return pieces
-    odd_firsts = np.array([first for first, _ in odd])
-    odd_reach = np.maximum.accumulate([-1, *(last for _, last in odd)])
-
-    def parts(piece: Piece) -> Iterator[Piece]:
-        table = read_batch_headers(file, piece.start, piece.end).table
-        firsts, lasts = first_offsets(table), table["last_offset"]
-        if piece.kind is PieceKind.SOUND:
-            reach = odd_reach[np.searchsorted(odd_firsts, firsts[1:])]
-            is_new = (firsts[1:] > lasts[:-1] + 1) & (reach > lasts[:-1])
-        else:
-            place = np.searchsorted(kept_firsts, firsts)
-            is_free = (kept_reach[place] < firsts) & (
-                np.append(kept_firsts, INT64_MAX)[place] > lasts
-            )
-            is_new = (np.diff(place) != 0) | (np.diff(is_free) != 0)
-        ends = [*(np.flatnonzero(is_new) + 1).tolist(), len(table)]
-        for start, end in pairwise([0, *ends]):
-            yield piece_of(piece.kind, table[start:end])
-
-    def all_parts(kind: PieceKind) -> list[Piece]:
-        return [
-            part
-            for one in pieces
-            for part in (parts(one) if one.kind is kind and one.batches > 1 else [one])
-        ]
-
-    pieces = all_parts(PieceKind.SOUND)
-    kept = [one for one in pieces if one.kind in _KEPT]
-    kept_firsts = np.array([one.first_offset for one in kept], np.int64)
-    kept_reach = np.array([-1, *(one.last_offset for one in kept)])
-    return all_parts(PieceKind.MISPLACED)
-
-
-def _to_move_back(pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
-    """Return the misplaced batches whose offsets say where they belong.
-
-    No sound batch has their offsets. There are several, one behind the other with offsets that
-    rise, and one gap has room for them; or it is one, and exactly its offsets are missing.
-    """
-    kept = [(reached, reached), (limit, limit)]
-    kept += [(one.first_offset, one.last_offset) for one in pieces if one.kind in _KEPT]
-    kept.sort()
-    found = set[Piece]()
-    row: list[Piece] = []
-    for piece in [*pieces, _NO_PIECE]:
-        first, last = piece.first_offset, piece.last_offset
-        is_able = piece.kind is PieceKind.MISPLACED and first <= last
-        goes_on = is_able and row and row[-1].last_offset < first
-        if row and not (goes_on and _gap(kept, row[0].first_offset, last)):
-            offsets = row[0].first_offset, row[-1].last_offset
-            is_exact = _gap(kept, *offsets) == (offsets[0] - 1, offsets[1] + 1)
-            if is_exact or sum(one.batches for one in row) > 1:
-                found.update(row)
-                insort(kept, offsets)
-            row = []
-        if is_able and _gap(kept, first, last):
-            row.append(piece)
-    return found
-
-
-def _gap(kept: list[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
-    """Return the kept offsets around some that none of the kept ones are; else None."""
-    place = bisect_left(kept, (first, first))
-    if not 0 < place < len(kept):
-        return None  # before or behind the log
-    before, behind = kept[place - 1][1], kept[place][0]
-    return (before, behind) if before < first and last < behind else None
 
 
 class _Salvage:
@@ -342,11 +256,11 @@ class _Salvage:
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
-            found = _parted(file, found)
-            moved = _to_move_back(found, self._reached, limit)
+            found = parted(file, found)
+            moved = to_move_back(file, found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
-                if piece.kind in _KEPT:
+                if piece.kind in KEPT:
                     self._keep(file, piece, base_offset)
                 elif piece not in moved:
                     self._pass_over(file, piece)
