@@ -46,6 +46,8 @@ SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
 FIRST_SEARCH_BYTES = 8 << 10
 """Bytes that it reads first: mostly the next batch is near."""
+COMPRESSED = 7
+"""Bits of the attributes that name a codec."""
 WHOLE_BATCHES_MIN = 16
 """After so many batches that leave no offset out, none was compacted."""
 MANY_BATCHES_MIN = 16
@@ -274,15 +276,15 @@ class LogPieces:
         odd = are_controls(table)
         for row in np.flatnonzero(odd).tolist():
             odd[row] = not self._is_loadable(table[row : row + 1])
-        odd |= lasts < firsts
+        is_misplaced = (lasts < firsts) | _are_between(table)
+        odd |= is_misplaced
         is_new = np.ones(len(table), np.bool_)
         is_new[1:] = (firsts[1:] <= lasts[:-1]) | odd[1:] | odd[:-1]
         starts = np.flatnonzero(is_new).tolist()
         for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
             kind = PieceKind.SOUND
             if odd[start]:
-                is_back = lasts[start] < firsts[start]
-                kind = PieceKind.MISPLACED if is_back else PieceKind.UNLOADABLE
+                kind = PieceKind.MISPLACED if is_misplaced[start] else PieceKind.UNLOADABLE
             self._take_run(_Run.of(kind, table[start:end], is_led_to=is_led_to))
 
     def _note_epochs(self, table: BatchTable) -> None:
@@ -373,7 +375,7 @@ class LogPieces:
         at, piece_bytes = start, FIRST_SEARCH_BYTES
         while at < end:
             data = self._file.pread(piece_bytes + HEADER_BYTES - 1, at)
-            for row in _candidates(data, min(piece_bytes, end - at), end - at, self._limit):
+            for row in _candidates(data, min(piece_bytes, end - at), end - at):
                 if not self._has_lengths(at + row):
                     continue
                 if self._left < 0:
@@ -555,18 +557,34 @@ class LogPieces:
             yield _Run.of(PieceKind.SOUND, table[start:end], is_led_to=run.is_led_to)
 
 
+def _are_between(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches have other offsets than exactly those missing between their neighbours.
+
+    The base offset of such a batch is wrong. It contradicts one of its neighbours, which has the
+    offset that it says; without this rule that one would be called misplaced.
+    """
+    found = np.zeros(len(table), np.bool_)
+    if len(table) < 3:
+        return found
+    firsts, lasts = first_offsets(table), table["last_offset"]
+    is_known = (table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0)
+    due, spans = lasts[:-2] + 1, (lasts - firsts)[1:-1]
+    is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
+    found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
+    return found
+
+
 def _follows(one: Piece, other: Piece) -> bool:
     """Return whether two pieces are one."""
     is_sound = one.kind is other.kind is PieceKind.SOUND
     return is_sound and one.end == other.start and one.last_offset < other.first_offset
 
 
-def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]:
-    """Yield which of the first `count` bytes of `data` may begin a batch.
+def _candidates(data: bytes, count: int, room: int) -> Iterator[int]:
+    """Yield which of the first `count` bytes of `data` may begin a batch, whatever offset it says.
 
     `room` is how many bytes there are from the first of `data` on. A header of magic 2 has 61
-    bytes; those of older messages are looked at one by one, if their offset fits into the log:
-    much looks like one, and a whole one may have fewer bytes.
+    bytes; those of older messages are looked at one by one: a whole one may have fewer bytes.
     """
     data += bytes(max(0, HEADER_BYTES - 1 + count - len(data)))
 
@@ -577,9 +595,6 @@ def _candidates(data: bytes, count: int, room: int, limit: int) -> Iterator[int]
     rows = np.flatnonzero(field(16, "u1") <= 2)
     sizes = field(8, ">i4", rows) + LOG_OVERHEAD_BYTES
     rows = rows[(sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)]
-    offsets = field(0, ">i8", rows)
-    is_here = (offsets >= 0) & (offsets < limit)
-    rows = rows[is_here | (field(16, "u1", rows) == 2)]  # one that belongs elsewhere is kept too
     last_deltas, counts = field(23, ">i4", rows), field(57, ">i4", rows)
     is_new = (counts >= 0) & (counts <= last_deltas + 1) & (field(21, ">u2", rows) < 128)
     yield from rows[is_new | (field(16, "u1", rows) < 2)].tolist()

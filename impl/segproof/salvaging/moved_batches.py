@@ -128,9 +128,7 @@ class _Row(NamedTuple):
         return self.pieces[-1].end
 
 
-def to_move_back(
-    file: ReadOnlyFile, pieces: list[Piece], reached: int, limit: int
-) -> set[Piece]:
+def to_move_back(file: ReadOnlyFile, pieces: list[Piece], reached: int, limit: int) -> set[Piece]:
     """Return the misplaced pieces of a log that belong into a gap of it.
 
     `pieces` are those of the whole log, as `parted` returns them. `reached` is the last offset
@@ -140,9 +138,7 @@ def to_move_back(
 
 
 class _Moves:
-    def __init__(
-        self, file: ReadOnlyFile, pieces: list[Piece], reached: int, limit: int
-    ) -> None:
+    def __init__(self, file: ReadOnlyFile, pieces: list[Piece], reached: int, limit: int) -> None:
         self._file, self._pieces = file, pieces
         end = max((one.end for one in pieces if one.kind is not PieceKind.ZEROS), default=0)
         self._kept = [_Kept(reached, reached, 0, 0, None), _Kept(limit, limit, end, end, None)]

@@ -17,22 +17,27 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
 
 import os
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
-from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.log_order import NamedLog, in_order
+from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
+from segproof.salvaging.contents import Contents
 from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -158,6 +163,9 @@ class _Salvage:
         """Gaps behind the last sound batch."""
         self._moved: list[Piece] = []
         """Batches of this segment that lie at a wrong place, and were not moved back so far."""
+        self._pieces: list[Piece] = []
+        """All of this segment."""
+        self._contents = Contents(partition, files)
         self._held: Piece | None = None
         """Misplaced batches that lie between two sound ones, as far as is known."""
         self._log: File | None = None
@@ -170,21 +178,33 @@ class _Salvage:
 
     def run(self) -> SalvagedPartition:
         try:
-            segments = self._partition.segments
-            for number, segment in enumerate(segments):
+            named = [
+                NamedLog(one.path(".log"), one.base_offset)
+                for one in self._partition.segments
+                if ".log" in one.suffixes
+            ]
+            logs = in_order(named, lambda path: ReadableParts(self._files.open(path)))
+            number = 0
+            for segment in self._partition.segments:
+                is_there = ".log" in segment.suffixes
+                log = (
+                    logs[number]
+                    if is_there
+                    else NamedLog(segment.path(".log"), segment.base_offset)
+                )
                 if not self._pending:
-                    self._begin = segment.base_offset  # what is missing before it was compacted
-                if ".log" not in segment.suffixes:
-                    self._miss(segment.path(".log"), 0)
+                    self._begin = log.base_offset  # what is missing before it was compacted
+                if not is_there:
+                    self._miss(log.path, 0)
                     continue
-                rest = segments[number + 1 :]
-                following = next((one for one in rest if ".log" in one.suffixes), None)
-                limit = segment.base_offset + INT32_MAX + 1  # an index has room up to there
+                number += 1
+                limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
                 first: int | None = None
-                if following is not None:
-                    first = self._first_offset(following.path(".log"), following.base_offset)
-                    limit = min(limit, following.base_offset)
-                self._save_segment(segment.path(".log"), segment.base_offset, limit, first)
+                if number < len(logs):
+                    first = self._first_offset(*logs[number])
+                    limit = min(limit, logs[number].base_offset)
+                is_own = log.path == segment.path(".log") and log in named
+                self._save_segment(log, limit, first, is_indexed=is_own)
             if self._aside is not None:
                 self._aside.sync()
         finally:
@@ -235,9 +255,10 @@ class _Salvage:
     # --- one segment
 
     def _save_segment(
-        self, path: str, base_offset: int, limit: int, next_offset: int | None
+        self, log: NamedLog, limit: int, next_offset: int | None, *, is_indexed: bool
     ) -> None:
-        told = self._told
+        """Save a log; `is_indexed` if its name is right, so that the index beside it is its own."""
+        told, (path, base_offset) = self._told, log
         try:
             file = ReadableParts(self._files.open(path), self._count_read)
         except OSError as error:
@@ -247,7 +268,9 @@ class _Salvage:
         with closing(file):
             size = file.size()
             self._bytes_to_read += (STEPS - 1) * size
-            entries = entries_in(path.removesuffix(".log") + ".index", base_offset, self._files)
+            entries = NO_ENTRIES
+            if is_indexed:
+                entries = entries_in(path.removesuffix(".log") + ".index", base_offset, self._files)
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
                 entries=entries, epoch=self._epoch, before=self._before,
@@ -257,6 +280,7 @@ class _Salvage:
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
             found = parted(file, found)
+            self._pieces = found
             moved = to_move_back(file, found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
@@ -284,13 +308,28 @@ class _Salvage:
     # --- what is kept
 
     def _keep(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> None:
-        self._restore_held(file, piece.first_offset, base_offset)
+        first_offset = self._first_offset_of(file, piece)
+        self._restore_held(file, first_offset, base_offset)
         self._give_up_held(file)
         self._move_back(file, base_offset, piece.first_offset)
-        self._close_gaps(piece.first_offset)
+        self._close_gaps(first_offset)
         position = self._copy(file, piece, base_offset)
         if piece.kind is PieceKind.RESTORABLE:
             self._restore_header(piece, position)
+
+    def _first_offset_of(self, file: ReadOnlyFile, piece: Piece) -> int:
+        """Return the first offset of the first batch of a piece that follows a gap.
+
+        A compressed message of magic 0 or 1 says its last offset: the first one is read from it.
+        """
+        if self._pending and piece.kind is PieceKind.SOUND:
+            row = read_batch_headers(file, piece.start, piece.end).table[0]
+            if row["magic"] < 2 and row["attributes"] & 7:
+                size = int(row["size_bytes"])
+                message = RecordBatch(file, piece.start, size, int(row["magic"]), in_file=True)
+                with suppress(SegproofError):
+                    return max(self._next_offset, message.base_offset)
+        return piece.first_offset
 
     def _restore_held(self, file: ReadOnlyFile, following: int, base_offset: int) -> None:
         """Keep a misplaced batch where exactly its offsets are missing before `following`."""
@@ -324,14 +363,33 @@ class _Salvage:
             self._told.moved_batches += moved.batches
 
     def _fits_between(self, file: ReadOnlyFile, held: Piece, following: int) -> bool:
-        """Return whether exactly the offsets of a misplaced batch are missing."""
+        """Return whether exactly the offsets of a misplaced batch are missing, and nowhere else.
+
+        A copy of another batch has the offsets of that one. A batch whose own offsets are missing
+        where bytes are lost belongs there.
+        """
         magic, attributes = file.pread(2, held.start + 16)
         is_covered = magic == 2 or (
             attributes & 7 == 0 and end_by_lengths(file, held.start) == held.end
         )
         missing = following - self._next_offset
+        is_exact = held.batches == 1 and held.last_offset - held.first_offset + 1 == missing
         return (
-            is_covered and held.batches == 1 and held.last_offset - held.first_offset + 1 == missing
+            is_covered
+            and is_exact
+            and not self._is_missing_elsewhere(held)
+            and not self._contents.is_twice(file, held)
+        )
+
+    def _is_missing_elsewhere(self, held: Piece) -> bool:
+        """Return whether the offsets of a batch are missing between two others, with bytes."""
+        kept = [one for one in self._pieces if one.kind in KEPT]
+        return any(
+            one.end < other.start
+            and not one.end <= held.start < other.start
+            and one.last_offset < held.first_offset
+            and held.last_offset < other.first_offset
+            for one, other in pairwise(kept)
         )
 
     def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:

@@ -135,8 +135,8 @@ def _flip(offset: int, count: int) -> Callable[[Drawn, Random], None]:
 
 def _wild_offset(drawn: Drawn, random: Random) -> None:
     log, start, _ = _a_batch(drawn, random)
-    log[start : start + 8] = random.randbytes(8) if random.random() < 0.5 else (
-        bytes(4) + random.randbytes(4)
+    log[start : start + 8] = (
+        random.randbytes(8) if random.random() < 0.5 else (bytes(4) + random.randbytes(4))
     )
 
 
@@ -309,14 +309,28 @@ def judge(drawn: Drawn, target: Path, aside: Path) -> Outcome:
             counts["twice"] += max(0, count - known[one])
         else:
             counts["wrong offset" if one.content in contents else "made up"] += count
-    bad = b"".join(map(bytes, drawn.logs))
     beside = aside.read_bytes() if aside.exists() else b""
     for one in drawn.truth:
         if one in got:
             counts["right"] += 1
-        elif one.content in bad:
-            counts["aside" if one.content in beside else "nowhere"] += 1
+        elif one.content in beside or any(one.content == other.content for other in got):
+            counts["aside"] += 1
+        elif any(_stands_in(bytes(log), one.content) for log in drawn.logs):
+            counts["nowhere"] += 1
     return Outcome(counts, kept)
+
+
+def _stands_in(log: bytes, content: bytes) -> bool:
+    """Return whether a batch stands in a log whose size and magic are right."""
+    at = log.find(content)
+    while at >= 0:
+        for magic, start in ((2, at - 17), (content[4], at - 12)):
+            if start >= 0 and log[start + 16] == magic and magic <= 2:
+                size = 12 + struct.unpack_from(">i", log, start + 8)[0]
+                if start + size == at + len(content):
+                    return True
+        at = log.find(content, at + 1)
+    return False
 
 
 def lost_between(kept: Sequence[Truth], drawn: Drawn) -> int:

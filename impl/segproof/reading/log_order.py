@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logs of a partition in the order of their contents, where their names say another one.
+
+The name of a log is the offset that it begins with, and no checksum covers a name. So where two
+logs have changed names, or one has a name above its contents, the batches say where each belongs.
+
+Laws: DISK-13, LOG-4.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from itertools import pairwise
+from typing import NamedTuple
+
+from segproof.files import ReadOnlyFile
+from segproof.integers import INT64_MAX
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import PieceKind
+
+
+class NamedLog(NamedTuple):
+    """A log, and the offset that the name says, or would say if it were right."""
+
+    path: str
+    base_offset: int
+
+
+class _Range(NamedTuple):
+    """The offsets of the sound batches of a log."""
+
+    first: int
+    last: int
+
+
+def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) -> list[NamedLog]:
+    """Return the logs of a partition in the order of their contents, each with a base offset.
+
+    A log whose batches lie within its name is as it is. The others get, in the order of their
+    contents, the names that they have together; a name above the contents becomes their first
+    offset. Where the contents of logs overlap, the order of the names stays.
+    Cost: one batch of each log is read; a log is read whole where that batch is broken or does not
+    lie within its name. Raises: OSError.
+    """
+    nexts = [*(log.base_offset for log in logs[1:]), INT64_MAX]
+    odd: dict[int, _Range] = {}
+    for number, (log, following) in enumerate(zip(logs, nexts, strict=True)):
+        found = _odd_range(log, following, open_log)
+        if found is not None:
+            odd[number] = found
+    if not odd:
+        return list(logs)
+    by_contents = sorted(odd, key=lambda number: odd[number])
+    placed = list(logs)
+    ranges = [_Range(log.base_offset, log.base_offset) for log in logs]
+    for number, name in zip(by_contents, sorted(odd), strict=True):
+        first = odd[number].first
+        placed[name] = NamedLog(logs[number].path, min(logs[name].base_offset, first))
+        ranges[name] = _Range(placed[name].base_offset, odd[number].last)
+    rises = all(one.last < other.first for one, other in pairwise(ranges))
+    return placed if rises else list(logs)
+
+
+def _odd_range(
+    log: NamedLog, following: int, open_log: Callable[[str], ReadOnlyFile]
+) -> _Range | None:
+    """Return the offsets of a log that does not lie within its name; else None.
+
+    `following` is the name of the next log.
+    """
+    try:
+        file = open_log(log.path)
+    except OSError:
+        return None  # the caller reports it
+    with closing(file):
+        first = LogPieces(file, 0, file.size()).batch_at(0)
+        if first is not None and log.base_offset <= first.first_offset < following:
+            return None
+        pieces = [one for one in LogPieces(file, 0, file.size()) if one.kind is PieceKind.SOUND]
+    if not pieces or log.base_offset <= pieces[0].first_offset < following:
+        return None
+    return _Range(pieces[0].first_offset, pieces[-1].last_offset)
