@@ -167,9 +167,14 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
 
     if told.target is not None:
         yield f"saved as: {told.target}"
-    if told.lost_offsets or told.is_end_lost:
-        known = None if told.is_end_lost else told.lost_offsets
+    if told.lost_offsets or told.are_more_lost:
+        known = None if told.are_more_lost else told.lost_offsets
         yield f"lost: {lost_words(known, told.lost_offsets, 'offset')}"
+    if told.lost_offsets and told.lost_between_logs:
+        yield (
+            f"between logs: {plural(told.lost_between_logs, 'offset')}; unless all records have"
+            " keys, verify reports them of the saved partition too (DISK-25), and ends with 1"
+        )
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"
@@ -177,6 +182,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         yield f"restored: {plural(told.restored_headers, 'batch')} with the right size or magic"
     if told.moved_batches:
         yield f"moved: {plural(told.moved_batches, 'batch')} from a wrong place"
+    if told.renamed_logs:
+        yield f"renamed: {plural(told.renamed_logs, 'log')}, as the offsets of the batches say"
     if told.restored_epochs:
         yield f"restored: {plural(told.restored_epochs, 'batch')} with the right leader epoch"
     if told.set_aside_batches:

@@ -38,6 +38,7 @@ from segproof.reading.restorable_batches import (
     with_restorable,
 )
 from segproof.reading.rising_chain import heaviest_chain
+from segproof.reading.strangers import without_strangers
 
 Int64Array = NDArray[np.int64]
 HEADER_BYTES = 61
@@ -203,8 +204,9 @@ class LogPieces:
         """Yield the pieces in order."""
         work_bytes = self._left
         self._find()
+        pieces = list(without_strangers(self._file, list(self._touching())))
         yield from with_restorable(
-            self._file, list(self._touching()), reached=self._reached, limit=self._limit,
+            self._file, pieces, reached=self._reached, limit=self._limit,
             next_offset=self._next_offset, work_bytes=work_bytes,
         )  # fmt: skip
 
@@ -560,8 +562,7 @@ class LogPieces:
 def _are_between(table: BatchTable) -> NDArray[np.bool_]:
     """Return which batches have other offsets than exactly those missing between their neighbours.
 
-    The base offset of such a batch is wrong. It contradicts one of its neighbours, which has the
-    offset that it says; without this rule that one would be called misplaced.
+    Its base offset is wrong, and contradicts a neighbour, which would be called misplaced instead.
     """
     found = np.zeros(len(table), np.bool_)
     if len(table) < 3:
@@ -583,8 +584,7 @@ def _follows(one: Piece, other: Piece) -> bool:
 def _candidates(data: bytes, count: int, room: int) -> Iterator[int]:
     """Yield which of the first `count` bytes of `data` may begin a batch, whatever offset it says.
 
-    `room` is how many bytes there are from the first of `data` on. A header of magic 2 has 61
-    bytes; those of older messages are looked at one by one: a whole one may have fewer bytes.
+    `room` is the number of bytes from the first of `data` on. Older headers may have fewer bytes.
     """
     data += bytes(max(0, HEADER_BYTES - 1 + count - len(data)))
 

@@ -33,12 +33,11 @@ from segproof.kafka.record_batch import BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.kernels import records as kernels
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
+from segproof.reading.strangers import COMPARED_BATCHES, contradicts, sequences_agree
 
 KEPT = (PieceKind.SOUND, PieceKind.RESTORABLE)
 SECTOR_BYTES = 512
 """A disk writes a block to a wrong place at a multiple of this."""
-COMPARED_BATCHES = 64
-"""So many batches before a gap, and after it, are compared with those of a row."""
 _NO_PIECE = Piece(PieceKind.BROKEN, 0, 0)
 
 
@@ -182,8 +181,8 @@ class _Moves:
         before, after = gap
         start = self._start_by_sizes(row, before, after)
         earlier, later = self._table(before)[-COMPARED_BATCHES:], self._table(after)
-        sequences = _sequences_agree(earlier, row.table, later[:COMPARED_BATCHES])
-        if sequences is False or _contradicts(earlier, row.table, later):
+        sequences = sequences_agree(earlier, row.table, later[:COMPARED_BATCHES])
+        if sequences is False or contradicts(earlier, row.table, later):
             return False
         speaks = (
             start is not None
@@ -285,46 +284,3 @@ class _Moves:
 
 
 _OF_A_COPY = ("crc", "size_bytes", "last_offset", "magic")
-
-
-def _contradicts(before: BatchTable, row: BatchTable, after: BatchTable) -> bool:
-    """Return whether batches can't lie between others: another magic, or an epoch that falls."""
-    around = [int(one[place]["magic"]) for one, place in ((before, -1), (after, 0)) if len(one)]
-    magics = row["magic"]
-    if around and not (min(around) <= int(magics.min()) and int(magics.max()) <= max(around)):
-        return True
-    new = row[magics == 2]["partition_leader_epoch"]
-    if not len(new):
-        return False
-    earlier = before[before["magic"] == 2]["partition_leader_epoch"][-2:]
-    later = after[after["magic"] == 2]["partition_leader_epoch"][:2]
-    # Two that agree: one may have a wrong bit, which no checksum tells.
-    is_below = len(earlier) == 2 and earlier[0] == earlier[1] > int(new.max())
-    is_above = len(later) == 2 and later[0] == later[1] < int(new.min())
-    return bool(is_below or is_above)
-
-
-def _sequences_agree(before: BatchTable, row: BatchTable, after: BatchTable) -> bool | None:
-    """Return whether sequences say that a row lies between others; None if they say nothing.
-
-    Each record of a producer takes one sequence and at least one offset: so from batch to batch its
-    sequences rise, and no faster than the offsets. They agree where both rise alike.
-    """
-    agree: bool | None = None
-    for place, one in ((0, before), (-1, after)):
-        batch = row[row["base_sequence"] >= 0][[place]] if (row["base_sequence"] >= 0).any() else []
-        if not len(batch):
-            return None
-        is_same = (one["base_sequence"] >= 0) & (one["producer_id"] == batch["producer_id"])
-        is_same &= one["producer_epoch"] == batch["producer_epoch"]
-        if not is_same.any():
-            continue
-        near = one[is_same][[-1 - place]]
-        earlier, later = (near, batch) if place == 0 else (batch, near)
-        reached = int(earlier["base_sequence"][0]) + int(earlier["last_offset_delta"][0])
-        by_sequence = int(later["base_sequence"][0]) - reached
-        by_offset = int(later["base_offset"][0]) - int(earlier["last_offset"][0])
-        if not 0 < by_sequence <= by_offset:
-            return False
-        agree = agree or by_sequence == by_offset or None
-    return agree

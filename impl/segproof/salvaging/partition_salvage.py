@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
@@ -34,7 +36,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_in
-from segproof.reading.pieces import Piece, PieceKind
+from segproof.reading.pieces import Piece, PieceKind, first_offsets
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.contents import Contents
@@ -42,6 +44,8 @@ from segproof.salvaging.leader_epochs import restore_leader_epochs
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.lost_offsets import are_of_records, has_keyless
+from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY, START
 
 MISSING = "missing"
@@ -58,10 +62,11 @@ class Gap(NamedTuple):
 
     path: str
     kind: str
-    """`broken`, `unsearched`, `zeros`; or, of batches that are kept in a file of their own,
-    `misplaced`, and `unloadable`: a marker of a transaction that no broker can read, so that it
-    would not load the log. `missing`: from this byte on the log is not there, or can't be read;
-    an index of the segment, the name of the log, a snapshot or a checkpoint says that it was."""
+    """`broken`, `unsearched`, `zeros`. `misplaced`: batches at a wrong place; those that were not
+    moved are in a file of their own. There is `unloadable` too: a marker of a transaction that no
+    broker can read, so that it would not load the log. `missing`: from this byte on the log is not
+    there, or can't be read; an index of the segment, the name of the log, the next log, a snapshot
+    or a checkpoint says that it was."""
     position: int
     size_bytes: int
     first_lost_offset: int
@@ -95,12 +100,19 @@ class SalvagedPartition:
     """Batches that lay at a wrong place and are at their own again."""
     restored_epochs: int = 0
     """Batches that got their leader epoch back."""
+    renamed_logs: int = 0
+    """Logs that are under the name that their batches say: the old name was of other offsets."""
     set_aside_batches: int = 0
     """Batches in a file of their own: those misplaced and those unloadable."""
     lost_offsets: int = 0
     """Without those at the end of the partition, if nothing tells how many."""
     is_end_lost: bool = False
     """Whether there may be such offsets: nothing tells how many."""
+    are_more_lost: bool = False
+    """Whether more than `lost_offsets` may be lost: at the end; or, after moves and gaps without
+    loss, between batches that touch, where compaction leaves some out."""
+    lost_between_logs: int = 0
+    """How many of them lie between the end of a new log and the name of the next one."""
     gap_count: int = 0
     gaps: list[Gap] = field(default_factory=list)
     """The first GAPS_TOLD of them."""
@@ -175,36 +187,14 @@ class _Salvage:
         """The new logs so far."""
         self._aside: File | None = None
         self._aside_bytes = 0
+        self._is_lossless_gap = False
+        """Whether a gap was told in which no offset is missing."""
+        self._place_end = 0
+        """The byte of this log after the last batch that was kept where it lies."""
 
     def run(self) -> SalvagedPartition:
         try:
-            named = [
-                NamedLog(one.path(".log"), one.base_offset)
-                for one in self._partition.segments
-                if ".log" in one.suffixes
-            ]
-            logs = in_order(named, lambda path: ReadableParts(self._files.open(path)))
-            number = 0
-            for segment in self._partition.segments:
-                is_there = ".log" in segment.suffixes
-                log = (
-                    logs[number]
-                    if is_there
-                    else NamedLog(segment.path(".log"), segment.base_offset)
-                )
-                if not self._pending:
-                    self._begin = log.base_offset  # what is missing before it was compacted
-                if not is_there:
-                    self._miss(log.path, 0)
-                    continue
-                number += 1
-                limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
-                first: int | None = None
-                if number < len(logs):
-                    first = self._first_offset(*logs[number])
-                    limit = min(limit, logs[number].base_offset)
-                is_own = log.path == segment.path(".log") and log in named
-                self._save_segment(log, limit, first, is_indexed=is_own)
+            self._save_segments()
             if self._aside is not None:
                 self._aside.sync()
         finally:
@@ -218,6 +208,7 @@ class _Salvage:
         if len(ends) == 1 and ends[0] is not None:
             self._told.lost_offsets += ends[0] + 1 - self._next_offset
         self._count(at_end)
+        self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
         if self._told.target is not None:
             self._bring_metadata()
             if not self._do_epochs_rise:
@@ -225,6 +216,34 @@ class _Salvage:
             self._load()
         self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
         return self._told
+
+    def _save_segments(self) -> None:
+        """Save the logs in the order of their contents, and take note of those that are gone."""
+        segments = self._partition.segments
+        named = {
+            one.base_offset: NamedLog(one.path(".log"), one.base_offset)
+            for one in segments
+            if ".log" in one.suffixes
+        }
+        logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
+        by_name = dict(zip(named, logs, strict=True))
+        self._told.renamed_logs = sum(by_name[name] != log for name, log in named.items())
+        number = 0
+        for segment in segments:
+            log = by_name.get(segment.base_offset)
+            if not self._pending:  # what is missing before it was compacted
+                self._begin = segment.base_offset if log is None else log.base_offset
+            if log is None:
+                self._miss(segment.path(".log"), 0)
+                continue
+            number += 1
+            limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
+            first: int | None = None
+            if number < len(logs):
+                first = self._first_offset(*logs[number])
+                limit = min(limit, logs[number].base_offset)
+            is_own = log == named[segment.base_offset]
+            self._save_segment(log, limit, first, is_indexed=is_own)
 
     @property
     def _next_offset(self) -> int:
@@ -280,7 +299,7 @@ class _Salvage:
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
             found = parted(file, found)
-            self._pieces = found
+            self._pieces, self._place_end = found, 0
             moved = to_move_back(file, found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
             for piece in found:
@@ -296,7 +315,7 @@ class _Salvage:
             is_told = bool(self._pending) and self._pending[-1].path == path
             if next_offset is not None:
                 is_gone &= entries.offsets < next_offset
-            if is_gone.any() and not is_told:
+            if not is_told and (is_gone.any() or self._is_cut(file, base_offset, next_offset)):
                 self._miss(path, size)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
@@ -312,8 +331,14 @@ class _Salvage:
         self._restore_held(file, first_offset, base_offset)
         self._give_up_held(file)
         self._move_back(file, base_offset, piece.first_offset)
+        if not self._pending and self._place_end < piece.start and self._next_offset < first_offset:
+            place = self._place_end, piece.start - self._place_end
+            self._pending.append(
+                Gap(file.path, PieceKind.MISPLACED.value, *place, self._next_offset, None)
+            )
         self._close_gaps(first_offset)
         position = self._copy(file, piece, base_offset)
+        self._place_end = piece.end
         if piece.kind is PieceKind.RESTORABLE:
             self._restore_header(piece, position)
 
@@ -382,15 +407,20 @@ class _Salvage:
         )
 
     def _is_missing_elsewhere(self, held: Piece) -> bool:
-        """Return whether the offsets of a batch are missing between two others, with bytes."""
+        """Return whether the offsets of a batch are missing between two others, with bytes.
+
+        Where one wrong bit would explain them too, exactly these offsets must be missing there.
+        """
         kept = [one for one in self._pieces if one.kind in KEPT]
-        return any(
-            one.end < other.start
-            and not one.end <= held.start < other.start
-            and one.last_offset < held.first_offset
-            and held.last_offset < other.first_offset
-            for one, other in pairwise(kept)
-        )
+        is_bit = (held.first_offset ^ self._next_offset).bit_count() == 1
+        for one, other in pairwise(kept):
+            first, last = one.last_offset + 1, other.first_offset - 1
+            is_here = one.end <= held.start < other.start
+            if one.end < other.start and not is_here and first <= held.first_offset:
+                is_exact = (first, last) == (held.first_offset, held.last_offset)
+                if is_exact or (held.last_offset <= last and not is_bit):
+                    return True
+        return False
 
     def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:
         """Copy sound batches behind those that were kept; return where they begin."""
@@ -403,6 +433,8 @@ class _Salvage:
             is_right = self._reached < base_offset <= piece.first_offset
             name = segment_file_name(base_offset if is_right else piece.first_offset, ".log")
             path = os.path.join(self._target, name)
+            if self._logs:
+                self._told.lost_between_logs += max(0, int(name[:20]) - self._reached - 1)
             self._logs.append(path)
             self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
         position = self._log_bytes
@@ -443,6 +475,23 @@ class _Salvage:
         """Take note that a log, or its end, is not there."""
         self._pending.append(Gap(path, MISSING, position, 0, self._next_offset, None))
 
+    def _is_cut(self, file: ReadOnlyFile, base_offset: int, next_offset: int | None) -> bool:
+        """Return whether the log has lost its end, though it ends with a whole batch.
+
+        The next log begins at a later offset by its name, and the last records of this one are not
+        all keyed: so it is not compaction that took the offsets between.
+        """
+        last = self._pieces[-1] if self._pieces else None
+        if last is None or last.kind is not PieceKind.SOUND or last.last_offset != self._reached:
+            return False
+        names = (one.base_offset for one in self._partition.segments)
+        following = next((name for name in names if name > base_offset), -1)
+        if next_offset is None or self._reached + 1 >= following:
+            return False
+        table = read_batch_headers(file, last.start, last.end).table
+        table = table[are_of_records(table)]
+        return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)
+
     def _miss_end(self) -> None:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
         logs = [one for one in self._partition.segments if ".log" in one.suffixes]
@@ -474,6 +523,7 @@ class _Salvage:
         pending = [one for one in self._pending if is_lost or one.kind not in _LOSSLESS]
         if pending:
             self._told.lost_offsets += max(0, lost)
+        self._is_lossless_gap |= bool(pending) and not is_lost
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 
     def _count(self, gaps: list[Gap]) -> None:
@@ -481,6 +531,26 @@ class _Salvage:
         told.gap_count += len(gaps)
         told.gaps += gaps[: GAPS_TOLD - len(told.gaps)]
         self._pending = []
+
+    def _is_loss_hidden(self) -> bool:
+        """Return whether lost offsets may be among those that no gap tells.
+
+        Offsets are left out between batches that touch, as by compaction. In a gap none is missing,
+        or batches lay at a wrong place: so the lost ones may be those.
+        """
+        told = self._told
+        if not (self._is_lossless_gap or told.set_aside_batches or told.moved_batches):
+            return False
+        left_out, reached = 0, -1
+        for path in self._logs:
+            with closing(self._files.open(path)) as file:
+                table = read_batch_headers(file, 0, file.size()).table
+            firsts, lasts = first_offsets(table), table["last_offset"]
+            gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
+            is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
+            left_out += int(gaps[is_known][reached < 0 :].sum())
+            reached = int(lasts[-1])
+        return left_out > told.lost_offsets
 
     # --- the new directory
 

@@ -15,13 +15,14 @@ Laws: DISK-25.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
-from segproof.files import holds_zeros
+from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads
-from segproof.kafka.batch_table import CONTROL
+from segproof.kafka.batch_table import CONTROL, BatchTable
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -46,8 +47,8 @@ class LostOffsetsCheck(LogCheck):
         self._limit = log.reporter.wanted.limit or MAX_BATCH_BYTES
         self._end: int | None = log.segment.base_offset
         """The offset behind the last batch; None if that batch is damaged."""
-        self._last: tuple[int, int, int] | None = None
-        """Position, size and magic of the last sound batch of records."""
+        self._last: np.void | None = None
+        """The header of the last sound batch of records."""
 
     @classmethod
     def applies(cls, log: LogPass) -> bool:
@@ -58,12 +59,9 @@ class LostOffsetsCheck(LogCheck):
         """Take in the last batches of a block."""
         table, crc_valid = block.table, block.crc_valid
         self._end = int(table["last_offset"][-1]) + 1 if crc_valid[-1] else None
-        is_new = table["magic"] == 2
-        is_bare = (table["attributes"] & CONTROL != 0) | (table["record_count"] <= 0)
-        rows = np.flatnonzero(crc_valid & ~(is_new & is_bare))
+        rows = np.flatnonzero(crc_valid & are_of_records(table))
         if len(rows):
-            row = table[rows[-1]]
-            self._last = int(row["position"]), int(row["size_bytes"]), int(row["magic"])
+            self._last = table[rows[-1]].copy()
 
     def finish(self) -> None:
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
@@ -74,7 +72,8 @@ class LostOffsetsCheck(LogCheck):
         if position < size and not holds_zeros(self._log.file, position, size):
             return
         indexed = self._indexed(end, following)
-        if not (indexed or self._has_keyless()):
+        last = self._last
+        if not (indexed or (last is not None and has_keyless(self._log.file, last, self._limit))):
             return
         if indexed:
             why = (
@@ -105,15 +104,23 @@ class LostOffsetsCheck(LogCheck):
                 count += int(np.count_nonzero(is_gone))
         return count
 
-    def _has_keyless(self) -> bool:
-        """Return whether the last batch of records can be read and has one without a key."""
-        if self._last is None:
-            return False
-        position, size, magic = self._last
-        if size > self._limit:
-            return False
-        batch = RecordBatch(self._log.file, position, size, magic, in_file=True)
-        try:
-            return sum(record.key is None for record in batch.records(limit=self._limit)) > 0
-        except SegproofError:
-            return False
+
+def are_of_records(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches hold records of clients, as their headers say."""
+    is_bare = (table["attributes"] & CONTROL != 0) | (table["record_count"] <= 0)
+    return np.asarray((table["magic"] != 2) | ~is_bare)
+
+
+def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:
+    """Return whether a batch can be read and has a record without a key: no compaction took it.
+
+    `header` is the batch's row of a table; a batch of more than `limit` bytes is not read.
+    """
+    position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
+    if size > limit:
+        return False
+    batch = RecordBatch(file, position, size, magic, in_file=True)
+    try:
+        return sum(record.key is None for record in batch.records(limit=limit)) > 0
+    except SegproofError:
+        return False

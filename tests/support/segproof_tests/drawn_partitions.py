@@ -10,6 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -67,6 +68,31 @@ class Drawn:
     """Whether no offset was left out before the damage."""
 
 
+def drawn_of(paths: Sequence[Path], foreign: bytes = b"") -> Drawn:
+    """Return a partition of some logs, without a damage so far."""
+    drawn = Drawn([], [], [], [], foreign)
+    reached = int(paths[0].stem) - 1
+    for path in paths:
+        data = path.read_bytes()
+        drawn.names.append(path.name)
+        drawn.logs.append(bytearray(data))
+        drawn.starts.append([])
+        for at, batch in framed(data):
+            first, last = offsets_of(batch, reached)
+            drawn.starts[-1].append(at)
+            drawn.truth.append(Truth(first, last, content_of(batch)))
+            reached = last
+    drawn.is_dense = all(two.first == one.last + 1 for one, two in pairwise(drawn.truth))
+    return drawn
+
+
+def write_drawn(drawn: Drawn, target: Path) -> None:
+    """Write the logs of a partition into a new directory."""
+    target.mkdir(parents=True)
+    for name, log in zip(drawn.names, drawn.logs, strict=True):
+        (target / name).write_bytes(log)
+
+
 def draw(random: Random, partitions: Sequence[Path], target: Path) -> Drawn:
     """Write a partition with one to three damages into `target`; return what is known of it."""
     source = random.choice(partitions)
@@ -76,26 +102,13 @@ def draw(random: Random, partitions: Sequence[Path], target: Path) -> Drawn:
     paths = paths[begin : begin + count]
     other = random.choice([one for one in partitions if one.parent != source.parent])
     foreign = max(other.glob("*.log"), key=lambda path: random.random() * path.stat().st_size)
-    truth, starts, reached = list[Truth](), list[list[int]](), int(paths[0].stem) - 1
-    for path in paths:
-        starts.append([])
-        for at, batch in framed(path.read_bytes()):
-            first, last = offsets_of(batch, reached)
-            starts[-1].append(at)
-            truth.append(Truth(first, last, content_of(batch)))
-            reached = last
-    logs = [bytearray(path.read_bytes()) for path in paths]
-    drawn = Drawn([path.name for path in paths], logs, starts, truth, foreign.read_bytes())
-    drawn.is_dense = all(
-        two.first == one.last + 1 for one, two in zip(truth, truth[1:], strict=False)
-    )
+    drawn = drawn_of(paths, foreign.read_bytes())
     for _ in range(random.choice((1, 1, 2, 3))):
         kind = random.choice(list(DAMAGES))
         drawn.kinds.append(kind)
         DAMAGES[kind](drawn, random)
-    target.mkdir(parents=True)
-    for path, name, log in zip(paths, drawn.names, drawn.logs, strict=True):
-        (target / name).write_bytes(log)
+    write_drawn(drawn, target)
+    for path in paths:
         for suffix in (".index", ".timeindex"):
             beside = path.with_suffix(suffix)
             if random.random() < 0.6 and beside.exists():
@@ -315,22 +328,29 @@ def judge(drawn: Drawn, target: Path, aside: Path) -> Outcome:
             counts["right"] += 1
         elif one.content in beside or any(one.content == other.content for other in got):
             counts["aside"] += 1
-        elif any(_stands_in(bytes(log), one.content) for log in drawn.logs):
+        elif any(_stands_in(bytes(log), one, drawn.truth) for log in drawn.logs):
             counts["nowhere"] += 1
     return Outcome(counts, kept)
 
 
-def _stands_in(log: bytes, content: bytes) -> bool:
+def _stands_in(log: bytes, batch: Truth, truth: Sequence[Truth]) -> bool:
     """Return whether a batch stands in a log whose size and magic are right."""
+    content = batch.content
     at = log.find(content)
     while at >= 0:
         for magic, start in ((2, at - 17), (content[4], at - 12)):
             if start >= 0 and log[start + 16] == magic and magic <= 2:
                 size = 12 + struct.unpack_from(">i", log, start + 8)[0]
                 if start + size == at + len(content):
-                    return True
+                    return not any(_covers(log, one.content, start) for one in truth)
         at = log.find(content, at + 1)
     return False
+
+
+def _covers(log: bytes, content: bytes, position: int) -> bool:
+    """Return whether the bytes of another batch stand at a position."""
+    begin = max(0, position - len(content) + 1)
+    return log.find(content, begin, position + len(content)) in range(begin, position + 1)
 
 
 def lost_between(kept: Sequence[Truth], drawn: Drawn) -> int:

@@ -225,3 +225,20 @@ def test_a_control_batch_that_is_no_marker_is_a_piece_of_its_own(tmp_path: Path)
                       is_transactional=True, producer_id=7, producer_epoch=0)  # fmt: skip
     kinds = [one[0] for one in pieces_of(tmp_path / "log", batch(0) + odd + batch(2))]
     assert [PieceKind.SOUND, PieceKind.UNLOADABLE, PieceKind.SOUND] == kinds
+
+
+@pytest.mark.checks("BATCH-3")
+@pytest.mark.parametrize("base_offset", [-1, 0, 5000, 1 << 62])
+@pytest.mark.parametrize("scenario", ["v1-gzip", "plain"])
+def test_an_old_message_with_any_offset_is_found_behind_a_break(
+    base_offset: int, scenario: str, tmp_path: Path
+) -> None:
+    """Once it was looked for only if its offset lies within the log."""
+    name = name_of(LOGS[scenario], ".log")
+    batches = batches_of((copied_partition(scenario, tmp_path) / name).read_bytes())[:12]
+    wild = base_offset.to_bytes(8, "big", signed=True) + batches[8][8:]
+    log = [*batches[:4], b"?" * 99, *batches[5:8], b"?" * 99, wild, b"?" * 99]
+    pieces = pieces_of(tmp_path / "a.log", b"".join(log), limit=1 << 40)
+    known = {end - start for kind, start, end in pieces if kind in ("sound", "misplaced")}
+    assert len(wild) in known
+    assert sum(map(len, batches[5:8])) in known
