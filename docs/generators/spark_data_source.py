@@ -54,12 +54,29 @@ from arrays, thousands at a time, and memory stays the same whatever the size of
 
 ## Damage
 
-These tables show what is there and judge nothing: `findings` does. With `on_damage=stop` the rows
-of a file end where it cannot be read on, and those of other files go on; a file that cannot be
-opened has none. The column `damage` of the table `segments` names each such file with the reason.
-With `on_damage=fail` the job ends with an error that names the file and the byte. A broker that
-is writing leaves an unfinished batch at the end of its last segment, which is told in the same
-way.
+A job gives all rows, or ends with an error that names the file and the byte: at a wrong checksum,
+at bytes that are no whole batch or entry, at a batch above `limit_bytes`, at a file or folder that
+cannot be read. That is `on_damage=fail`, the default here, in `segproof.scan` and in
+`segproof dump`. The two other values go on:
+
+| `on_damage` | a batch with a wrong checksum | what cannot be read |
+| --- | --- | --- |
+| `fail` | ends the job | ends the job |
+| `skip` | its rows are left out, and told | is left out, and told |
+| `keep` | its rows are there, `crc_valid` is false | is left out, and told |
+
+A read that goes on has a column `damage` more, whatever `columns` names; with `keep` also
+`crc_valid`. In ordinary rows `damage` is null. For each place where rows are left out there is one
+row with the file and the reason; its other columns are null. So look at
+`.where("damage is not null")` first: a filter on another column drops these rows. A schema of your
+own must have these columns. In `segments` no row is left out, and its own column `damage` has the
+reason. In Python `segproof.scan` gives one `RowsLeftOutWarning` for each such file instead.
+
+A damaged batch costs its own rows; where no next batch can be told, the rest of the file. The
+checksum of a batch of magic 2 does not cover its base offset and its leader epoch. Index files have
+no checksum: what is told there is an entry that is cut, and `findings` compares them with the log.
+A broker that is writing may leave an unfinished batch at the end of its last segment, which is told
+in the same way; so is a `.swap` file, which a starting broker would put in the place of others.
 
 ## Choosing rows and columns
 

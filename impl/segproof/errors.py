@@ -50,6 +50,10 @@ class DamagedFileError(SegproofError):
     """A file cannot be read on, where rows of all of it were asked for."""
 
 
+class RowsLeftOutWarning(UserWarning):
+    """A read that was asked to go on at damage has left out rows of a file."""
+
+
 class InvalidArgumentError(SegproofError, ValueError):
     """A number or range that is refused (IllegalArgumentException)."""
 

@@ -35,12 +35,12 @@ class SegproofDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of the table. Raises: ValueError."""
-        return ddl_of(columns_of(table_of(self.options), self.options))
+        return ddl_of(columns_of(table_of(self.options), self.options, with_damage=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the table. Raises: ValueError; OSError for a glob in vain."""
         given = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-        request = request_of(self.options, given)
+        request = request_of(self.options, given, with_damage=True)
         paths = self._paths()
         if request.table == "findings":
             return self._findings_reader(paths, request.columns)

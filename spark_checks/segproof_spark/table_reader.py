@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The readers of all tables but `findings`: which tasks there are, and what a task yields.
 
-A task has whole files, of about as many bytes as was asked for. Damage ends the rows of one file
-and leaves the others alone, unless the job is to fail.
+A task has whole files, of about as many bytes as was asked for. Damage ends the job, or costs rows
+of one file and leaves the others alone, as the request says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

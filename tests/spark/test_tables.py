@@ -27,7 +27,7 @@ from segproof.verification import verify
 from segproof_harness.reading.segment_file_rows import rows_of
 from segproof_harness.reading.store_file_rows import store_rows
 from segproof_spark.table_reader import FilesTask, TableReader, places_of
-from segproof_tests.table_rows import read_table, reader_of, rows_read
+from segproof_tests.table_rows import read_table, reader_of, rows_and_damage, rows_read
 
 KAFKA = {
     "batches": ".log",
@@ -39,13 +39,13 @@ KAFKA = {
 
 
 def dumped(table: str, path: Path) -> list[dict[str, Any]]:
-    """Return the rows that `dump` shows of a file, up to its damage."""
+    """Return the rows that `dump` shows of a file, damaged ones too."""
     file = segment_file(str(path))
     assert file is not None
     found: list[dict[str, Any]] = []
     batch: dict[str, Any] = {}
     try:
-        for row in rows_of(file, with_records=table == "records"):
+        for row in rows_of(file, with_records=table == "records", tell=lambda _: None):
             if table == "records":
                 batch = row if "magic" in row else batch
                 row["crc_valid"] = batch["crc_valid"]
@@ -79,7 +79,7 @@ def as_dump(table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def same_as_dump(table: str, folder: Path) -> int:
     """Compare all files of a table below a folder; return the number of rows."""
-    rows = read_table(table, folder)
+    rows, _ = rows_and_damage(table, folder, "keep")
     paths = sorted(
         path for path in folder.rglob(f"*{KAFKA[table]}") if path.parent.name != "logdir"
     )
@@ -98,7 +98,7 @@ def test_rows_are_those_of_dump(real_files: Path, table: str) -> None:
 def test_scan_gives_the_rows_of_sparks_reader(real_files: Path, table: str) -> None:
     """`segproof.scan` reads the same tables in one process: names, types, rows and their order."""
     folder = real_files / ("rocketmq" if table == "rocketmq_entries" else "kafka")
-    found = segproof.scan(folder, table=table, on_damage="stop")
+    found = segproof.scan(folder, table=table)
     assert TABLES[table].names == tuple(found.schema.names)
     assert read_table(table, folder) == found.read_all().to_pylist()
 
@@ -167,7 +167,7 @@ def _batch(offset: int, codec: str, magic: int, kind: str) -> bytes:
 @pytest.mark.parametrize("table", ["batches", "records"])
 @pytest.mark.parametrize("damage", ["size", "magic", "cut", "header", "length", "zeros", "tiny"])
 def test_rows_up_to_the_damage(partition: Path, table: str, damage: str) -> None:
-    """A damaged rest ends the rows of its file there, those of the others go on, as in `dump`."""
+    """Damage costs rows of its file, and those of the others go on, as in `dump`."""
     log = min(partition.glob("*252.log"))
     data = bytearray(log.read_bytes())
     positions = [row["position"] for row in read_table("batches", log)]
@@ -190,9 +190,11 @@ def test_rows_up_to_the_damage(partition: Path, table: str, damage: str) -> None
         data += log.read_bytes()[at:]
     log.write_bytes(data)
     assert same_as_dump(table, partition) > 0
-    if table == "records" or damage not in ("header", "length", "tiny"):
-        with pytest.raises(SegproofError, match=r"252\.log.*on_damage=stop"):
-            read_table(table, partition, on_damage="fail")
+    with pytest.raises(SegproofError, match=r"252\.log.*on_damage=skip"):
+        read_table(table, partition)
+    _, told = rows_and_damage(table, partition, "skip")
+    assert all("252.log: byte " in each for each in told)
+    assert told
 
 
 @pytest.mark.parametrize("table", ["index_entries", "time_index_entries", "aborted_transactions"])
@@ -247,7 +249,8 @@ def test_segments_tell_the_damage(partition: Path) -> None:
         file.write(b"123")
     with index.open("ab") as file:
         file.write(b"4")
-    (row,) = (row for row in read_table("segments", partition) if row["segment_base_offset"] == 252)
+    told = read_table("segments", partition, on_damage="keep")
+    (row,) = (row for row in told if row["segment_base_offset"] == 252)
     assert "252.log: byte" in row["damage"]
     assert f"252.index: byte {index.stat().st_size - 1}: " in row["damage"]
     assert "3 bytes behind the last whole batch" in row["damage"]
@@ -264,8 +267,8 @@ def test_preallocated_zeros_are_no_damage(partition: Path, size: int) -> None:
         file.write(bytes(size))
     assert [] == [one for one in verify(partition) if one.is_defect]
     for table, rows in whole.items():
-        assert rows == read_table(table, partition, on_damage="fail")
-    assert {None} == {row["damage"] for row in read_table("segments", partition, on_damage="fail")}
+        assert rows == read_table(table, partition)
+    assert {None} == {row["damage"] for row in read_table("segments", partition)}
 
 
 def test_an_unreadable_file_leaves_the_others(partition: Path) -> None:
@@ -274,11 +277,13 @@ def test_an_unreadable_file_leaves_the_others(partition: Path) -> None:
     log = min(partition.glob("*252.log"))
     log.unlink()
     log.mkdir()
-    rows = read_table("batches", partition)
+    rows, (told,) = rows_and_damage("batches", partition, "skip")
     assert [row for row in whole if row["path"] != str(log)] == rows
+    assert "not a regular file" in told
     with pytest.raises(SegproofError, match=r"252\.log: not a regular file.*on_damage"):
-        read_table("batches", partition, on_damage="fail")
-    (row,) = (row for row in read_table("segments", partition) if row["path"] == str(log))
+        read_table("batches", partition)
+    segments = read_table("segments", partition, on_damage="skip")
+    (row,) = (row for row in segments if row["path"] == str(log))
     assert "not a regular file" in row["damage"]
 
 
@@ -289,14 +294,15 @@ def test_a_file_that_vanishes_leaves_the_others(partition: Path) -> None:
     readers = [
         reader_of(table, partition, **options)
         for table, options in (
+            ("batches", {"on_damage": "skip"}),
+            ("segments", {"on_damage": "skip"}),
             ("batches", {}),
-            ("segments", {}),
-            ("batches", {"on_damage": "fail"}),
         )
     ]
     planned = [(reader, reader.partitions()) for reader in readers]
     log.unlink()
-    assert [row for row in whole if row["path"] != str(log)] == rows_read(*planned[0])
+    left = [row for row in rows_read(*planned[0]) if row.pop("damage") is None]
+    assert [row for row in whole if row["path"] != str(log)] == left
     (row,) = (row for row in rows_read(*planned[1]) if row["path"] == str(log))
     assert f"{log}: No such file or directory" in row["damage"]
     with pytest.raises(SegproofError, match=r"252\.log"):
@@ -317,14 +323,16 @@ def test_a_closed_directory_leaves_the_others(
         return list_directory(files, path)
 
     monkeypatch.setattr(RealFiles, "list_directory", refuse)
-    assert len(read_table("batches", partition)) == len(read_table("batches", partition.parent))
-    first = read_table("segments", partition.parent)[0]
+    rows, (told,) = rows_and_damage("batches", partition.parent, "skip")
+    assert read_table("batches", partition) == rows
+    assert "closed-0" in told
+    first = read_table("segments", partition.parent, on_damage="keep")[0]
     assert (str(closed), "it cannot be listed: permission denied") == (
         first["path"],
         first["damage"],
     )
     with pytest.raises(SegproofError, match="closed-0: it cannot be listed"):
-        read_table("batches", partition.parent, on_damage="fail")
+        read_table("batches", partition.parent)
 
 
 def test_only_what_a_broker_reads_is_found_in_folders(partition: Path) -> None:
@@ -378,9 +386,10 @@ def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.Monke
 
 
 def test_a_large_batch_is_not_read(partition: Path) -> None:
-    """Above the limit the rows of the file end; the option raises it."""
+    """Above the limit the records of a batch are left out; the option raises it."""
     log = min(partition.glob("*252.log"))
-    assert [] == read_table("records", log, limit_bytes="30")
+    rows, told = rows_and_damage("records", log, "skip", limit_bytes="30")
+    assert ([], len(read_table("batches", log))) == (rows, len(told))
     with pytest.raises(SegproofError, match=r"not read into memory.*limit_bytes"):
-        read_table("records", log, limit_bytes="30", on_damage="fail")
+        read_table("records", log, limit_bytes="30")
     assert read_table("records", log)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import datasource as spark_filters
 
+from segproof.errors import SegproofError
 from segproof.reading import segment_reader
 from segproof.tables.options import Filters, Range, request_of
 from segproof.tables.schemas import OPTIONS, TABLES
@@ -126,12 +127,13 @@ def test_a_header_that_lies_is_not_believed(partition: Path) -> None:
     data = bytearray(log.read_bytes())
     data[35:43] = bytes(8)
     log.write_bytes(data)
-    whole = rows_read(reader_of("records", log))
+    whole = rows_read(reader_of("records", log, on_damage="keep"))
     newest = max(row["timestamp"] for row in whole[:1])
-    rows = rows_read(
-        reader_of("records", log, filter_of("GreaterThanOrEqual", "timestamp", newest))
-    )
+    pushed = filter_of("GreaterThanOrEqual", "timestamp", newest)
+    rows = rows_read(reader_of("records", log, pushed, on_damage="keep"))
     assert whole[0] in rows
+    with pytest.raises(SegproofError, match="wrong checksum"):
+        rows_read(reader_of("records", log, pushed))
 
 
 def test_the_index_is_used_where_it_is_right(
@@ -150,16 +152,16 @@ def test_the_index_is_used_where_it_is_right(
     monkeypatch.setattr("segproof.tables.logs.start_position", noted)
     whole = [row for row in rows_read(reader_of("records", partition)) if row["offset"] >= least]
     starts.clear()
-    rows = rows_read(reader_of("records", partition, pushed))
+    rows = rows_read(reader_of("records", partition, pushed, on_damage="skip"))
     assert whole == [row for row in rows if row["offset"] >= least]
     assert starts[0] > 0
-    rows_read(reader_of("records", partition, pushed, on_damage="fail"))
+    rows_read(reader_of("records", partition, pushed))
     index = min(partition.glob("*252.index"))
     good = index.read_bytes()
     for changed in (_moved(good, 7), _moved(good, 1 << 20), _unordered(good), b"\1\2\3", b""):
         index.write_bytes(changed)
         starts.clear()
-        rows = rows_read(reader_of("records", partition, pushed))
+        rows = rows_read(reader_of("records", partition, pushed, on_damage="skip"))
         assert whole == [row for row in rows if row["offset"] >= least]
         assert 0 == starts[0]
 
@@ -239,7 +241,7 @@ def test_filters_that_say_nothing() -> None:
         ({"table": "nothing"}, "option table: no table 'nothing'; known: segments,"),
         ({"columns": "offset,x"}, "option columns: table records has no column 'x'; it has path,"),
         ({"columns": "offset,offset"}, "option columns: a column is named twice"),
-        ({"on_damage": "skip"}, "option on_damage: 'skip' is neither stop nor fail"),
+        ({"on_damage": "stop"}, "option on_damage: 'stop' is none of fail, skip, keep"),
         ({"limit_bytes": "0"}, "option limit_bytes: it must be 1 or more"),
         ({"limit_bytes": "1k"}, "option limit_bytes: '1k' is no whole number"),
         ({"task_bytes": "-1"}, "option task_bytes: it must be 1 or more"),

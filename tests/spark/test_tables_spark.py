@@ -2,6 +2,7 @@
 """The tables through Spark: schemas, pushed filters, chosen columns, errors, and the examples."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -145,15 +146,27 @@ def test_errors_name_the_option(
     assert words.lower() in str(refused.value).lower()
 
 
-def test_damage_fails_the_job_if_asked(
+def test_damage_fails_the_job_unless_it_may_go_on(
     registered: "SparkSession", real_files: Path, tmp_path: Path
 ) -> None:
-    """The error names the file and the byte."""
+    """The error, or else a row with the column `damage`, names the file and the byte."""
     log = tmp_path / f"{0:020d}.log"
     log.write_bytes((real_files / "kafka/plain/plain-0" / log.name).read_bytes()[:-1])
-    assert load(registered, "batches", tmp_path).count() > 0
-    with pytest.raises(Exception, match=rf"{log.name}: byte \d+: \d+ bytes behind the last whole"):
-        load(registered, "batches", tmp_path, on_damage="fail").count()
+    words = rf"{log.name}: byte \d+: \d+ bytes behind the last whole"
+    for table in ("batches", "records"):
+        with pytest.raises(Exception, match=words):
+            load(registered, table, tmp_path).count()
+        for how in ("skip", "keep"):
+            frame = load(registered, table, tmp_path, on_damage=how, columns="offset"
+                         if table == "records" else "base_offset")  # fmt: skip
+            assert ["crc_valid", "damage"][how == "skip" :] == frame.columns[1:]
+            (told,) = frame.where("damage is not null").collect()
+            assert re.search(words, told["damage"])
+            assert frame.where("damage is null").count() > 0
+    with pytest.raises(Exception, match="`damage string`: add it"):
+        registered.read.format("segproof").schema("offset bigint").options(
+            table="records", on_damage="skip"
+        ).load(str(tmp_path)).count()
 
 
 # --- the examples

@@ -22,12 +22,15 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.dump_options import (
     Asked,
+    CsvCellsOption,
     DecoderOption,
     DumpFormatOption,
     FromOption,
     KeysOption,
     LimitOption,
     MaxOption,
+    OnDamage,
+    OnDamageOption,
     PathArgument,
     RecordsOption,
     ToOption,
@@ -37,7 +40,7 @@ from segproof_harness.cli.dump_options import (
     range_of,
     text_columns,
 )
-from segproof_harness.cli.dump_output import DumpFormat, Output
+from segproof_harness.cli.dump_output import CsvCells, DumpFormat, Output
 from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
@@ -51,8 +54,9 @@ if TYPE_CHECKING:
 
 WITH_TIMES = (".log", ".timeindex")
 """The files of Kafka's whose rows have times."""
-CUT_MEANWHILE = "SCAN-7"
-"""The law that a log breaks which became shorter since it was opened."""
+TOLD_PLACES = 20
+"""So many places with damage in one file are told one by one."""
+WAY_OUT = "`--on-damage skip` leaves out what is damaged, `--on-damage keep` shows what can be read"
 
 
 def command(
@@ -67,19 +71,20 @@ def command(
     profile: ProfileOption = None,
     hash_slots: HashSlotsOption = None,
     limit_bytes: LimitOption = None,
+    on_damage: OnDamageOption = OnDamage.FAIL,
+    csv_cells: CsvCellsOption = CsvCells.GUARDED,
     output_format: DumpFormatOption = DumpFormat.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
 
     Each entry, batch or record has one line. A RocketMQ index file begins with its header. The
     zeros at the end of an index that was never trimmed are left out; with --profile they are shown,
-    as the release reads them. Entries behind a long hole of an index, and a record or batch that is
-    too large, are left out and named on stderr. As text, times are ISO 8601 in UTC; in JSON they
-    are milliseconds. With --profile a whole file is read into memory; the small files, such as
-    snapshots and checkpoints, are shown without it.
+    as the release reads them. As text, times are ISO 8601 in UTC; in JSON they are milliseconds.
+    With --profile a whole file is read into memory; the small files are shown without it.
 
-    Exit code 1 where something can't be read. Bytes behind the last whole batch are only named in
-    the last segment, where a broker may be writing; in an earlier one they are damage.
+    A dump has all rows, or ends with exit code 1: at a wrong checksum, at bytes that are no whole
+    batch or entry, at entries behind a long hole of an index, at a record or batch that is too
+    large. With --on-damage skip or keep it goes on, and the exit code is 1 too.
 
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
@@ -106,7 +111,10 @@ def command(
     wanted = range_of(begin, end, max_num)
     records = records or bytes_asked or decoder is not None
     texts = text_columns(keys or values, values, topic)
-    asked = Asked(release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts)
+    asked = Asked(
+        release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts,
+        on_damage, csv_cells,
+    )  # fmt: skip
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         if decoder is not None:
@@ -205,7 +213,8 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             with_records=asked.records,
             hash_slots=asked.hash_slots,
             limit=asked.limit,
-            on_large=tell,
+            on_damage=asked.on_damage,
+            tell=tell,
             encoders=asked.encoders,
             wanted=asked.wanted,
         )
@@ -221,7 +230,10 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
     if place.kind is PlaceKind.STORE and asked.output_format.has_columns:
         suitable = [one for one in suitable if one.kind is PlaceKind.LOG_FILE]
     with asked.output(in_directory=in_directory) as output:
-        sane = [_dump(one.path, partial(rows, one), output, in_directory) for one in suitable]
+        sane = [
+            _dump(one.path, partial(rows, one), output, asked, in_directory=in_directory)
+            for one in suitable
+        ]
     return all(sane)
 
 
@@ -248,7 +260,8 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
             release=asked.release,
             with_records=asked.records,
             limit=asked.limit,
-            on_large=tell,
+            on_damage=asked.on_damage,
+            tell=tell,
             encoders=asked.encoders,
             wanted=asked.wanted,
             files=files,
@@ -258,7 +271,8 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
         if rest := unread_bytes(file, asked.release, asked.wanted, files):
             complain(f"{file.path}: {rest}")
 
-    return _dump(file.path, rows, output, in_directory, is_log=file.suffix == ".log")
+    is_log = file.suffix == ".log"
+    return _dump(file.path, rows, output, asked, in_directory=in_directory, is_log=is_log)
 
 
 def _dump_small_file(
@@ -274,42 +288,78 @@ def _dump_small_file(
     def rows(_: "Tell") -> "Iterator[Row]":
         return islice(small_file_rows(file, asked.limit, files), asked.wanted.most)
 
-    return _dump(file.path, rows, output, in_directory)
+    return _dump(file.path, rows, output, asked, in_directory=in_directory)
 
 
 def _dump(
     path: str,
     rows: "Callable[[Tell], Iterable[Row]]",
     output: Output,
-    in_directory: bool,
+    asked: Asked,
     *,
+    in_directory: bool,
     is_log: bool = False,
 ) -> bool:
-    """Write the rows of one file; return whether it could be read to its end."""
+    """Write the rows of one file; return whether all rows could be read, and none is damaged.
+
+    Raises: typer.Exit at the first damage, if the dump is to fail.
+    """
     from segproof.errors import SegproofError
+    from segproof_harness.reading.segment_file_rows import CUT_MEANWHILE
 
-    is_whole = True
-
-    def tell(error: SegproofError) -> None:
-        nonlocal is_whole
-        complain(str(error) if path in str(error) else f"{path}: {error}")
-        is_whole = False
-
+    told = _Damage(path, ends=asked.on_damage is OnDamage.FAIL)
     output.begin(path)
     try:
-        for row in rows(tell):
+        for row in rows(told.tell):
             output.row(row, is_record=is_log and "magic" not in row)
+            told.wrong_checksums += row.get("crc_valid") is False
     except SegproofError as error:
         if error.law == CUT_MEANWHILE:
             complain(f"{path}: it was cut while it was read, and ends here")
         else:
-            tell(error)
+            told.tell(error)
     except OSError as error:
         if not in_directory:
             raise
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
             complain(f"{path}: it was removed while the directory was read")
         else:
-            complain(reason_of(error))
-            is_whole = False
-    return is_whole
+            told.add(reason_of(error))
+    return told.is_none_after_all()
+
+
+class _Damage:
+    """What was told of the damage of one file; with `ends` the dump ends at the first."""
+
+    def __init__(self, path: str, *, ends: bool) -> None:
+        self._path = path
+        self._ends = ends
+        self._places = 0
+        self.wrong_checksums = 0
+        """Batches or messages that are shown, although their checksums are wrong."""
+
+    def tell(self, error: "SegproofError") -> None:
+        """Tell what costs rows. Raises: typer.Exit, if the dump is to fail."""
+        text = str(error)
+        self.add(text if self._path in text else f"{self._path}: {text}")
+
+    def add(self, text: str) -> None:
+        """Tell damage in words. Raises: typer.Exit, if the dump is to fail."""
+        self._places += 1
+        if self._ends:
+            complain(f"{text}; {WAY_OUT}")
+            raise typer.Exit(EXIT_FINDINGS)
+        if self._places <= TOLD_PLACES:
+            complain(text)
+
+    def is_none_after_all(self) -> bool:
+        """Tell what was only counted so far; return whether there was no damage."""
+        from segproof.counts import plural
+
+        if self._places > TOLD_PLACES:
+            more = plural(self._places - TOLD_PLACES, "more place")
+            complain(f"{self._path}: {more} with damage in this file")
+        if self.wrong_checksums:
+            rows = plural(self.wrong_checksums, "row")
+            complain(f"{self._path}: wrong checksums: crc_valid is false in {rows}")
+        return not (self._places or self.wrong_checksums)

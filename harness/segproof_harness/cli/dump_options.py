@@ -3,13 +3,19 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from segproof_harness.cli.common import NUMBER, parse_time, refuse
-from segproof_harness.cli.dump_output import DumpFormat, Output, output_to_stdout
+from segproof_harness.cli.dump_output import (
+    CsvCells,
+    DumpFormat,
+    Output,
+    output_to_stdout,
+)
 from segproof_harness.reading.internal_topics import Decoder, RecordDecoder, decoder_of
 from segproof_harness.reports.bytes_as_text import (
     BytesAs,
@@ -72,6 +78,24 @@ LimitOption = Annotated[
 ]
 
 
+class OnDamage(StrEnum):
+    """What a dump does where it meets damage, as `segproof.scan` does."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    KEEP = "keep"
+
+
+CsvCellsOption = Annotated[
+    CsvCells,
+    typer.Option(
+        "--csv-cells",
+        help="guarded: a text that a spreadsheet would run, since it begins with =, +, -, @, a tab "
+        "or a line break, gets a ' before it, unless it is a number. as-is: texts as they are.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """Where a range begins or ends: an offset, or a time in milliseconds."""
@@ -117,6 +141,15 @@ DumpFormatOption = Annotated[
         "records, of a directory the logs, of an index file of RocketMQ the entries.",
     ),
 ]
+OnDamageOption = Annotated[
+    OnDamage,
+    typer.Option(
+        "--on-damage",
+        help="What a wrong checksum, or a file that cannot be read on, means. fail: the dump ends "
+        "there. skip: these rows are left out. keep: the rows of a wrong checksum are shown, with "
+        "crc_valid false. Each is told on stderr, and the exit code is 1.",
+    ),
+]
 MaxOption = Annotated[
     int | None,
     typer.Option(
@@ -141,6 +174,8 @@ class Asked:
     wanted: "RowRange"
     as_text: frozenset[str]
     """The columns of bytes that Parquet has as text."""
+    on_damage: OnDamage
+    csv_cells: CsvCells
 
     def output(self, *, in_directory: bool) -> AbstractContextManager[Output]:
         """Give what writes the rows of one file, or of all in a directory."""
@@ -150,6 +185,7 @@ class Asked:
             with_records=self.records,
             names_late=self.wanted.is_bounded,
             as_text=self.as_text,
+            csv_cells=self.csv_cells,
         )
 
 

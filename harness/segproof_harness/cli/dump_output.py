@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the verb `dump` writes rows: text, JSON lines, CSV and Parquet."""
 
-import csv
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,6 +46,13 @@ TEXTS = frozenset({
 })  # fmt: skip
 BYTES = frozenset({"key", "value", "body"})
 _NO_SPACE = re.compile(r"[^\t\n\r]+")
+QUOTE = '"'
+_QUOTED = re.compile(r'[",;\t\r\n]')
+_FORMULA = re.compile(r"[\t\r\n]| *[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""The beginning of a text that a spreadsheet runs; the last four are the same signs in full width.
+"""
+_PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""A number: running it has no other effect than showing it."""
 GROUP_ROWS = 1 << 14
 GROUP_BYTES = 32 << 20
 """So many rows, or bytes of keys and values, are written at once to Parquet."""
@@ -64,6 +70,13 @@ class DumpFormat(StrEnum):
     def has_columns(self) -> bool:
         """Whether each row has the same columns: those of logs alone, where files differ."""
         return self in (DumpFormat.CSV, DumpFormat.PARQUET)
+
+
+class CsvCells(StrEnum):
+    """What CSV has where a spreadsheet would run a text."""
+
+    GUARDED = "guarded"
+    AS_IS = "as-is"
 
 
 class Output(Protocol):
@@ -84,11 +97,13 @@ def output_to_stdout(
     with_records: bool,
     names_late: bool,
     as_text: frozenset[str],
+    csv_cells: CsvCells,
 ) -> Iterator[Output]:
-    """Give what writes rows, and end it behind the block.
+    """Give what writes rows, and end it after the block.
 
     With `in_directory` each row has the path of its file. With `names_late` text names a file only
-    if it has a row. `as_text` are the columns of bytes that Parquet has as text.
+    if it has a row. `as_text` are the columns of bytes that Parquet has as text. If the block ends
+    with an exception, Parquet stays without a footer: no tool reads it as a whole table.
     """
     if output_format is DumpFormat.TEXT:
         text = _Terminal(names_late) if sys.stdout.isatty() else _Text(names_late)
@@ -101,10 +116,14 @@ def output_to_stdout(
     elif output_format is DumpFormat.JSONL:
         yield _JsonLines(in_directory)
     elif output_format is DumpFormat.CSV:
-        yield _Csv(in_directory, with_records)
+        yield _Csv(in_directory, with_records, csv_cells)
     else:
         parquet = _Parquet(in_directory, with_records, TEXTS | as_text)
-        yield parquet
+        try:
+            yield parquet
+        except BaseException:
+            parquet.abandon()
+            raise
         parquet.end()
 
 
@@ -243,28 +262,46 @@ class _Columns:
 
 
 class _Csv(_Columns):
+    def __init__(self, in_directory: bool, with_records: bool, cells: CsvCells) -> None:
+        super().__init__(in_directory, with_records)
+        self._is_guarded = cells is CsvCells.GUARDED
+
     def _start(self) -> None:
-        self._writer = csv.writer(sys.stdout, lineterminator="\n")
-        self._writer.writerow(self._names)
+        sys.stdout.write(_csv_line(self._names))
 
     def _add(self, cells: list[Any]) -> None:
         row = with_times(dict(zip(self._names, cells, strict=True)))
-        self._writer.writerow(map(self._cell, row.values()))
+        sys.stdout.write(_csv_line(map(self._cell, row.values())))
 
-    @staticmethod
-    def _cell(cell: Any) -> Any:
+    def _cell(self, cell: Any) -> str:
         """Return what stands for a value: text without what a terminal would act on, or JSON."""
-        if isinstance(cell, str):
-            return _NO_SPACE.sub(lambda match: printable(match[0]), cell)
-        return cell if cell is None else json.dumps(cell)
+        if not isinstance(cell, str):
+            return "" if cell is None else json.dumps(cell)
+        text = _NO_SPACE.sub(lambda match: printable(match[0]), cell)
+        is_run = self._is_guarded and _FORMULA.match(text) and not _PLAIN_NUMBER.fullmatch(text)
+        return f"'{text}" if is_run else text
+
+
+def _csv_line(cells: Iterable[str]) -> str:
+    """Return a line of CSV.
+
+    A cell with a semicolon or a tab is quoted too: a spreadsheet that takes them for separators
+    would begin a cell there.
+    """
+    shown = [f'"{cell.replace(QUOTE, 2 * QUOTE)}"' if _QUOTED.search(cell) else cell
+             for cell in cells]  # fmt: skip
+    return ",".join(shown if shown != [""] else [2 * QUOTE]) + "\n"
 
 
 class _Stdout:
     """Standard output as a file of bytes, which pyarrow closes at its end."""
 
     closed = False
+    is_abandoned = False
 
     def write(self, data: Any) -> int:
+        if self.is_abandoned:  # pyarrow writes the footer when its writer is forgotten
+            return len(bytes(data))
         stream: Any = sys.stdout
         return int(stream.write_bytes(bytes(data)))
 
@@ -299,6 +336,7 @@ class _Parquet(_Columns):
         self._rows: list[list[Any]] = []
         self._bytes = 0
         self._writer: Any = None
+        self._stdout = _Stdout()
         self._schema: Any = pa.schema([])
 
     def _start(self) -> None:
@@ -324,7 +362,9 @@ class _Parquet(_Columns):
 
     def _write_group(self) -> None:
         if self._writer is None:
-            self._writer = self._pq.ParquetWriter(self._pa.PythonFile(_Stdout(), "w"), self._schema)
+            self._writer = self._pq.ParquetWriter(
+                self._pa.PythonFile(self._stdout, "w"), self._schema
+            )
         columns = zip(*self._rows, strict=True) if self._rows else ()
         arrays = [
             self._pa.array(column, field.type)
@@ -333,6 +373,10 @@ class _Parquet(_Columns):
         if arrays:
             self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows, self._bytes = [], 0
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        self._stdout.is_abandoned = True
 
     def end(self) -> None:
         """Write what is left, and the footer; without rows a table without columns."""

@@ -9,6 +9,7 @@ line's contract.
 import errno
 import os
 import re
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -32,6 +33,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.segment_reader import start_position
+from segproof.tables.options import FAIL, KEEP
 from segproof.tables.schemas import TABLES
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
@@ -48,7 +50,8 @@ from segproof_model.language.states import Refused
 UNREADABLE = (SegproofError, Refused, BeyondLimitError)
 """How either package says that it cannot read something."""
 field_of = partial(batch_rows.field_of, unreadable=UNREADABLE)
-batch_row = partial(batch_rows.batch_row, names=TABLES["batches"].own_names, unreadable=UNREADABLE)
+BATCH_NAMES = TABLES["batches"].own_names
+batch_row = partial(batch_rows.batch_row, unreadable=UNREADABLE)
 """The same for the batches of either package."""
 LARGE_RECORD_BYTES = 8 << 20
 """A larger record is not shown: as text it takes several times as much memory."""
@@ -56,6 +59,12 @@ MANY_HEADERS = 1 << 16
 """Nor is one with more headers."""
 HOLE_BYTES = 1 << 20
 """What follows a longer hole in an index is not shown; a piece is shorter."""
+CUT_MEANWHILE = "SCAN-7"
+"""The law that a log breaks which became shorter since it was opened."""
+STEADY_SECONDS = 0.2
+"""A batch at the end of a log that grows no more for so long is not being written."""
+Tell = Callable[[SegproofError], None]
+"""Takes what costs rows."""
 _RAFT_SNAPSHOT = re.compile(r"bootstrap\.checkpoint|([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
 
 
@@ -92,22 +101,24 @@ def rows_of(
     release: Release | None = None,
     with_records: bool = False,
     limit: int | None = None,
-    on_large: Callable[[TooLargeError], None] | None = None,
+    on_damage: str = KEEP,
+    tell: Tell | None = None,
     encoders: Encoders = BASE64,
     wanted: RowRange = ALL,
     files: Files = REAL_FILES,
 ) -> Generator[Row, None, bool]:
     """Yield the rows of a file, in the order of the file; return whether some may follow.
 
-    Batches and records that are too large to be shown are left out, and `on_large` is told of
-    each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
-    inflate to; by default 8 MiB, 16 MiB and what `Inflation` allows; in a release
-    `BATCH_LIMIT_BYTES`.
+    `on_damage` is what a batch with a wrong checksum means: `fail` raises, `skip` leaves it out,
+    `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a batch,
+    records that can't be read, batches and records that are too large. Without `tell` these are
+    raised. `limit` is how many bytes a record may have, and a batch have and inflate to; by
+    default 8 MiB, 16 MiB and what `Inflation` allows; in a release `BATCH_LIMIT_BYTES`.
 
     Only `wanted` rows are yielded. The time of a batch is its largest timestamp. With records they
     are counted and judged by themselves, and a batch without a wanted record has no row.
 
-    Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
+    Raises: OSError if it can't be read; SegproofError where reading it fails, after the rows
     before the damage.
     """
     if release is None:
@@ -115,20 +126,19 @@ def rows_of(
     else:
         rows, records_of = _model_rows(file, release, limit, files), _model_record_rows
 
+    told = None if on_damage == FAIL else tell
+
     def records(batch: Any) -> Iterator[Row]:
         try:
             for shown in records_of(batch, limit, file.path, encoders):
                 if isinstance(shown, dict):
                     yield shown
-                elif on_large is None:
-                    raise shown
                 else:
-                    on_large(shown)
-        except TooLargeError as error:
-            error.position, error.hint = batch.position, HIGHER
-            if on_large is None:
+                    report(shown, told)
+        except SegproofError as error:
+            if error.law == CUT_MEANWHILE:
                 raise
-            on_large(error)
+            report(_placed(error, batch), told)
 
     left = wanted.most
     for row in rows:
@@ -137,7 +147,11 @@ def rows_of(
         elif _is_behind(row, wanted):
             return True
         else:
-            shown_rows = _rows_of_batch(row, wanted, records if with_records else None)
+            is_valid = _is_valid(row, with_records=with_records, limit=limit)
+            if is_valid is False and on_damage != KEEP:
+                report(_wrong_checksum(row, file.path), told)
+                continue
+            shown_rows = _rows_of_batch(row, is_valid, wanted, records if with_records else None)
         for shown in shown_rows:
             yield shown
             if left is not None and not (with_records and "magic" in shown):
@@ -145,6 +159,54 @@ def rows_of(
                 if left == 0:
                     return True
     return False
+
+
+def _placed(error: SegproofError, batch: Any) -> SegproofError:
+    """Return the error of a batch, with its place and the option that helps."""
+    if isinstance(error, TooLargeError):
+        error.position, error.hint = batch.position, HIGHER
+    if error.position is None:
+        error.position = batch.position
+    return error
+
+
+def report(error: SegproofError, tell: "Tell | None") -> None:
+    """Tell what costs rows. Raises: the error, if there is nobody to tell."""
+    if tell is None:
+        raise error
+    tell(error)
+
+
+def _is_valid(batch: Any, *, with_records: bool, limit: int | None) -> bool | None:
+    """Return whether size and checksum are right; None if that cannot be read.
+
+    With records also the checksums of messages that one of magic 0 or 1 holds.
+    """
+    is_valid: bool | None = field_of(batch, "is_valid")
+    if is_valid and with_records and batch.is_legacy and hasattr(batch, "check_inner_messages"):
+        try:
+            batch.check_inner_messages(limit=limit)
+        except CorruptRecordError:
+            return False
+        except SegproofError:
+            pass  # reading its records tells it
+    return is_valid
+
+
+def _wrong_checksum(batch: Any, path: str) -> SegproofError:
+    return CorruptRecordError(
+        f"a batch of {plural(batch.size_bytes, 'byte')} has a wrong checksum",
+        law="BATCH-14",
+        path=path,
+        position=batch.position,
+    )
+
+
+def _batch_row(batch: Any, is_valid: bool | None) -> Row:
+    """Return the row of a batch whose checksum was made already."""
+    row = batch_row(batch, names=[name for name in BATCH_NAMES if name != "crc_valid"])
+    row["crc_valid"] = is_valid
+    return {name: row[name] for name in BATCH_NAMES}
 
 
 def _is_behind(batch: Any, wanted: RowRange) -> bool:
@@ -159,18 +221,21 @@ def _is_behind(batch: Any, wanted: RowRange) -> bool:
 
 
 def _rows_of_batch(
-    batch: Any, wanted: RowRange, records: Callable[[Any], Iterator[Row]] | None
+    batch: Any,
+    is_valid: bool | None,
+    wanted: RowRange,
+    records: Callable[[Any], Iterator[Row]] | None,
 ) -> Iterator[Row]:
     """Yield the row of a batch, and those of its records, as far as they are wanted."""
     if not wanted.is_bounded:
-        yield batch_row(batch)
+        yield _batch_row(batch, is_valid)
         yield from () if records is None else records(batch)
         return
     last, timestamp = field_of(batch, "last_offset"), field_of(batch, "max_timestamp")
     first = None if wanted.end_offset is None else field_of(batch, "base_offset")
     if records is None:
         if wanted.takes(first, last, timestamp):
-            yield batch_row(batch)
+            yield _batch_row(batch, is_valid)
         return
     may_hold = replace(wanted, end_ms=None)  # its first records may be older than its timestamp
     if not may_hold.takes(first, last, timestamp):
@@ -179,7 +244,7 @@ def _rows_of_batch(
     for record in records(batch):
         if wanted.takes_entry(record):
             if is_first:
-                yield batch_row(batch)
+                yield _batch_row(batch, is_valid)
             is_first = False
             yield record
 
@@ -365,36 +430,56 @@ def unread_bytes(
     wanted: RowRange = ALL,
     files: Files = REAL_FILES,
 ) -> str:
-    """Return in words which bytes at the end of the file are in no row; empty if none.
+    """Return in words which bytes at the end of the file are no rows; empty if none.
 
+    These are zeros that a broker has preallocated, or a batch that it is writing now.
     Where the wanted rows of a log begin later, nothing before them is read.
-    Raises: CorruptRecordError for bytes that are not zero at the end of a closed segment, which no
-    broker is writing.
+    Raises: SegproofError for other bytes, since rows may have been lost with them.
     """
     is_closed = _is_closed(file, files)  # asked first: a broker may close it now
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        with LogAsFound.open(file.path, files=files) as log:
-            end = _start_of(file, wanted, files)
-            for batch in log.batches(end):
-                end = batch.position + batch.size_bytes
-            kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
-        told = f"{size - end} {kind} behind the last whole batch" if size > end else ""
-        if not told or kind != "bytes":
-            return told
-        hint = "`segproof verify` tells what they are"
-        if is_closed:
-            raise CorruptRecordError(told, law="DUMP-6", path=file.path, position=end, hint=hint)
-        return f"{told}; {hint}"
+        return _unread_of_log(file, wanted, files, is_closed=is_closed)
     entry_size = ENTRY_BYTES[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
-        return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"
+        raise CorruptIndexError(
+            f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown",
+            path=file.path,
+        )
     if partial := size % entry_size:
-        return f"{plural(partial, 'byte')} behind the last whole entry"
+        raise CorruptIndexError(
+            f"{plural(partial, 'byte')} behind the last whole entry",
+            path=file.path,
+            position=size - partial,
+        )
     if release is None and file.suffix in ENTRY_TYPES:
         with closing(files.open(file.path)) as opened:
             shown = entry_size * count_entries(opened, file.suffix, shown)
     used = -(-shown // entry_size) * entry_size
     return f"{size - used} bytes of zeros behind the last entry" if size > used else ""
+
+
+def _unread_of_log(file: SegmentFile, wanted: RowRange, files: Files, *, is_closed: bool) -> str:
+    """Return `unread_bytes` of a log. Raises: as it."""
+    end, size = _start_of(file, wanted, files), -1
+    while True:
+        with LogAsFound.open(file.path, files=files) as log:
+            for batch in log.batches(end):
+                end = batch.position + batch.size_bytes
+            before, size = size, log.file.size()
+            is_zeros = holds_zeros(log.file, end, size)
+        if size <= end:
+            return ""
+        kind = "zero bytes" if is_zeros else "bytes"
+        told = f"{size - end} {kind} behind the last whole batch"
+        is_unwritten = is_zeros and not is_closed and raft_snapshot(file.path) is None
+        if is_unwritten:
+            return told
+        if is_closed or size == before:
+            hint = "`segproof verify` tells what they are"
+            raise CorruptRecordError(told, law="DUMP-6", path=file.path, position=end, hint=hint)
+        if before >= 0:
+            return f"{told}: a batch that is being written"
+        time.sleep(STEADY_SECONDS)

@@ -8,14 +8,14 @@ the checkpoint: its fields. The names of the fields are part of the command line
 import os
 import posixpath
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from struct import Struct
 from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
-from segproof.files import REAL_FILES, Files
+from segproof.files import REAL_FILES, File, Files, first_byte, first_byte_of
 from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
@@ -23,9 +23,11 @@ from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
+from segproof.tables.options import FAIL, KEEP
+from segproof.tables.rocketmq import refuse_missing_entries
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.row_range import ALL, RowRange
-from segproof_harness.reading.segment_file_rows import LARGE_RECORD_BYTES
+from segproof_harness.reading.segment_file_rows import LARGE_RECORD_BYTES, Tell, report
 from segproof_harness.reading.store_under_profile import contents
 from segproof_harness.reports.bytes_as_text import BASE64, Encoders
 from segproof_model.language.behaviours import Release
@@ -89,7 +91,8 @@ def store_rows(
     with_records: bool = False,
     hash_slots: int | None = None,
     limit: int | None = None,
-    on_large: Callable[[TooLargeError], None] | None = None,
+    on_damage: str = KEEP,
+    tell: Tell | None = None,
     encoders: Encoders = BASE64,
     wanted: RowRange = ALL,
     files: Files = REAL_FILES,
@@ -99,9 +102,11 @@ def store_rows(
     They are chosen by the offset in the commit log, or of a queue's unit in the queue, and by the
     store time of a message. The header of an index file is always there.
 
-    A body of more than `limit` bytes is not shown, and `on_large` is told; None: it is raised.
+    `on_damage` is what a message with a wrong checksum means: `fail` raises, `skip` leaves it out,
+    `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a message,
+    and a body of more than `limit` bytes. Without `tell` these are raised.
 
-    Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
+    Raises: OSError if it can't be read; SegproofError where reading it fails, after the rows
     before the damage.
     """
     path = place.path
@@ -116,7 +121,8 @@ def store_rows(
         yield from islice(entries, wanted.most)
     elif place.kind is PlaceKind.LOG_FILE:
         messages = _log_rows(path, release, with_records, limit, encoders, wanted, files)
-        yield from islice(_shown(messages, on_large), wanted.most)
+        told = None if on_damage == FAIL else tell
+        yield from islice(_shown(messages, path, on_damage, told), wanted.most)
     elif place.kind is PlaceKind.QUEUE_FILE:
         units = (
             row for row in _queue_rows(path, files) if wanted.takes_offset(row["queue_offset"])
@@ -127,16 +133,22 @@ def store_rows(
 
 
 def _shown(
-    rows: Iterator[Row | TooLargeError], on_large: Callable[[TooLargeError], None] | None
+    rows: Iterator[Row | TooLargeError], path: str, on_damage: str, tell: Tell | None
 ) -> Iterator[Row]:
-    """Yield the rows; tell of what is too large, or raise it."""
+    """Yield the rows; tell what is left out, or raise it."""
     for row in rows:
-        if isinstance(row, dict):
+        if not isinstance(row, dict):
+            report(row, tell)
+        elif row["crc_valid"] or on_damage == KEEP:
             yield row
-        elif on_large is None:
-            raise row
         else:
-            on_large(row)
+            wrong = CorruptRecordError(
+                f"a message of {row['size']} bytes has a wrong checksum",
+                law="RMQLOG-3",
+                path=path,
+                position=row["phy_offset"] - int(os.path.basename(path)),
+            )
+            report(wrong, tell)
 
 
 def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
@@ -149,10 +161,12 @@ def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[
             return
         if geometry is None:
             raise slots_untold(path, "--hash-slots")
-        stop = min(header.index_count, geometry.index_num)
+        stop, end = min(header.index_count, geometry.index_num), 1
         for first, block in entry_blocks(file, geometry, 1, stop):
             for index, entry in enumerate(block.tolist(), first):
                 yield _entry_row(index, entry, geometry)
+            end = first + len(block)
+        refuse_missing_entries(header.index_count, end, geometry, path)
 
 
 def _entry_row(index: int, entry: tuple[int, ...], geometry: Geometry) -> Row:
@@ -201,7 +215,7 @@ def _log_rows(
     end, log_file = start, LogFile(start, path, size)
     if release is None and wanted.first_offset is not None:
         end = _start_offset(log_file, wanted.first_offset, files)
-    for offset, size_bytes, message in _records(end, log_file, release, files):
+    for offset, size_bytes, message, is_valid in _records(end, log_file, release, files):
         if wanted.end_offset is not None and offset >= wanted.end_offset:
             return
         end = offset + size_bytes
@@ -209,7 +223,9 @@ def _log_rows(
             continue
         body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
         is_large = with_records and body_bytes > most
-        yield record_row(message, offset, with_records and not is_large, encoders)
+        row = record_row(message, offset, with_records and not is_large, encoders)
+        row["crc_valid"] &= is_valid
+        yield row
         if is_large:
             yield TooLargeError(
                 f"a body of {body_bytes} bytes is not shown",
@@ -219,11 +235,27 @@ def _log_rows(
                 hint=HIGHER,
             )
     head = contents(path, files, 8, end - start)
-    if not head.strip(b"\0") or head[4:] == b"\xcb\xd4\x31\x94":
+    if head[4:] == b"\xcb\xd4\x31\x94":
         return
-    raise CorruptRecordError(
-        "no record can be read here", law="RMQLOG-3", path=path, position=end - start
-    )
+    words = "no record can be read here"
+    if not head.strip(b"\0"):
+        if first_byte_of(files, path, end - start, size) is not None:
+            words = "zeros begin here, and more follows after them"
+        elif has_later_file(path, files):
+            words = "the records end here, without the blank end of a full file"
+        else:
+            return
+    raise CorruptRecordError(words, law="RMQLOG-3", path=path, position=end - start)
+
+
+def has_later_file(path: str, files: Files) -> bool:
+    """Return whether the folder of a log or queue has a file of a later offset."""
+    folder, name = os.path.split(path)
+    try:
+        names = files.list_directory(folder or ".")
+    except OSError:
+        return False
+    return any(other > name for other in names if LOG_NAME.fullmatch(other))
 
 
 def _log_of(log_file: LogFile, files: Files) -> CommitLog:
@@ -242,12 +274,13 @@ def _start_offset(log_file: LogFile, wanted: int, files: Files) -> int:
 
 def _records(
     start: int, log_file: LogFile, release: Release | None, files: Files
-) -> Iterator[tuple[int, int, Any]]:
-    """Yield offset, size and message of the records; under a release from the file's start on."""
+) -> Iterator[tuple[int, int, Any, bool]]:
+    """Yield offset, size and message of the records, and whether the checksum is right.
+
+    Under a release from the file's start on, up to the first whose checksum is wrong.
+    """
     if release is None:
-        for offset, found in _log_of(log_file, files).scan(start):
-            if found.message is not None:
-                yield offset, found.size, found.message
+        yield from _records_as_found(start, _log_of(log_file, files))
         return
     data, position = contents(log_file.path, files), 0
     check = release.kind(Message).check_message_and_return_size
@@ -255,8 +288,21 @@ def _records(
         result = check(data, position)
         if not result.success or result.message is None:
             return
-        yield log_file.start + position, result.size, result.message
+        yield log_file.start + position, result.size, result.message, True
         position += result.size
+
+
+def _records_as_found(offset: int, log: CommitLog) -> Iterator[tuple[int, int, Any, bool]]:
+    while True:
+        for at, found in log.scan(offset):
+            if found.message is not None:
+                yield at, found.size, found.message, True
+                offset = at + found.size
+        unchecked = log.check(offset, check_crc=False)
+        if unchecked.message is None or not unchecked.size:
+            return
+        yield offset, unchecked.size, unchecked.message, False
+        offset += unchecked.size
 
 
 def record_row(message: Any, phy_offset: int, with_body: bool, encoders: Encoders = BASE64) -> Row:
@@ -289,24 +335,39 @@ def record_row(message: Any, phy_offset: int, with_body: bool, encoders: Encoder
 
 
 def _queue_rows(path: str, files: Files) -> Iterator[Row]:
-    """Yield the units before the zeros at the end of a queue's file."""
-    number = int(os.path.basename(path)) // _UNIT.size
+    """Yield the units before the zeros at the end of a queue's file.
+
+    Raises: CorruptIndexError for other bytes after the last unit; for zeros, if a file follows.
+    """
+    first = number = int(os.path.basename(path)) // _UNIT.size
     with closing(files.open(path)) as file:
-        position = 0
-        while data := file.pread(_PIECE_BYTES, position):
-            for offset, size, tags_code in _UNIT.iter_unpack(
-                data[: len(data) // _UNIT.size * _UNIT.size]
-            ):
-                if not (offset or size or tags_code):
-                    return
-                yield {
-                    "queue_offset": number,
-                    "commit_log_offset": offset,
-                    "size": size,
-                    "tags_code": tags_code,
-                }
-                number += 1
-            position += len(data)
+        for offset, size, tags_code in _units(file):
+            if not (offset or size or tags_code):
+                break
+            yield {
+                "queue_offset": number,
+                "commit_log_offset": offset,
+                "size": size,
+                "tags_code": tags_code,
+            }
+            number += 1
+        position, end = (number - first) * _UNIT.size, file.size()
+        words = ""
+        if first_byte(file, position, end) is not None:
+            is_partial = end - position < _UNIT.size
+            words = "part of a unit" if is_partial else "zeros begin here, and more follows"
+        elif end > position and has_later_file(path, files):
+            words = "the units end here, though a file of the queue follows"
+        if words:
+            raise CorruptIndexError(words, path=path, position=position)
+
+
+def _units(file: File) -> Iterator[tuple[int, ...]]:
+    """Yield the whole units of a queue's file."""
+    position = 0
+    while data := file.pread(_PIECE_BYTES, position):
+        yield from _UNIT.iter_unpack(data[: len(data) // _UNIT.size * _UNIT.size])
+        position += len(data)
 
 
 def _checkpoint_row(path: str, release: Release | None, files: Files) -> Row:

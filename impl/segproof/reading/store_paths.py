@@ -11,7 +11,7 @@ Laws: RMQDISK-3.
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +21,9 @@ from segproof.reading.file_names import NameKind, read_file_name, read_partition
 from segproof.rocketmq.geometry import index_file_names
 
 LEVELS_MAX = 16
+TOO_DEEP = f"it lies more than {LEVELS_MAX} levels below the path, and is not looked into"
+Tell = Callable[[str, str], None]
+"""Takes the path of a folder, and why it is not looked into."""
 LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")
 BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
@@ -52,9 +55,10 @@ class Place:
         return self.path
 
 
-def find_places(path: str, files: Files) -> list[Place]:
+def find_places(path: str, files: Files, tell: Tell | None = None) -> list[Place]:
     """Return what lies at or below a path, in the order of the names; empty if nothing.
 
+    A folder that is not looked into is told to `tell`, with the reason.
     Raises: OSError where `path` itself can't be read.
     """
     status = files.status(path)
@@ -63,7 +67,7 @@ def find_places(path: str, files: Files) -> list[Place]:
     if not status.is_directory:
         found = place_of(path, files)
         return [] if found is None else [found]
-    return list(_below(path, files.list_directory(path), files, 0, {status.identity}))
+    return list(_below(path, files.list_directory(path), files, 0, {status.identity}, tell))
 
 
 def place_of(path: str, files: Files) -> Place | None:
@@ -133,14 +137,19 @@ def _is_of_kafka(names: list[str]) -> bool:
 
 
 def _below(
-    path: str, names: list[str], files: Files, level: int, seen: set[tuple[int, int]]
+    path: str,
+    names: list[str],
+    files: Files,
+    level: int,
+    seen: set[tuple[int, int]],
+    tell: Tell | None,
 ) -> Iterator[Place]:
     """Yield the places in a folder that was not looked into before."""
     found = _folder(path, names, files)
     if found is not None:
         yield found
         return
-    if level >= LEVELS_MAX or _is_of_kafka(names):
+    if _is_of_kafka(names):
         return
     for name in names:
         if read_partition_name(name) is not None:
@@ -151,7 +160,13 @@ def _below(
             if status is None or not status.is_directory or status.identity in seen:
                 continue
             seen.add(status.identity)
+            if level >= LEVELS_MAX:
+                if tell is not None:
+                    tell(full, TOO_DEEP)
+                continue
             inner = files.list_directory(full)
-        except OSError:
-            continue  # the walk of the verifier reports it
-        yield from _below(full, inner, files, level + 1, seen)
+        except OSError as error:
+            if tell is not None:  # `verify` tells it by its own walk
+                tell(full, f"it cannot be listed: {error.strerror or error}")
+            continue
+        yield from _below(full, inner, files, level + 1, seen, tell)

@@ -13,27 +13,35 @@ from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
 from segproof.reading.batch_rows import batch_row, batch_to_show
 from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
+from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
 from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
-from segproof.tables.options import Request
+from segproof.tables.options import KEEP, Request
 from segproof.tables.schemas import TABLES
 
 
 def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
-    """Yield the batches of a log.
+    """Yield the batches of a log, and each problem where it costs a row.
 
-    Raises: OSError; SegproofError where it cannot be read on, behind the batches before.
+    Raises: OSError; SegproofError where it cannot be read on, after the batches before.
     """
     if is_too_old(unit, request, "max_timestamp", files):
         return
     with opened(unit, files) as log:
         start = first_position(unit, request, files)
-        reader = LogReader(log, start=start, with_checksums=request.wants("crc_valid"))
-        for headers in reader:
+        for headers in LogReader(log, start=start):
             count = len(headers.table)
             made = batch_of(request, unit, count, _columns(headers), headers.table)
             rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))
-            yield _patched(made, rows, headers, request, log) if len(rows) else made
+            if len(rows):
+                made = _patched(made, rows, headers, request, log)
+            if request.on_damage == KEEP or headers.crc_valid.all():
+                yield made
+            else:
+                yield made.filter(pa.array(headers.crc_valid))
+                for row in headers.table[~headers.crc_valid]:
+                    position, size_bytes = int(row["position"]), int(row["size_bytes"])
+                    yield wrong_checksum(unit.path, position, size_bytes, request)
 
 
 def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from segproof.tables.files_below import Unit
 from segproof.tables.options import Request
 from segproof.tables.row_batches import as_utf8
-from segproof.tables.schemas import TABLES
+from segproof.tables.schemas import DAMAGE, TABLES
 
 MERGED_ROWS = 16_384
 MERGED_BYTES = 4 << 20
@@ -32,9 +32,29 @@ _TYPES = {
 
 
 def arrow_schema(request: Request) -> Any:
-    """Return the schema of the batches that a request gets, as Spark has it."""
+    """Return the schema of the batches that are read for a request, as Spark has it."""
     table = TABLES[request.table]
     return pa.schema([(name, _TYPES[table[name].kind]) for name in request.columns])
+
+
+def result_schema(request: Request) -> Any:
+    """Return the schema of the batches that a request gets."""
+    kinds = {column.name: column.kind for column in (DAMAGE, *TABLES[request.table].columns)}
+    return pa.schema([(name, _TYPES[kinds[name]]) for name in request.result])
+
+
+def result_of(batch: Any, request: Request) -> Any:
+    """Return a batch that was read with the columns of the result."""
+    if request.result == request.columns:
+        return batch
+    schema = result_schema(request)
+    arrays = [
+        batch.column(field.name)
+        if field.name in request.columns
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def batch_of(

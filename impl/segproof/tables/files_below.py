@@ -26,7 +26,7 @@ from segproof.reading.file_names import (
     read_remote_name,
     segment_file,
 )
-from segproof.reading.store_paths import find_places
+from segproof.reading.store_paths import TOO_DEEP, find_places
 from segproof.reading.store_reader import index_files_of
 from segproof.tables.options import Request, refused
 from segproof.tables.schemas import TABLES
@@ -63,8 +63,8 @@ class Unit:
 def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     """Yield the files at or below a path that may have rows, in the order of the names.
 
-    What cannot be listed below the path is a unit with a problem, except for files of RocketMQ,
-    whose folders are passed over as `segproof verify` reports them.
+    What cannot be listed below the path, and what a broker would put in the place of other files,
+    is a unit with a problem.
     Raises: OSError where `path` itself cannot be read.
     """
     status = existing(path, files)
@@ -75,7 +75,8 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     else:
         found = _single(path, status.size_bytes, request)
     for unit in found:
-        if unit.problem or _may_have_rows(unit, request):
+        is_unlisted = unit.problem and unit.base_offset is None
+        if is_unlisted or _may_have_rows(unit, request):
             yield unit
 
 
@@ -88,9 +89,12 @@ def existing(path: str, files: Files) -> FileStatus:
 
 
 def _index_files(path: str, files: Files) -> Iterator[Unit]:
-    for place in find_places(path, files):
+    unlisted: list[tuple[str, str]] = []
+    for place in find_places(path, files, lambda *told: unlisted.append(told)):
         for file in index_files_of(place, files):
             yield Unit(file, posixpath.dirname(file), size_bytes=_size(file, files))
+    for folder, problem in unlisted:
+        yield Unit(folder, posixpath.dirname(folder), problem=problem)
 
 
 def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
@@ -160,11 +164,12 @@ class _Seen:
 def _in_directory(
     path: str, names: list[str], request: Request, files: Files, seen: _Seen, level: int = 0
 ) -> Iterator[Unit]:
+    yield from _unfinished(path, names, request)
     segments = _segments(path, names)
     if segments:
         yield from _of_partition(path, segments, request, files)
         return
-    if level == LEVELS_MAX or not _STORE_FOLDERS.isdisjoint(names):
+    if not _STORE_FOLDERS.isdisjoint(names):
         return
     for name in names:
         partition = read_partition_name(name)
@@ -174,11 +179,27 @@ def _in_directory(
         try:
             if not seen.enters(full, files):
                 continue
+            if level == LEVELS_MAX:
+                yield Unit(full, path, problem=TOO_DEEP)
+                continue
             inner = files.list_directory(full)
         except OSError as error:
             yield Unit(full, path, problem=f"it cannot be listed: {error.strerror or error}")
             continue
         yield from _in_directory(full, inner, request, files, seen, level + 1)
+
+
+def _unfinished(path: str, names: list[str], request: Request) -> Iterator[Unit]:
+    """Yield the files that a starting broker would put in the place of others, as problems."""
+    for name in names:
+        known = read_file_name(name)
+        is_swap = known.kind is NameKind.PENDING and name.endswith(".swap")
+        if is_swap and known.suffix in TABLES[request.table].suffixes:
+            problem = (
+                "a starting broker puts this file in the place of others; its rows are not read"
+                " (to read them, name the file)"
+            )
+            yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
 
 
 def _segments(path: str, names: list[str]) -> dict[tuple[int, str], list[str]]:

@@ -11,7 +11,7 @@ Laws: BATCH-12, SCAN-1 to SCAN-7, SCAN-10.
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
-from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
+from segproof.kafka.batch_table import BATCH_DTYPE, check_batches
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.reading.segment_reader import open_index, start_position
 from segproof.tables.files_below import Unit
-from segproof.tables.options import Request
+from segproof.tables.options import FAIL, Request
 from segproof.tables.schemas import TABLES
 
 
@@ -34,15 +34,14 @@ class Headers(NamedTuple):
 
     table: NDArray[np.void]
     """Rows of BATCH_DTYPE."""
-    crc_valid: NDArray[np.bool_] | None
-    """Whether size and checksum are right, where that was asked for."""
+    crc_valid: NDArray[np.bool_]
+    """Whether size and checksum are right."""
     is_known: NDArray[np.bool_]
     """False where the row does not say what the batch says; it is to be read by itself."""
 
     def rows(self, start: int, end: int) -> "Headers":
         """Return some of them."""
-        valid = None if self.crc_valid is None else self.crc_valid[start:end]
-        return Headers(self.table[start:end], valid, self.is_known[start:end])
+        return Headers(self.table[start:end], self.crc_valid[start:end], self.is_known[start:end])
 
 
 @contextmanager
@@ -62,19 +61,19 @@ class LogReader:
     After the iteration `end_position` is where the last whole batch ends.
     """
 
-    def __init__(self, log: RecordFile, *, start: int = 0, with_checksums: bool) -> None:
+    def __init__(self, log: RecordFile, *, start: int = 0) -> None:
         self._log = log
-        self._with_checksums = with_checksums
         self.end_position = start
 
     def __iter__(self) -> Iterator[Headers]:
         """Yield the headers. Raises: OSError; what ends the scan, behind the batches before."""
         log = self._log
         scan = check_batches(log.file, self.end_position, log.end)
-        for table, crc_valid in self._parts(scan):
+        for part in scan:
+            table = part.table
             self.end_position = _end_of(table)
             is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
-            yield Headers(table, crc_valid, ~is_small)
+            yield Headers(table, part.crc_valid, ~is_small)
         # A scan ends before a batch whose header the file cuts; this ends where the log ends.
         for batch in log.batches(scan.end_position):
             table = np.zeros(1, BATCH_DTYPE)
@@ -83,15 +82,6 @@ class LogReader:
             self.end_position = batch.position + batch.size_bytes
             yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
         refuse_left_over(log, self.end_position)
-
-    def _parts(self, scan: BatchScan) -> Iterator[tuple[NDArray[np.void], Any]]:
-        if not self._with_checksums:
-            for table in scan.tables():
-                yield table, None
-            return
-        part: CheckedBatches
-        for part in scan:
-            yield part.table, part.crc_valid
 
 
 def refuse_left_over(log: RecordFile, end_position: int) -> None:
@@ -117,7 +107,7 @@ def first_position(unit: Unit, request: Request, files: Files) -> int:
     """
     columns = TABLES[request.table].offset_columns
     least = max((request.filters.range(column).low for column in columns), default=0)
-    if request.fail_on_damage or unit.base_offset is None or least <= unit.base_offset:
+    if request.on_damage == FAIL or unit.base_offset is None or least <= unit.base_offset:
         return 0
     return start_position(unit.path, unit.base_offset, least, None, files)
 

@@ -14,10 +14,14 @@ from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import InvalidArgumentError
 from segproof.nearest_names import no_such
 from segproof.tables.conditions import Condition, conditions_of
-from segproof.tables.schemas import OPTIONS, TABLES, Column, Table
+from segproof.tables.schemas import DAMAGE, OPTIONS, TABLES, Column, Table
 
 TASK_BYTES: Final = 128 << 20
-ON_DAMAGE: Final = ("stop", "fail")
+FAIL: Final = "fail"
+SKIP: Final = "skip"
+KEEP: Final = "keep"
+ON_DAMAGE: Final = (FAIL, SKIP, KEEP)
+"""What a read does where it meets damage."""
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _SPARKS_OWN: Final = frozenset({"serialization.format"})
 """Options that Spark itself adds where a table is made by SQL."""
@@ -88,10 +92,10 @@ class Request:
     table: str
     columns: tuple[str, ...]
     """The columns to read: those of the result, then those that only `where` needs."""
-    shown: int = 0
-    """How many of them are in the result."""
+    result: tuple[str, ...] = ()
+    """The columns of the result: some of `columns`, and `DAMAGE` where Spark asks to go on."""
     where: tuple[Condition, ...] = ()
-    fail_on_damage: bool = False
+    on_damage: str = FAIL
     trust_time_index: bool = False
     hash_slots: int | None = None
     limit_bytes: int = UNCOMPRESSED_LIMIT_BYTES
@@ -102,6 +106,11 @@ class Request:
         """Return whether one of these columns is asked for."""
         return any(name in self.columns for name in names)
 
+    @property
+    def tells_damage(self) -> bool:
+        """Whether each place where rows are left out is a row with the column `DAMAGE`."""
+        return DAMAGE.name in self.result and DAMAGE.name not in TABLES[self.table].names
+
 
 def table_of(options: Mapping[str, str]) -> Table:
     """Return the table that the options name. Raises: InvalidArgumentError."""
@@ -111,11 +120,52 @@ def table_of(options: Mapping[str, str]) -> Table:
     return TABLES[name]
 
 
-def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return the columns that the options ask for. Raises: InvalidArgumentError."""
+def columns_of(
+    table: Table, options: Mapping[str, str], *, with_damage: bool = False
+) -> tuple[Column, ...]:
+    """Return the columns of the result that the options ask for.
+
+    A read that goes on has the columns that tell damage, also where they are not named.
+    `with_damage` adds `DAMAGE` to them. Raises: InvalidArgumentError.
+    """
+    _check_names(table, options)
+    named = _named_columns(table, options)
+    return (*named, *_added_columns(table, options, with_damage=with_damage, named=named))
+
+
+def _added_columns(
+    table: Table,
+    options: Mapping[str, str],
+    *,
+    with_damage: bool,
+    named: tuple[Column, ...] = (),
+) -> tuple[Column, ...]:
+    """Return the columns that tell damage, where the read goes on, but for those that are named."""
+    how = on_damage_of(options)
+    if how == FAIL:
+        return ()
+    added: list[Column] = []
+    if DAMAGE.name in table.names:
+        added.append(table[DAMAGE.name])
+    else:
+        if how == KEEP and "crc_valid" in table.names:
+            added.append(table["crc_valid"])
+        if with_damage:
+            added.append(DAMAGE)
+    return tuple(column for column in added if column not in named)
+
+
+def on_damage_of(options: Mapping[str, str]) -> str:
+    """Return what a read does where it meets damage. Raises: InvalidArgumentError."""
+    how = options.get("on_damage", FAIL).lower()
+    if how not in ON_DAMAGE:
+        raise refused("on_damage", f"{how!r} is none of {', '.join(ON_DAMAGE)}")
+    return how
+
+
+def _named_columns(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
     if "columns" not in options:
         return table.columns
-    _check_names(table, options)
     if not options["columns"].strip():
         raise refused("columns", f"it names no column; table {table.name} has"
                       f" {', '.join(table.names)}")  # fmt: skip
@@ -128,21 +178,25 @@ def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
     return tuple(table[name] for name in names)
 
 
-def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = ()) -> Request:
+def request_of(
+    options: Mapping[str, str],
+    schema: Iterable[tuple[str, str]] = (),
+    *,
+    with_damage: bool = False,
+) -> Request:
     """Return what the options ask for, with the columns of the schema that Spark hands over.
 
-    `schema` has names and types; empty, the options alone say it. Raises: InvalidArgumentError.
+    `schema` has names and types; empty, the options alone say it. `with_damage` is that of
+    `columns_of`. Raises: InvalidArgumentError.
     """
     table = table_of(options)
-    _check_names(table, options)
-    columns = columns_of(table, options)
+    columns = columns_of(table, options, with_damage=with_damage)
     if given := tuple(schema):
-        columns = _given_columns(table, given)
-    damage = options.get("on_damage", "stop").lower()
-    if damage not in ON_DAMAGE:
-        raise refused("on_damage", f"{damage!r} is neither stop nor fail")
+        wanted = _added_columns(table, options, with_damage=with_damage)
+        columns = _given_columns(table, given, wanted)
     slots = options.get("hash_slots")
-    names = tuple(column.name for column in columns)
+    result = tuple(column.name for column in columns)
+    names = tuple(name for name in result if name in table.names)
     where = _where(table, options)
     filters = Filters()
     for condition in where:
@@ -151,9 +205,9 @@ def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = (
     return Request(
         table.name,
         (*names, *added),
-        len(names),
+        result,
         where,
-        fail_on_damage=damage == "fail",
+        on_damage_of(options),
         trust_time_index=flag(options, "trust_time_index"),
         hash_slots=None if slots is None else number(options, "hash_slots", 0),
         limit_bytes=number(options, "limit_bytes", UNCOMPRESSED_LIMIT_BYTES),
@@ -192,14 +246,24 @@ def _where(table: Table, options: Mapping[str, str]) -> tuple[Condition, ...]:
         raise refused("where", str(error)) from None
 
 
-def _given_columns(table: Table, given: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
+def _given_columns(
+    table: Table, given: Sequence[tuple[str, str]], added: Sequence[Column]
+) -> tuple[Column, ...]:
+    """Return the columns of a given schema, which must have the added ones. Raises: ValueError."""
+    known = {column.name: column for column in (*table.columns, *added)}
     for name, kind in given:
-        if name not in table.names:
+        if name not in known:
             raise InvalidArgumentError(f"segproof: schema: {table.no_column(name)}")
-        wanted = table[name].kind.replace(" ", "")
+        wanted = known[name].kind.replace(" ", "")
         if kind.replace(" ", "") != wanted:
             raise InvalidArgumentError(f"segproof: schema: column {name!r} is {wanted}, not {kind}")
-    return tuple(table[name] for name, _ in given)
+    for column in added:
+        if column.name not in dict(given):
+            raise InvalidArgumentError(
+                f"segproof: schema: a read that goes on at damage has the column"
+                f" `{column.name} {column.kind}`: add it"
+            )
+    return tuple(known[name] for name, _ in given)
 
 
 def _check_names(table: Table, options: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ made one Arrow batch. Keys, values and headers are only taken out of the buffer 
 asked for.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch, DefaultRecord.
-Laws: BATCH-8 to BATCH-12, BATCH-16.
+Laws: BATCH-8 to BATCH-12, BATCH-14, BATCH-16.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from segproof.errors import TooLargeError
+from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import Files
 from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.record import RecordColumns
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels import records as kernels
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
+from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
 from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
-from segproof.tables.options import Request
+from segproof.tables.options import KEEP, Request
 
 ROWS_AT_ONCE = 1 << 15
 BYTES_AT_ONCE = 4 << 20
@@ -51,9 +52,9 @@ class _Block(NamedTuple):
 
 
 def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
-    """Yield the records of a log.
+    """Yield the records of a log, and each problem where it costs records.
 
-    Raises: OSError; SegproofError where it cannot be read on, behind the records before.
+    Raises: OSError, SegproofError: where it cannot be read.
     """
     if is_too_old(unit, request, "timestamp", files):
         return
@@ -61,40 +62,53 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         start = first_position(unit, request, files)
         kept: list[_Block] = []
         rows = size_bytes = 0
-        try:
-            for block in _blocks(log, start, request):
+        for block in _blocks(log, start, request):
+            is_block = isinstance(block, _Block)
+            if is_block:
                 kept.append(block)
                 rows += len(block.columns)
                 size_bytes += len(block.columns.data)
-                if rows >= ROWS_AT_ONCE or size_bytes >= BYTES_AT_ONCE:
-                    whole, kept, rows, size_bytes = kept, [], 0, 0
-                    yield _made(request, unit, whole)
-        except GeneratorExit:
-            kept = []
-            raise
-        finally:
-            if kept:
+            if kept and not (is_block and rows < ROWS_AT_ONCE and size_bytes < BYTES_AT_ONCE):
                 yield _made(request, unit, kept)
-
-
-def _blocks(log: RecordFile, start: int, request: Request) -> Iterator[_Block]:
-    """Yield the records from a position on. Raises: what ends them."""
-    is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
-    with_checksums = is_filtered or request.wants("crc_valid")
-    for headers in LogReader(log, start=start, with_checksums=with_checksums):
-        wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
-        is_plain = _is_plain(headers, request) & wanted
-        row = 0
-        while row < len(wanted):
-            end = _end_of_span(headers.table, is_plain, row)
-            block = _decoded(log, headers.rows(row, end)) if end > row else None
-            if block is not None:
+                kept, rows, size_bytes = [], 0, 0
+            if not is_block:
                 yield block
-                row = end
-                continue
-            if wanted[row]:
-                yield from _one_by_one(log, headers.rows(row, row + 1), request)
-            row += 1
+        if kept:
+            yield _made(request, unit, kept)
+
+
+def _blocks(log: RecordFile, start: int, request: Request) -> Iterator[Any]:
+    """Yield the records from a position on, and each problem where it costs records."""
+    is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
+    try:
+        for headers in LogReader(log, start=start):
+            wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
+            yield from _wanted_blocks(log, headers, wanted, request)
+    except (OSError, SegproofError) as error:
+        yield error
+
+
+def _wanted_blocks(
+    log: RecordFile, headers: Headers, wanted: NDArray[np.bool_], request: Request
+) -> Iterator[Any]:
+    """Yield the records of the wanted batches, and each problem where it costs records."""
+    is_read = wanted & (headers.crc_valid | (request.on_damage == KEEP))
+    is_plain = _is_plain(headers, request) & is_read
+    row = 0
+    while row < len(wanted):
+        end = _end_of_span(headers.table, is_plain, row)
+        block = _decoded(log, headers.rows(row, end)) if end > row else None
+        if block is not None:
+            yield block
+            row = end
+            continue
+        if is_read[row]:
+            yield from _one_by_one(log, headers.rows(row, row + 1), request)
+        elif wanted[row]:
+            batch = headers.table[row]
+            position, size_bytes = int(batch["position"]), int(batch["size_bytes"])
+            yield wrong_checksum(log.name, position, size_bytes, request)
+        row += 1
 
 
 def _may_pass(headers: Headers, request: Request) -> NDArray[np.bool_]:
@@ -106,9 +120,7 @@ def _may_pass(headers: Headers, request: Request) -> NDArray[np.bool_]:
     offsets, timestamps = filters.range("offset"), filters.range("timestamp")
     meets = (table["base_offset"] <= offsets.high) & (table["last_offset"] >= offsets.low)
     meets &= table["max_timestamp"] >= timestamps.low
-    is_sound = headers.is_known & (table["magic"] == 2)
-    if headers.crc_valid is not None:
-        is_sound &= headers.crc_valid
+    is_sound = headers.is_known & (table["magic"] == 2) & headers.crc_valid
     wanted: NDArray[np.bool_] = meets | ~is_sound
     return wanted
 
@@ -190,16 +202,41 @@ def _columns(data: memoryview, rows: Rows, table: NDArray[np.void], counts: Rows
     )  # fmt: skip
 
 
-def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator[_Block]:
-    """Yield the records of one batch, as `dump` reads it. Raises: what ends them."""
+def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator[Any]:
+    """Yield the records of one batch, as `dump` reads it, and the problem that ends them."""
     batch = next(log.batches(int(headers.table["position"][0])))
-    if batch.size_bytes > request.limit_bytes:
-        raise TooLargeError(
-            f"a batch of {batch.size_bytes} bytes is not read into memory",
-            path=log.name,
-            position=batch.position,
-            hint="the option limit_bytes raises the limit",
+    try:
+        if batch.size_bytes > request.limit_bytes:
+            raise TooLargeError(
+                f"a batch of {batch.size_bytes} bytes is not read into memory",
+                hint="the option limit_bytes raises the limit",
+            )
+        if batch.is_legacy:
+            headers = _with_inner_checksums(batch, headers, request)
+        yield from _read_blocks(batch, headers, request)
+    except SegproofError as error:
+        words = f"records of a batch cannot be read: {error.message}"
+        yield type(error)(
+            words, law=error.law, path=log.name, position=batch.position, hint=error.hint
         )
+
+
+def _with_inner_checksums(batch: RecordBatch, headers: Headers, request: Request) -> Headers:
+    """Return the headers of a message of magic 0 or 1, false if one that it holds is damaged.
+
+    Raises: SegproofError, if the request is not to keep such a message.
+    """
+    try:
+        batch.check_inner_messages(limit=request.limit_bytes)
+    except CorruptRecordError:
+        if request.on_damage != KEEP:
+            raise
+        return headers._replace(crc_valid=np.zeros(1, np.bool_))
+    return headers
+
+
+def _read_blocks(batch: RecordBatch, headers: Headers, request: Request) -> Iterator[_Block]:
+    """Yield the records of a batch. Raises: what ends them."""
     if batch.magic == 2 and batch.attributes & 7 and (batch.record_count or 0) <= ROWS_AT_ONCE:
         # Without the first of two passes, which is for those that come in several blocks.
         columns = batch.record_columns(limit=request.limit_bytes)

@@ -50,13 +50,18 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
                 piece = block[at : at + PIECE_ENTRIES]
                 yield _block(request, unit, first + at, piece, (geometry, header))
             index = first + len(block)
-        if index < header.index_count:
-            raise CorruptIndexError(
-                f"the header counts {header.index_count - 1} entries; there are {index - 1}",
-                law="RMQDISK-1",
-                path=unit.path,
-                position=geometry.position_of(index),
-            )
+        refuse_missing_entries(header.index_count, index, geometry, unit.path)
+
+
+def refuse_missing_entries(index_count: int, index: int, geometry: Geometry, path: str) -> None:
+    """Raise CorruptIndexError if the entries end before the count in the header, at `index`."""
+    if index < index_count:
+        raise CorruptIndexError(
+            f"the header counts {index_count - 1} entries; there are {index - 1}",
+            law="RMQDISK-1",
+            path=path,
+            position=geometry.position_of(index),
+        )
 
 
 def _block(

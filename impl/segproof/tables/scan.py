@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from segproof.errors import DamagedFileError, SegproofError
+from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.tables.conditions import passing
-from segproof.tables.files_below import Unit, existing, problem_of, refuse_foreign, units_below
-from segproof.tables.options import Request, refused, request_of
+from segproof.tables.damage import Problem, with_problems_told
+from segproof.tables.files_below import Unit, existing, refuse_foreign, units_below
+from segproof.tables.options import FAIL, Request, refused, request_of
 from segproof.tables.row_batches import batches_of
 from segproof.tables.schemas import TABLES
 from segproof.verification import verify
@@ -31,7 +32,7 @@ def scan(
     table: str = "records",
     columns: Iterable[str] | None = None,
     where: str | None = None,
-    on_damage: str | None = None,
+    on_damage: str = FAIL,
     trust_time_index: bool = False,
     hash_slots: int | None = None,
     deep: bool = False,
@@ -53,12 +54,14 @@ def scan(
     all. Keys, values and headers are decoded only if they are among them. `where` chooses rows,
     such as `offset >= 1000 and path like '%.log'`; what cannot have such a row is not read.
 
-    `on_damage` says what happens where a file cannot be read on. `fail` raises DamagedFileError
-    there. `stop` ends the rows of that file, without a message, and goes on with the next file. The
-    table `segments` stops by default, since its column `damage` names each such file; the others
-    fail. A broker that is writing leaves an unfinished batch at the end of its last segment.
-    Checksums are not judged: `batches` and `records` have `crc_valid`, and `findings` is what
-    `verify` finds.
+    `on_damage` says what happens where a checksum is wrong, or a file cannot be read on. `fail`
+    raises DamagedFileError there: a scan that ends without an error gave all rows. `skip` leaves
+    out the rows of a damaged batch, and warns. `keep` has them, as far as they can be read, with
+    `crc_valid` false; the result has this column even if `columns` does not name it. Where a file
+    cannot be read on, both leave out its rest. For each file with rows left out there is one
+    RowsLeftOutWarning, when its rows have been read. In `segments` no row is left out: its column
+    `damage` says what is wrong. `findings` has no such option. A broker that is writing may leave
+    an unfinished batch at the end of its last segment, which is damage here.
 
     `trust_time_index` lets a condition on timestamps leave out whole segments by their time
     indexes. `hash_slots` is the number of slots of RocketMQ's index files, 1 or more; None: found
@@ -72,22 +75,20 @@ def scan(
     and RocketMQ has no rows, which is no error.
     """
     pa = _pyarrow()
-    from segproof.tables.columns import arrow_schema
+    from segproof.tables.columns import result_schema
 
-    if on_damage is None and table not in ("segments", "findings"):
-        on_damage = "fail"
     options = _options(
         table=table,
         columns=columns,
         where=where,
-        on_damage=on_damage,
+        on_damage=None if table == "findings" and on_damage == FAIL else on_damage,
         trust_time_index=trust_time_index,
         hash_slots=hash_slots,
         deep=deep,
         limit_bytes=limit_bytes,
     )
     request, place = request_of(options), os.fsdecode(path)
-    schema = pa.schema([*arrow_schema(request)][: request.shown])
+    schema = result_schema(request)
     if table == "findings":
         existing(place, files)
         found = verify(place, deep=deep, limit=limit_bytes, files=files)
@@ -131,35 +132,40 @@ def _units(path: str, request: Request, files: Files) -> Iterator[tuple[Files, U
 def read_units(units: Iterable[tuple[Files, Unit]], request: Request) -> "Iterator[pa.RecordBatch]":
     """Yield the wanted rows of files, each with where to read it, as batches of bounded size.
 
-    Damage ends the rows of one file and leaves the others alone. Raises: DamagedFileError, if the
+    Damage costs rows of one file and leaves the others alone. Raises: DamagedFileError, if the
     request asks to fail.
     """
     from segproof.tables.columns import merged
 
-    return merged(_chosen(batch, request) for batch in _batches(units, request))
-
-
-def _chosen(batch: Any, request: Request) -> Any:
-    """Return the rows and columns of a batch that are wanted."""
-    if not request.where:
-        return batch
-    return passing(batch, request.where).select(list(request.columns[: request.shown]))
-
-
-def _batches(units: Iterable[tuple[Files, Unit]], request: Request) -> Iterator[Any]:
     read = _reading(request.table)
-    for files, unit in units:
-        try:
-            if not unit.problem or request.table == "segments":
-                yield from read(unit, request, files)
-            problem = unit.problem
-        except (OSError, SegproofError) as error:
-            problem = problem_of(error)
-        if problem and request.fail_on_damage:
-            where = "" if unit.path in problem else f"{unit.path}: "
-            raise DamagedFileError(
-                f"{where}{problem}; the option on_damage=stop reads up to there"
-            ) from None
+    return merged(
+        batch
+        for files, unit in units
+        for batch in with_problems_told(_items(read, unit, request, files), unit, request)
+    )
+
+
+def _items(
+    read: Callable[[Unit, Request, Files], Iterator[Any]],
+    unit: Unit,
+    request: Request,
+    files: Files,
+) -> "Iterator[pa.RecordBatch | Problem]":
+    """Yield the wanted rows of a file, and its problems where they cost rows."""
+    from segproof.tables.columns import result_of
+
+    if unit.problem and request.table != "segments":
+        yield SegproofError(unit.problem, path=unit.path)
+        return
+    try:
+        for item in read(unit, request, files):
+            if isinstance(item, Exception):
+                yield item
+            else:
+                chosen = passing(item, request.where) if request.where else item
+                yield result_of(chosen, request)
+    except (OSError, SegproofError) as error:
+        yield error
 
 
 def _reading(table: str) -> Callable[[Unit, Request, Files], Iterator[Any]]:

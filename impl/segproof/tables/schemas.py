@@ -73,6 +73,12 @@ def ddl_of(columns: Iterable[Column]) -> str:
     return ", ".join(f"{column.name} {column.kind}" for column in columns)
 
 
+DAMAGE: Final = Column(
+    "damage",
+    "string",
+    "null; in a row of its own, with the file alone: which rows are left out there, and why",
+)
+"""The column of Spark's tables in which a read that goes on names what it leaves out."""
 _PATH = Column("path", "string", "the file")
 _DIRECTORY = Column("directory", "string", "the directory of the file")
 _BASE = Column("segment_base_offset", "bigint", "the base offset in the name of the file")
@@ -102,7 +108,7 @@ _SEGMENTS = Table(
         Column("last_offset", "bigint", "largest last offset of a batch"),
         Column("max_timestamp", "bigint", "largest timestamp in milliseconds that a header says"),
         Column("read_bytes", "bigint", "bytes of the log up to the end of its last whole batch"),
-        Column("damage", "string", "why rows of these files end early, in words; null: they don't"),
+        Column("damage", "string", "what is damaged or cannot be read, in words; null: nothing"),
     ),
     (".log", ".index", ".timeindex", ".txnindex"),
 )
@@ -133,7 +139,7 @@ _BATCHES = Table(
 )
 _RECORDS = Table(
     "records",
-    "A record, control records too. Batches are read whatever their checksums say.",
+    "A record, control records too.",
     (
         *_OF_SEGMENT,
         Column("batch_position", "bigint", "where its batch begins, in bytes"),
@@ -148,7 +154,12 @@ _RECORDS = Table(
         Column("producer_epoch", "int", "that of its batch; -1: none"),
         Column("sequence", "bigint", "its sequence number; -1: none"),
         Column("is_control", "boolean", "whether it is a control record"),
-        Column("crc_valid", "boolean", "whether size and checksum of its batch are right"),
+        Column(
+            "crc_valid",
+            "boolean",
+            "whether size and checksum of its batch are right, and of the message that a"
+            " compressed one of magic 0 or 1 holds",
+        ),
     ),
     (".log",),
     ("offset",),
@@ -255,9 +266,11 @@ OPTIONS: Final = (
     ),
     Option(
         "on_damage",
-        "stop or fail",
-        "stop",
-        "where a file cannot be read on: `stop` ends its rows there, `fail` ends the job",
+        "fail, skip or keep",
+        "fail",
+        "what a wrong checksum, or a file that cannot be read on, means: `fail` ends the read with"
+        " an error, `skip` leaves out those rows and says so, `keep` has the rows of a wrong"
+        " checksum too, with `crc_valid` false",
         _READING,
     ),
     Option(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table `segments`: the files of one base offset, and the headers of the log.
 
-Only what is asked for is read: lengths alone open no file, and without the count of wrong
-checksums no batch is summed.
+Only what is asked for is read: lengths alone open no file. What headers say is read with the
+checksums of their batches, since a wrong header says wrong counts.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from segproof.errors import SegproofError
+from segproof.counts import plural
+from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files
 from segproof.reading.batch_rows import field_of
 from segproof.tables.columns import batch_of
@@ -41,7 +42,7 @@ OF_HEADERS = (
 def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     """Yield the one row of a segment, or of a directory that cannot be listed.
 
-    Raises: OSError, SegproofError, what the column `damage` says, behind the row.
+    After the row come the problems that its column `damage` names.
     """
     row = dict.fromkeys((*LENGTHS.values(), *COUNTS.values(), *OF_HEADERS))
     row["next_base_offset"] = unit.next_base_offset
@@ -59,8 +60,9 @@ def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
 
     makers = {name: column(value) for name, value in {**row, "damage": damage}.items()}
     yield batch_of(request, unit, 1, makers)
-    if errors:
-        raise errors[0]
+    yield from errors
+    if unit.problem:
+        yield SegproofError(unit.problem, path=unit.path)
 
 
 def _add_file(
@@ -72,28 +74,45 @@ def _add_file(
         status = files.status(path)
         row[LENGTHS[suffix]] = None if status is None else status.size_bytes
     if suffix == ".log" and request.wants(*OF_HEADERS, "damage"):
-        _add_headers(row, unit, request, files)
+        _add_headers(row, unit, files)
     elif suffix in COUNTS and request.wants(COUNTS[suffix], "damage"):
         with closing(files.open(path)) as file:
             row[COUNTS[suffix]] = whole_entries(file, suffix)
             refuse_partial(file, suffix, path)
 
 
-def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files: Files) -> None:
-    """Put what the headers of a log say into the row, as far as they can be read."""
-    with_checksums = request.wants("invalid_batch_count")
+def _add_headers(row: dict[str, int | None], unit: Unit, files: Files) -> None:
+    """Put what the headers of a log say into the row, as far as they can be read.
+
+    Raises: SegproofError where the log cannot be read on, or where a checksum is wrong.
+    """
+    first_wrong = None
     with opened(unit, files) as log:
-        reader = LogReader(log, with_checksums=with_checksums)
-        row.update(batch_count=0, record_count=0, read_bytes=0)
-        if with_checksums:
-            row["invalid_batch_count"] = 0
+        reader = LogReader(log)
+        row.update(batch_count=0, record_count=0, read_bytes=0, invalid_batch_count=0)
         try:
             first = next(log.batches(), None)
             row["first_offset"] = None if first is None else field_of(first, "base_offset")
             for headers in reader:
                 _add_table(row, headers)
+                wrong = headers.table["position"][~headers.crc_valid]
+                if first_wrong is None and len(wrong):
+                    first_wrong = int(wrong[0])
+        except SegproofError as error:
+            if first_wrong is not None:
+                error.message += f"; {_wrong_checksums(row)}, the first at byte {first_wrong}"
+                error.args = (error.message,)
+            raise
         finally:
             row["read_bytes"] = reader.end_position
+    if first_wrong is not None:
+        raise CorruptRecordError(
+            _wrong_checksums(row), law="BATCH-14", path=unit.path, position=first_wrong
+        )
+
+
+def _wrong_checksums(row: dict[str, int | None]) -> str:
+    return f"{plural(row['invalid_batch_count'] or 0, 'batch')} with a wrong checksum"
 
 
 def _add_table(row: dict[str, int | None], headers: Headers) -> None:
@@ -104,8 +123,8 @@ def _add_table(row: dict[str, int | None], headers: Headers) -> None:
     if row["record_count"] is not None:
         row["record_count"] += int(counts.sum()) if is_counted else 0
         row["record_count"] = row["record_count"] if is_counted else None
-    if row["invalid_batch_count"] is not None and headers.crc_valid is not None:
-        row["invalid_batch_count"] += int(np.count_nonzero(~headers.crc_valid))
+    invalid = int(np.count_nonzero(~headers.crc_valid))
+    row["invalid_batch_count"] = (row["invalid_batch_count"] or 0) + invalid
     for name in ("last_offset", "max_timestamp"):
         if len(table):
             known, largest = row[name], int(table[name].max())

@@ -76,11 +76,14 @@ def test_what_is_no_file_is_told(name: str, kind: str, store: Path) -> None:
 def test_no_verb_stumbles_over_what_is_no_file(
     name: str, kind: str, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Dump goes on and says what it could not read; lookup and rebuild end in a clear line."""
+    """Dump says what it could not read, and goes on if asked to; the others end in a clear line."""
     path = store / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     KINDS[kind](path)
-    assert run(["dump", str(store)]) == (0 if name.endswith("/0") and kind == "folder" else 1)
+    code = 0 if name.endswith("/0") and kind == "folder" else 1
+    assert code == run(["dump", str(store)])
+    capsys.readouterr()
+    assert code == run(["dump", str(store), "--on-damage", "skip"])
     assert "hash_slot_count" in capsys.readouterr().out
     assert run(["lookup", str(store), "--key", "TopicTest#order-1"]) == (2 if name == LOG else 0)
     assert run(["rebuild", str(store), "--out", f"{store}-new"]) == (2 if name == LOG else 0)

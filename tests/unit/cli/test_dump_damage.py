@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dump` is never silently wrong or short: what is damaged ends it, or is told with exit code 1."""
+
+import csv
+import io
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.kafka import Record, write_batch
+from segproof_harness import cli
+from segproof_harness.cli.dump import TOLD_PLACES
+from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
+from segproof_tests.partition_files import name_of
+from segproof_tests.real_copies import copy_of, flip
+
+WAYS = ("fail", "skip", "keep")
+FORMATS = ("text", "jsonl", "csv", "parquet")
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Return a copy of a real partition of several segments."""
+    return copy_of("kafka/plain/plain-0", tmp_path / "plain-0")
+
+
+def dumped(
+    capsysbinary: pytest.CaptureFixture[bytes], path: Path, *options: str
+) -> tuple[int, bytes, str]:
+    """Return exit code, standard output and standard error of a dump."""
+    code = cli.run(["dump", str(path), *options])
+    shown = capsysbinary.readouterr()
+    return code, shown.out, shown.err.decode()
+
+
+def rows_of(out: bytes, output_format: str) -> list[dict[str, Any]]:
+    """Return the rows that a dump wrote."""
+    if output_format == "jsonl":
+        return [json.loads(line) for line in out.splitlines()]
+    if output_format == "csv":
+        return list(csv.DictReader(io.StringIO(out.decode(), newline="")))
+    import pyarrow.parquet as pq
+
+    found: list[dict[str, Any]] = pq.read_table(io.BytesIO(out)).to_pylist()
+    return found
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("records", [[], ["--records"]])
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_a_wrong_checksum_is_never_silent(
+    output_format: str,
+    records: list[str],
+    partition: Path,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """Each format had the rows of a damaged batch with exit code 0."""
+    log = min(partition.glob("*252.log"))
+    shown = [*records, "--format", output_format]
+    code, whole, _ = dumped(capsysbinary, log, *shown)
+    assert 0 == code
+    flip(log, 9000)
+    told: dict[str, tuple[int, bytes, str]] = {
+        how: dumped(capsysbinary, log, *shown, "--on-damage", how) for how in WAYS
+    }
+    assert told["fail"] == dumped(capsysbinary, log, *shown)
+    assert {1} == {code for code, _, _ in told.values()}
+    for how in ("fail", "skip"):
+        assert f"{log}: byte " in told[how][2]
+        assert "wrong checksum" in told[how][2]
+    assert "--on-damage keep" in told["fail"][2]
+    assert "crc_valid is false" in told["keep"][2]
+    if output_format == "text":
+        assert b"crc_valid: false" in told["keep"][1]
+        assert not any(b"crc_valid: false" in told[how][1] for how in ("fail", "skip"))
+        return
+    kept, skipped = (rows_of(told[how][1], output_format) for how in ("keep", "skip"))
+    assert len(rows_of(whole, output_format)) == len(kept)
+    if output_format != "jsonl" or not records:
+        right = [row for row in kept if row["crc_valid"] in (True, "true")]
+        assert len(right) < len(kept)
+        assert right == skipped
+    assert len(skipped) < len(kept)
+    if output_format == "parquet":
+        with pytest.raises(Exception, match=r"[Pp]arquet"):
+            rows_of(told["fail"][1], output_format)
+    else:
+        found = rows_of(told["fail"][1], output_format)
+        assert kept[: len(found)] == found
+
+
+@pytest.mark.needs("pyarrow")
+def test_parquet_that_failed_late_has_no_footer(
+    partition: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups that are written already are no table that a tool reads as a whole one."""
+    import gc
+
+    monkeypatch.setattr("segproof_harness.cli.dump_output.GROUP_ROWS", 10)
+    flip(min(partition.glob("*342.log")), 9000)
+    code, out, _ = dumped(capsysbinary, partition, "--records", "--format", "parquet")
+    gc.collect()
+    out += capsysbinary.readouterr().out
+    assert (1, b"PAR1") == (code, out[:4])
+    with pytest.raises(Exception, match=r"[Pp]arquet"):
+        rows_of(out, "parquet")
+
+
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "torn tail of the last segment": ("*342.log", lambda data: data[:-5]),
+    "torn tail of a closed segment": ("*252.log", lambda data: data[:-5]),
+    "zeros after a closed segment": ("*252.log", lambda data: data + bytes(99)),
+    "wrong size field": ("*252.log", lambda data: data[:8] + b"\0\0\0\1" + data[12:]),
+    "cut offset index": ("*252.index", lambda data: data[:-3]),
+    "cut time index": ("*252.timeindex", lambda data: data[:-3]),
+    "cut transaction index": ("*.log", lambda data: data),
+    "epochs of one digit less": ("leader-epoch-checkpoint", lambda data: b"0\n9\n0 0\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_each_damage_is_exit_code_1(
+    damage: str, partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The file is named; `skip` goes on with the other files, and `fail` does not."""
+    pattern, change = DAMAGES[damage]
+    if damage == "cut transaction index":
+        path = partition / name_of(252, ".txnindex")
+        path.write_bytes(struct.pack(">hqqqq", 0, 1, 260, 270, 271) + b"\0\0\0")
+    else:
+        path = min(partition.glob(pattern))
+        path.write_bytes(change(path.read_bytes()))
+    for how in WAYS:
+        code, out, err = dumped(capsysbinary, partition, "--format", "jsonl", "--on-damage", how)
+        assert 1 == code
+        assert str(path) in err
+        shown = {row["path"] for row in rows_of(out, "jsonl")}
+        last = str(partition / "leader-epoch-checkpoint")
+        assert (last in shown) == (how != "fail" and str(path) != last)
+
+
+def test_a_snapshot_of_the_metadata_that_is_damaged(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """It was shown with `crc_valid: false` and exit code 0; zeros were a preallocated tail."""
+    source = KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint"
+    data = source.read_bytes()
+    path = tmp_path / "00000000000000000042-0000000001.checkpoint"
+    wrong = data[:100] + bytes([data[100] ^ 1]) + data[101:]
+    for damaged in (wrong, data[:-1], data[:100], data[:80] + bytes(len(data) - 80), bytes(500)):
+        path.write_bytes(damaged)
+        for how in WAYS:
+            assert 1 == dumped(capsysbinary, path, "--on-damage", how)[0]
+    path.write_bytes(data)
+    assert 0 == dumped(capsysbinary, path)[0]
+
+
+def test_a_batch_that_cannot_be_decoded_costs_its_own_records_only(
+    partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The rest of the file is shown, also where the caller wants damaged records."""
+    log = min(partition.glob("*252.log"))
+    _, out, _ = dumped(capsysbinary, log, "--format", "jsonl")
+    broken = rows_of(out, "jsonl")[1]
+    data = bytearray(log.read_bytes())
+    end = broken["position"] + broken["size"]
+    data[broken["position"] + 61 : end] = b"\xff" * (broken["size"] - 61)
+    log.write_bytes(data)
+    for how in ("skip", "keep"):
+        code, out, _ = dumped(capsysbinary, log, "--records", "--format", "csv", "--on-damage", how)
+        offsets = {int(row["offset"]) for row in rows_of(out, "csv")}
+        lost = {*range(broken["base_offset"], broken["last_offset"] + 1)}
+        assert (1, set(range(252, 342)) - lost) == (code, offsets & set(range(252, 342)))
+
+
+def test_a_range_does_not_hide_damage_in_what_is_read(
+    partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The header of a damaged batch does not say whether its records are wanted."""
+    log = min(partition.glob("*252.log"))
+    _, out, _ = dumped(capsysbinary, log, "--format", "jsonl")
+    middle = rows_of(out, "jsonl")[1]
+    data = bytearray(log.read_bytes())
+    data[middle["position"] + 35 : middle["position"] + 43] = bytes(8)  # its largest timestamp
+    log.write_bytes(data)
+    for records in ([], ["--records"]):
+        code, _, err = dumped(capsysbinary, log, *records, "--from", "2026-01-01T00:00Z")
+        assert (1, True) == (code, f"byte {middle['position']}" in err)
+
+
+def test_many_damaged_places_are_counted(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A line for each of millions would hide the data."""
+    count = TOLD_PLACES + 5
+    parts = [bytearray(write_batch([Record(at, 1, None, b"v")], base_offset=at))
+             for at in range(count)]  # fmt: skip
+    for part in parts:
+        part[-1] ^= 1
+    (tmp_path / name_of(0, ".log")).write_bytes(b"".join(parts))
+    code, out, err = dumped(capsysbinary, tmp_path, "--format", "jsonl", "--on-damage", "skip")
+    assert (1, b"") == (code, out)
+    assert TOLD_PLACES + 1 == len(err.splitlines())
+    assert "5 more places" in err
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a copy of a real store with two files of its log."""
+    return copy_of("rocketmq/rolled-4.9.8/store", tmp_path / "store")
+
+
+def messages_of(
+    capsysbinary: pytest.CaptureFixture[bytes], path: Path, *options: str
+) -> tuple[int, list[int], str]:
+    """Return exit code, offsets in the commit log and standard error of a dump."""
+    code, out, err = dumped(capsysbinary, path, "--format", "jsonl", *options)
+    return code, [row["phy_offset"] for row in rows_of(out, "jsonl")], err
+
+
+def test_a_message_with_a_wrong_checksum(
+    store: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Those after it are shown if the caller goes on; they were left out."""
+    log = min((store / "commitlog").iterdir())
+    code, whole, _ = messages_of(capsysbinary, log)
+    assert (0, True) == (code, len(whole) > 3)
+    _, out, _ = dumped(capsysbinary, log, "--records", "--format", "jsonl", "--values", "text")
+    body = rows_of(out, "jsonl")[1]["body"].encode()
+    data = bytearray(log.read_bytes())
+    data[data.index(body, whole[1])] ^= 1
+    log.write_bytes(data)
+    assert (1, whole[:1]) == messages_of(capsysbinary, log)[:2]
+    code, skipped, err = messages_of(capsysbinary, log, "--on-damage", "skip")
+    assert (1, [whole[0], *whole[2:]]) == (code, skipped)
+    assert f"byte {whole[1]}" in err
+    code, out, _ = dumped(capsysbinary, log, "--format", "jsonl", "--on-damage", "keep")
+    kept = rows_of(out, "jsonl")
+    assert (1, whole) == (code, [row["phy_offset"] for row in kept])
+    assert [whole[1]] == [row["phy_offset"] for row in kept if not row["crc_valid"]]
+
+
+def test_zeros_in_the_middle_of_a_log_or_queue_are_no_end(
+    store: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """What follows them was left out with exit code 0."""
+    log = min((store / "commitlog").iterdir())
+    _, whole, _ = messages_of(capsysbinary, log)
+    queue = min(store.glob("consumequeue/*/*/*"))
+    for path, at, size in ((log, whole[2], whole[3] - whole[2]), (queue, 20, 20)):
+        before = path.read_bytes()
+        path.write_bytes(before[:at] + bytes(size) + before[at + size :])
+        for how in WAYS:
+            code, _, err = dumped(capsysbinary, path, "--on-damage", how)
+            assert (1, True) == (code, f"{path}: byte {at}: zeros begin here" in err)
+        path.write_bytes(before[:at] + bytes(size))
+        assert 0 == dumped(capsysbinary, path)[0]
+        later = path.with_name(f"{1 << 40:020d}")
+        later.touch()
+        assert 1 == dumped(capsysbinary, path)[0]
+        later.unlink()
+        path.write_bytes(before)
+
+
+def test_a_cut_queue_is_told(store: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Part of a unit at its end was left out with exit code 0."""
+    queue = min(store.glob("consumequeue/*/*/*"))
+    units = queue.read_bytes()
+    queue.write_bytes(units[:30])
+    code, _, err = dumped(capsysbinary, queue)
+    assert (1, True) == (code, "byte 20: part of a unit" in err)
+
+
+def test_an_index_file_with_fewer_entries_than_its_header_counts(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """`scan` told it, and `dump` did not."""
+    index = min((ROCKETMQ / "collisions-4.9.8" / "store" / "index").iterdir())
+    data = index.read_bytes()
+    path = tmp_path / index.name
+    path.write_bytes(data[:36] + struct.pack(">i", 1 << 30) + data[40:])
+    code, _, err = dumped(capsysbinary, path)
+    assert (1, True) == (code, "the header counts 1073741823 entries" in err)
+
+
+RUN = (
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "  =1",
+    "\uff1d1",
+    "-",
+    "-cmd|'x'",
+)
+PLAIN = ("-5", "+5", "-1.5e3", "a=1", "1-1", "", "'", "5", "-.5")
+
+
+@pytest.mark.parametrize("text", [*RUN, *PLAIN])
+def test_a_cell_that_a_spreadsheet_would_run_is_guarded(
+    text: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Numbers stay numbers, and `as-is` has every text as it is."""
+    path = tmp_path / name_of(0, ".log")
+    path.write_bytes(write_batch([Record(0, -1, text.encode(), b"-7")], base_offset=0))
+    shown = ["--records", "--values", "text", "--format", "csv"]
+    (row,) = rows_of(dumped(capsysbinary, path, *shown)[1], "csv")
+    assert ((f"'{text}" if text in RUN else text), "-7") == (row["key"], row["value"])
+    assert ("0", "-1", "-1") == (row["offset"], row["timestamp"], row["producer_id"])
+    (row,) = rows_of(dumped(capsysbinary, path, *shown, "--csv-cells", "as-is")[1], "csv")
+    assert text == row["key"]
+
+
+def test_a_cell_never_begins_within_another(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A spreadsheet of another country takes a semicolon for the separator, unless it is quoted."""
+    path = tmp_path / name_of(0, ".log")
+    path.write_bytes(write_batch([Record(0, 1, b"a;=1+1", b'b"\t=1+1')], base_offset=0))
+    _, out, _ = dumped(capsysbinary, path, "--records", "--values", "text", "--format", "csv")
+    assert b',"a;=1+1","b""\t=1+1",' in out

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`segproof.scan` is never silently wrong or short: whatever is damaged is an error or is told."""
+
+import gzip
+import inspect
+import struct
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segproof
+from segproof.checksums import crc32
+from segproof.errors import DamagedFileError, RowsLeftOutWarning
+from segproof.kafka import Record, write_batch
+from segproof.reading.store_paths import LEVELS_MAX
+from segproof.tables.options import ON_DAMAGE
+from segproof_harness.files.shipped_directories import DATA
+from segproof_tests.partition_files import name_of
+from segproof_tests.real_copies import copy_of, flip
+
+STORE = DATA / "rocketmq" / "collisions-4.9.8" / "store"
+pytestmark = pytest.mark.needs("pyarrow")
+
+
+def rows(path: Path, table: str = "records", **asked: Any) -> list[dict[str, Any]]:
+    """Return all rows of a scan."""
+    found: list[dict[str, Any]] = segproof.scan(path, table=table, **asked).read_all().to_pylist()
+    return found
+
+
+def told(path: Path, table: str = "records", **asked: Any) -> tuple[list[Any], list[str]]:
+    """Return the rows of a scan, and the warnings of those that are left out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        found = rows(path, table, **asked)
+    return found, [str(one.message) for one in caught if one.category is RowsLeftOutWarning]
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Return a copy of a real partition of several segments."""
+    return copy_of("kafka/plain/plain-0", tmp_path / "data" / "plain-0")
+
+
+def test_the_default_is_to_fail() -> None:
+    """Python, command line and Spark have one default."""
+    assert "fail" == inspect.signature(segproof.scan).parameters["on_damage"].default
+    assert "fail" == ON_DAMAGE[0]
+
+
+@pytest.mark.parametrize("table", ["batches", "records"])
+def test_a_wrong_checksum_fails_is_left_out_or_is_shown(partition: Path, table: str) -> None:
+    """One damaged batch among many: only its own rows differ between the three ways."""
+    whole = rows(partition, table)
+    log = min(partition.glob("*252.log"))
+    flip(log, 9000)
+    with pytest.raises(DamagedFileError, match=r"252\.log: byte \d+: .*wrong checksum"):
+        rows(partition, table, columns="path")
+    kept, warned = told(partition, table, on_damage="keep")
+    assert (len(whole), []) == (len(kept), warned)
+    wrong = [row for row in kept if not row["crc_valid"]]
+    assert {str(log)} == {row["path"] for row in wrong}
+    skipped, warned = told(partition, table, on_damage="skip")
+    assert [row for row in kept if row["crc_valid"]] == skipped
+    assert [row for row in whole if row in skipped] == skipped
+    assert len(whole) == len(skipped) + len(wrong)
+    assert 1 == len(warned)
+    position = wrong[0]["position" if table == "batches" else "batch_position"]
+    assert f"{log}: byte {position}: " in warned[0]
+
+
+def test_a_second_scan_warns_again(partition: Path) -> None:
+    """Python shows a warning of one place once; here each read of damaged files has its own."""
+    flip(min(partition.glob("*252.log")), 9000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in "ab":
+            rows(partition, on_damage="skip")
+    assert 2 == len(caught)
+
+
+@pytest.mark.parametrize("table", ["batches", "records"])
+def test_kept_rows_have_crc_valid_whatever_columns_are_named(partition: Path, table: str) -> None:
+    """A row of a damaged batch cannot be taken for a sound one."""
+    flip(min(partition.glob("*252.log")), 9000)
+    reader = segproof.scan(partition, table=table, columns=["path"], on_damage="keep")
+    assert ["path", "crc_valid"] == reader.schema.names
+    assert {True, False} == set(reader.read_all()["crc_valid"].to_pylist())
+
+
+def test_a_batch_that_cannot_be_decoded_costs_its_own_records_only(partition: Path) -> None:
+    """The rest of the file follows; it was dropped without a word."""
+    log = min(partition.glob("*252.log"))
+    batches = rows(log, "batches")
+    whole = rows(log)
+    broken = batches[1]
+    data = bytearray(log.read_bytes())
+    at = broken["position"] + 61
+    data[at : broken["position"] + broken["size"]] = b"\xff" * (broken["size"] - 61)
+    log.write_bytes(data)
+    lost = {*range(broken["base_offset"], broken["last_offset"] + 1)}
+    expected = [row["offset"] for row in whole if row["offset"] not in lost]
+    for how in ("skip", "keep"):
+        found, warned = told(log, on_damage=how)
+        assert expected == [row["offset"] for row in found]
+        assert f"{log}: byte {broken['position']}: " in warned[0]
+
+
+def test_a_batch_above_the_limit_costs_its_own_records_only(tmp_path: Path) -> None:
+    """It is told with the option that shows it."""
+    small = write_batch([Record(0, 1, None, b"v")], base_offset=0)
+    large = write_batch([Record(1, 1, None, bytes(500))], base_offset=1)
+    last = write_batch([Record(2, 1, None, b"v")], base_offset=2)
+    (tmp_path / name_of(0, ".log")).write_bytes(small + large + last)
+    found, (warned,) = told(tmp_path, limit_bytes=200, on_damage="skip")
+    assert [0, 2] == [row["offset"] for row in found]
+    assert "limit_bytes" in warned
+    with pytest.raises(DamagedFileError, match="limit_bytes"):
+        rows(tmp_path, limit_bytes=200)
+    assert 3 == len(rows(tmp_path))
+
+
+def test_a_damaged_message_in_a_wrapper_is_a_wrong_checksum(tmp_path: Path) -> None:
+    """The checksum of a wrapper is right over a damaged message; consumers that check end there."""
+    record = Record(0, 1, b"k", b"v")
+    inner = write_batch([record], base_offset=0, magic=1)
+    packed = gzip.compress(inner[:-1] + b"w")
+    head = write_batch([record], base_offset=0, magic=1, compression="gzip")[:26]
+    body = head[16:26] + struct.pack(">ii", -1, len(packed)) + packed
+    wrapper = head[:8] + struct.pack(">iI", 4 + len(body), crc32(body)) + body
+    (tmp_path / name_of(0, ".log")).write_bytes(wrapper)
+    with pytest.raises(DamagedFileError, match="inside a compressed one"):
+        rows(tmp_path)
+    skipped, warned = told(tmp_path, on_damage="skip")
+    assert ([], 1) == (skipped, len(warned))
+    (row,), warned = told(tmp_path, on_damage="keep")
+    assert (b"w", False, []) == (row["value"], row["crc_valid"], warned)
+
+
+DAMAGES: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
+    "torn tail": ("*342.log", "records", lambda data: data[:-5]),
+    "torn tail, batches": ("*342.log", "batches", lambda data: data[:-5]),
+    "zeros at the end of a closed segment": ("*252.log", "records", lambda data: data + bytes(99)),
+    "wrong size field": ("*252.log", "records", lambda d: d[:8] + b"\0\0\0\1" + d[12:]),
+    "unknown magic": ("*252.log", "records", lambda data: data[:16] + b"\7" + data[17:]),
+    "cut offset index": ("*252.index", "index_entries", lambda data: data[:-3]),
+    "cut time index": ("*252.timeindex", "time_index_entries", lambda data: data[:-3]),
+    "wrong header, segments": ("*252.log", "segments", lambda d: d[:30] + b"\7" + d[31:]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("asked", [{}, {"where": "segment_base_offset >= 0"}])
+def test_each_damage_is_told(partition: Path, damage: str, asked: dict[str, Any]) -> None:
+    """With `fail` it is an error that names the file, else a warning or a column that does."""
+    pattern, table, change = DAMAGES[damage]
+    path = min(partition.glob(pattern))
+    before = rows(partition, table)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(DamagedFileError, match=path.name):
+        rows(partition, table, **asked)
+    for how in ("skip", "keep"):
+        found, warned = told(partition, table, on_damage=how, **asked)
+        others = [row for row in before if row["path"] != str(path)]
+        assert others == [row for row in found if row["path"] != str(path)]
+        if table == "segments":
+            (wrong,) = (row for row in found if row["damage"] is not None)
+            assert ([], str(path)) == (warned, wrong["path"])
+            assert "1 batch with a wrong checksum" in wrong["damage"]
+        else:
+            (warning,) = warned
+            assert str(path) in warning
+
+
+@pytest.mark.parametrize("where", ["offset >= 300", "timestamp >= 0", "offset < 1"])
+def test_a_filter_does_not_hide_damage_in_what_is_read(partition: Path, where: str) -> None:
+    """A batch whose checksum is wrong may hold any record: it is told before rows are chosen."""
+    log = min(partition.glob("*.log" if where == "offset < 1" else "*252.log"))
+    last = rows(log, "batches")[-1]
+    flip(log, last["position"] + 70)
+    with pytest.raises(DamagedFileError, match=log.name):
+        rows(partition, where=where)
+    _, warned = told(partition, where=where, on_damage="skip")
+    assert [True] == [str(log) in one for one in warned]
+
+
+def test_cut_and_foreign_index_files_of_rocketmq_are_told(tmp_path: Path) -> None:
+    """A header that counts more entries than there are, and a file shorter than a header."""
+    index = next((STORE / "index").iterdir())
+    data = index.read_bytes()
+    header = data[:36] + struct.pack(">i", 1 << 30)
+    for change, words in ((header + data[40:], "the header counts"), (data[:10], "shorter than")):
+        path = tmp_path / index.name
+        path.write_bytes(change)
+        with pytest.raises(DamagedFileError, match=words):
+            rows(path, "rocketmq_entries")
+        _, (warned,) = told(path, "rocketmq_entries", on_damage="skip")
+        assert words in warned
+
+
+@pytest.mark.parametrize("table", ["records", "rocketmq_entries"])
+def test_a_folder_that_cannot_be_listed_is_told(
+    tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have had rows; of RocketMQ's it was passed over in silence."""
+    (tmp_path / "data" / "closed").mkdir(parents=True)
+    list_directory = segproof.files.RealFiles.list_directory
+
+    def refused(files: Any, path: str) -> list[str]:
+        if path.endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return list_directory(files, path)
+
+    monkeypatch.setattr(segproof.files.RealFiles, "list_directory", refused)
+    with pytest.raises(DamagedFileError, match=r"closed: .*cannot be listed: Permission denied"):
+        rows(tmp_path, table)
+    _, (warned,) = told(tmp_path, table, on_damage="skip")
+    assert "closed" in warned
+
+
+@pytest.mark.parametrize("table", ["records", "rocketmq_entries"])
+def test_folders_that_lie_too_deep_are_told(tmp_path: Path, table: str) -> None:
+    """Up to the last level they are looked into."""
+    deep = tmp_path.joinpath(*("d" for _ in range(LEVELS_MAX)))
+    deep.mkdir(parents=True)
+    assert [] == rows(tmp_path, table)
+    (deep / "d").mkdir()
+    with pytest.raises(DamagedFileError, match="more than 16 levels"):
+        rows(tmp_path, table)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_file_that_a_broker_would_put_in_place_is_told(partition: Path, suffix: str) -> None:
+    """Offsets may be in a `.swap` file alone; it was passed over in silence."""
+    path = min(partition.glob(f"*252{suffix}"))
+    path.rename(f"{path}.swap")
+    table = "records" if suffix == ".log" else "index_entries"
+    with pytest.raises(DamagedFileError, match=r"\.swap: a starting broker"):
+        rows(partition, table)
+    _, (warned,) = told(partition, table, on_damage="skip")
+    assert f"{path}.swap" in warned
+    assert rows(Path(f"{path}.swap"), table)
