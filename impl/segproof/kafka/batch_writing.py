@@ -77,6 +77,7 @@ def write_batch(
     codec = COMPRESSION_NAMES.index(compression)
     if magic == 2:
         header.check()
+        header.check_producer()
         block = b"".join(
             _encode_record(record, base_offset, header.base_timestamp) for record in records
         )
@@ -102,7 +103,9 @@ def write_empty_batch(
 ) -> bytes:
     """Return a batch without records, as compaction leaves it of a producer's last.
 
-    Both offsets are inclusive. Raises: InvalidArgumentError. Laws: BATCH-15.
+    Both offsets are inclusive. The fields of a producer may be any: Kafka refuses a transaction
+    without a producer id only where records are written. Raises: InvalidArgumentError for what the
+    format cannot say. Laws: BATCH-15.
     """
     header = _Header(
         base_offset=base_offset,
@@ -171,8 +174,7 @@ class _Header:
     is_control: bool
 
     def check(self) -> None:
-        """Refuse fields that do not go together."""
-        has_producer = self.producer_id != -1
+        """Refuse what a header of magic 2 cannot say."""
         if self.timestamp_type not in TIMESTAMP_TYPES[1:]:
             raise _refused(f"magic 2 has no timestamp type {self.timestamp_type!r}")
         if not 0 <= self.last_offset - self.base_offset <= INT32_MAX:
@@ -182,6 +184,10 @@ class _Header:
             )
         if self.base_timestamp < NO_TIMESTAMP:
             raise _refused(f"a timestamp may not be {self.base_timestamp}")
+
+    def check_producer(self) -> None:
+        """Refuse fields of a producer that Kafka writes no record with."""
+        has_producer = self.producer_id != -1
         if self.is_transactional and not has_producer:
             raise _refused("a transactional batch needs a producer id")
         if has_producer and self.producer_epoch < 0:

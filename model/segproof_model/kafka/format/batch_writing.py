@@ -58,12 +58,17 @@ class HeaderToWrite:
 
     def goes_together(self) -> bool:
         """Return whether one batch of magic 2 can say all of it (BATCH-13)."""
-        has_producer = self.producer_id != -1
         return (
             self.timestamp_type in TIMESTAMP_TYPES[1:]
             and 0 <= self.last_offset - self.base_offset <= INT32_MAX
             and self.base_timestamp >= NO_TIMESTAMP
-            and (has_producer or not self.is_transactional)
+        )
+
+    def may_have_records(self) -> bool:
+        """Return whether the fields of a producer are such that records are written with them."""
+        has_producer = self.producer_id != -1
+        return (
+            (has_producer or not self.is_transactional)
             and (not has_producer or self.producer_epoch >= 0)
             and (not has_producer or self.base_sequence >= 0 or self.is_control)
         )
@@ -178,8 +183,8 @@ def header_of(
 
 
 def batch_of(header: HeaderToWrite, records: Sequence[Record], codec: int, codecs: Codecs) -> bytes:
-    """Return the records as a batch of magic 2."""
-    if not header.goes_together():
+    """Return the records as a batch of magic 2; without records any producer will do."""
+    if not header.goes_together() or (records and not header.may_have_records()):
         refuse(ErrorKind.INVALID_ARGUMENT)
     base = header.base_offset, header.base_timestamp
     body = b"".join(encode_record(record, *base) for record in records)

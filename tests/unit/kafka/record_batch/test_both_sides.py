@@ -316,6 +316,18 @@ def test_empty_batch(side: Any, base: int, delta: int, timestamp: int, sequence:
     )
 
 
+@pytest.mark.checks("BATCH-15")
+@BOTH
+def test_an_empty_batch_has_any_producer(side: Any) -> None:
+    """Kafka looks at the fields of a producer only where it writes records."""
+    transactional: dict[str, Any] = {"is_transactional": True}
+    producer: dict[str, Any] = {"producer_id": 1}
+    several = transactional, producer, {**transactional, "is_control": True}
+    for fields in (*several, {**producer, "producer_epoch": 0}):
+        written = side.read_batch(side.write_empty_batch(0, 5, 7, **fields))
+        assert fields == {name: getattr(written, name) for name in fields}
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 
