@@ -25,7 +25,13 @@ from segproof.reading.file_names import (
 )
 from segproof.rebuilding.kept_files import bring, copy_file, keep_old_files
 from segproof.rebuilding.partition_files import BESIDE, Partition, check_unchanged
-from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
+from segproof.rebuilding.safe_places import (
+    MARKER,
+    lock_of,
+    make_directory,
+    names_in_new,
+    not_empty,
+)
 from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.small_files import EPOCHS
 
@@ -148,6 +154,8 @@ class NewDirectory:
         self._copies = copies
         self._is_complete = False
         self._is_new = False
+        self._made: set[str] = set()
+        """Directories whose names, or those in them, are to be made durable."""
 
     def __enter__(self) -> Self:
         found = names_in_new(self._directory, self._files)
@@ -156,7 +164,7 @@ class NewDirectory:
             raise not_empty(self._directory)
         self._check_ours(names)
         try:
-            self._files.make_directory(self._directory)
+            self._made = make_directory(self._directory, self._directory, self._files)
             self._begin(names)
         except BaseException:
             self.__exit__()
@@ -202,6 +210,8 @@ class NewDirectory:
                 self._files.rename(index.path + BESIDE, index.path)
         self._files.sync_directory(self._directory)
         self._files.sync_directory(os.path.dirname(os.path.realpath(self._directory)))
+        for folder in sorted(self._made, reverse=True):
+            self._files.sync_directory(folder)
         self._files.remove(self._path(MARKER))
         self._is_complete = True
         with contextlib.suppress(OSError):  # all is durable; at worst the marker comes back

@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 
 from segproof.files import File, SharedFiles
 from segproof.rebuilding.kept_files import backup_of, copy_file, keep_old_files
-from segproof.rebuilding.safe_places import MARKER, lock_of, names_in_new, not_empty
+from segproof.rebuilding.safe_places import (
+    MARKER,
+    lock_of,
+    make_directory,
+    names_in_new,
+    not_empty,
+)
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 
@@ -130,6 +136,8 @@ class NewIndexDirectory:
         self._working = _Working(directory, files)
         self._is_new = False
         self._is_complete = False
+        self._made: set[str] = set()
+        """Directories whose names, or those in them, are to be made durable."""
 
     def __enter__(self) -> str:
         """Make the directory; return the working directory.
@@ -142,7 +150,7 @@ class NewIndexDirectory:
         if {*names} - {*ours, MARKER}:
             raise not_empty(self.directory)
         try:
-            self._files.make_directory(self.directory)
+            self._made = make_directory(self.directory, self.directory, self._files)
             for name in ours:
                 self._files.remove(os.path.join(self.directory, name))
             self._working.make()
@@ -169,6 +177,8 @@ class NewIndexDirectory:
             self._files.rename(one.path, os.path.join(self.directory, one.name))
         self._files.sync_directory(self.directory)
         self._files.sync_directory(os.path.dirname(os.path.realpath(self.directory)))
+        for folder in sorted(self._made, reverse=True):
+            self._files.sync_directory(folder)
         self._is_complete = True
         return ()
 

@@ -30,6 +30,7 @@ from typing import NamedTuple
 from segproof.errors import TooLargeError
 from segproof.files import Files
 from segproof.integers import INT32_MAX
+from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, EXTENSION_MAX, UNIT_BYTES
 from segproof.rocketmq.message import SCHEDULE_TOPIC, Message, dispatch_request_of
@@ -108,6 +109,8 @@ class ConsumeQueueCopy:
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._waiting = 0
         self._paths: set[str] = set()
+        self._folders: set[str] = set()
+        """Directories whose names, or those in them, are to be made durable."""
         self._log_start = 0
         self._gap_bytes = 0
         self.stand_ins = 0
@@ -299,7 +302,7 @@ class ConsumeQueueCopy:
     def _put(self, folder: str, name: str, data: bytes, place: int) -> None:
         path = os.path.join(folder, name)
         if path not in self._paths:
-            self._files.make_directory(folder)
+            self._folders |= make_directory(folder, self._new, self._files)
             self._paths.add(path)
         with closing(self._files.open(path, writable=True, create=True)) as file:
             if file.size() < self._file_size:
@@ -331,7 +334,8 @@ class ConsumeQueueCopy:
         for path in sorted(self._paths):
             with closing(self._files.open(path, writable=True)) as file:
                 file.sync()
-            self._files.sync_directory(os.path.dirname(path))
+        for made in sorted(self._folders, reverse=True):
+            self._files.sync_directory(made)
 
 
 def _is_name(topic: str) -> bool:

@@ -25,7 +25,13 @@ from segproof.reading.queue_units import messages_in
 from segproof.reading.store_log import Int64Array, MessageBlock
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
-from segproof.rebuilding.safe_places import begin_salvage, check_apart, check_empty, end_salvage
+from segproof.rebuilding.safe_places import (
+    begin_salvage,
+    check_apart,
+    check_empty,
+    end_salvage,
+    make_directory,
+)
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -413,6 +419,7 @@ class _Salvage:
         status = self._files.status(old)
         if status is None or not status.is_directory:
             return
+        made: set[str] = set()
         for name in self._files.list_directory(old):
             path = os.path.join(old, name)
             one = self._files.status(path)
@@ -425,11 +432,14 @@ class _Salvage:
             except OSError as error:
                 self.told.left_out.append(f"{path}: {error.strerror or error}")
                 continue
-            self._files.make_directory(os.path.join(self._target, CONFIG))
+            folder = os.path.join(self._target, CONFIG)
+            made |= make_directory(folder, folder, self._files)
             new = os.path.join(self._target, CONFIG, name)
             with closing(self._files.open(new, writable=True, create=True)) as file:
                 file.pwrite(data, 0)
                 file.sync()
+        for folder in sorted(made, reverse=True):
+            self._files.sync_directory(folder)
 
     def checkpoint(self) -> None:
         """Write the checkpoint of a store that was stopped cleanly."""
