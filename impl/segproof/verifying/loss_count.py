@@ -39,6 +39,8 @@ class LossCount:
         """Whether there is damage in a commit log."""
         self._is_damaged = self._is_gone = False
         """Whether the log of the present segment has damaged bytes, or can't be read at all."""
+        self._lost_behind: tuple[int, int] | None = None
+        """Offsets, the second exclusive, between the present segment and the next one."""
 
     def find(self, finding: Finding) -> None:
         """Take a finding that says that records can't be read, or are not there."""
@@ -48,7 +50,7 @@ class LossCount:
         elif finding.law in (LOG_UNREADABLE, LOG_IS_GONE):
             self._is_gone = True
         elif finding.law == LOST_SEGMENT and expected is not None and actual is not None:
-            self._add(int(expected), int(actual))
+            self._lost_behind = int(expected), int(actual)
         elif finding.law in ENDS_LOST and expected is not None and actual is not None:
             self._add(int(expected.partition(" ")[0]), int(actual))
             self._is_complete = False
@@ -66,6 +68,10 @@ class LossCount:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
             self._take_damage(carry.damage, segment.next_base_offset)
+        if self._lost_behind is not None:
+            # After what is lost before this segment: `_add` takes losses in the order of offsets.
+            self._add(*self._lost_behind)
+            self._lost_behind = None
         self._is_damaged = self._is_gone = False
 
     def finish(self) -> int | None:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every count of a summary and of findings, compared with a second way of counting."""
+
+import struct
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from segproof.findings import Severity, Summary
+from segproof.verification import verify
+from segproof_tests.counted_again import counted, make_partition
+from segproof_tests.partition_files import write_segment
+
+SEEDS = (*range(12), 98, 139, 169)
+"""The last three draw a segment without its log before one that ends too early."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
+    """What was read, what is lost, and how many findings there are of each severity."""
+    folder = tmp_path / "t-0"
+    make_partition(folder, Random(seed))
+    told: list[Summary] = []
+    found = list(verify(folder, on_summary=told.append))
+    (summary,), again = told, counted(folder)
+    names = [name for name in again.__dataclass_fields__ if name != "broken"]
+    assert {name: getattr(again, name) for name in names} == {
+        name: getattr(summary, name) for name in names
+    }
+    broken = sorted((Path(one.path).name, one.position) for one in found if one.law == "BATCH-3")
+    assert sorted(again.broken) == broken
+    assert summary.lost_at_least == summary.lost_offsets
+    assert [sum(one.severity is severity for one in found) for severity in Severity] == [
+        summary.errors, summary.warnings, summary.notes,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("places", [1, 99, 100, 101, 102, 250])
+def test_places_above_a_hundred_are_counted(places: int, tmp_path: Path) -> None:
+    """The first hundred are told one by one, at their bytes; a last finding counts the others."""
+    entries = [struct.pack(">ii", 5, number) for number in range(places + 1)]
+    folder = write_segment(tmp_path / "t-0", b"", index=b"".join(entries))
+    told = list(verify(folder, laws=["OFFIDX-2"]))
+    assert [8 * number for number in range(1, min(places, 100) + 1)] == [
+        one.position for one in told if one.position is not None
+    ]
+    more = [one.actual for one in told if one.position is None]
+    assert ([] if places <= 100 else [str(places - 100)]) == more
+    assert len(told) == min(places, 101)
