@@ -314,6 +314,7 @@ CASES: dict[str, Case] = {
     "store checkpoint, flush": Case(_store_checkpoint("flush"), "/checkpoint"),
     "store checkpoint, close": Case(_store_checkpoint("close"), "/checkpoint"),
     "rebuild": Case(_rebuild(out="/e/t-0"), "/e/t-0"),
+    "rebuild with copies": Case(_rebuild(out="/e/t-0", copy=True), "/e/t-0"),
     "rebuild into a new folder of a new one": Case(_rebuild(out="/e/f/t-0"), "/e/f/t-0"),
     "rebuild in place": Case(_rebuild(in_place=True, backup="/e/kept"), "/", True),
     "salvage": Case(_salvage("/e/out"), "/e/out"),

@@ -122,3 +122,17 @@ def test_a_refused_append_that_would_roll_changes_nothing() -> None:
         with pytest.raises(SegproofError):
             append(wrong, 9)
         assert before == state(place, log)
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_an_index_that_takes_no_entry_changes_nothing(is_leader: bool) -> None:
+    """It holds an entry of a later offset; epochs were entered before it was asked."""
+    place, log = filled()
+    log.append_as_leader(batch(3, is_transactional=False), 3)
+    log.log_segments.active_segment.offset_index.append(END + 900, 0)
+    before = state(place, log)
+    append = log.append_as_leader if is_leader else log.append_as_follower
+    records = batch(3, 0 if is_leader else log.log_end_offset, partition_leader_epoch=9)
+    with pytest.raises(SegproofError):
+        append(records, 9)
+    assert before == state(place, log)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from segproof.errors import SegproofError
+from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq.index_file import IndexFile
 from segproof_harness.files.memory_files import MemoryFiles
 
@@ -59,7 +60,15 @@ BORDERS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(params=[False, True], ids=["each alone", "together"])
+def _together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let bulk operations take the way of each alone, or the one for compiled kernels."""
+    for kernel in (kernels.walk_chains, kernels.put_entries):
+        monkeypatch.setattr(kernel, "is_compiled", request.param)
+
+
 @pytest.mark.checks("RMQIDX-31", "RMQIDX-32", "RMQIDX-33")
+@pytest.mark.usefixtures("_together")
 def test_begin_and_end_at_stored_times() -> None:
     """Both are inclusive; a single lookup and a bulk one say the same."""
     index = filled()
@@ -83,6 +92,7 @@ VALUES = (INT64_MIN - 1, INT64_MIN, -1, 0, 1, BEGIN_MS, INT64_MAX, INT64_MAX + 1
 
 
 @pytest.mark.checks("RMQIDX-17")
+@pytest.mark.usefixtures("_together")
 @pytest.mark.parametrize("entries", [2, 3, 4])
 def test_bulk_puts_at_bounds(entries: int) -> None:
     """Bytes are those of single puts; what is refused, or has no room, changes nothing."""
