@@ -91,7 +91,8 @@ What cannot have such a row is left out:
 
 - by `path`, `directory` and `segment_base_offset`: files;
 - by `base_offset`, `last_offset` and `offset` of a log: segments, by their names, which are
-  believed: an offset lies in the segment of the greatest base offset that is not above it.
+  believed: an offset lies in the segment of the greatest base offset that is not above it. A
+  batch that is read and does not lie so is damage.
   Reading begins where the offset index says if there is a batch with a right checksum that begins
   at or below the least offset; else, and with `on_damage=fail`, at the beginning. In a log whose
   offsets go back, rows that lie before that place are left out, although they fit;

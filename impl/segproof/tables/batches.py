@@ -15,7 +15,14 @@ from segproof.reading.batch_rows import batch_row, batch_to_show
 from segproof.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
-from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
+from segproof.tables.logs import (
+    Headers,
+    LogReader,
+    first_position,
+    is_too_old,
+    named_segment,
+    opened,
+)
 from segproof.tables.options import KEEP, Request
 from segproof.tables.schemas import TABLES
 
@@ -28,8 +35,8 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     if is_too_old(unit, request, "max_timestamp", files):
         return
     with opened(unit, files) as log:
-        start = first_position(unit, request, files)
-        for headers in LogReader(log, start=start):
+        start, within = first_position(unit, request, files), named_segment(unit, request)
+        for headers in LogReader(log, start=start, within=within):
             count = len(headers.table)
             made = batch_of(request, unit, count, _columns(headers), headers.table)
             rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))

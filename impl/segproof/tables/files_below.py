@@ -26,6 +26,7 @@ from segproof.reading.file_names import (
     read_remote_name,
     segment_file,
 )
+from segproof.reading.packed_segments import INDEXES_SUFFIX, with_unpacked
 from segproof.reading.store_paths import TOO_DEEP, find_places
 from segproof.reading.store_reader import index_files_of
 from segproof.tables.options import Request, refused
@@ -67,6 +68,7 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     is a unit with a problem.
     Raises: OSError where `path` itself cannot be read.
     """
+    files = with_unpacked(files)
     status = existing(path, files)
     if request.table == "rocketmq_entries":
         found = _index_files(path, files)
@@ -164,7 +166,7 @@ class _Seen:
 def _in_directory(
     path: str, names: list[str], request: Request, files: Files, seen: _Seen, level: int = 0
 ) -> Iterator[Unit]:
-    yield from _unfinished(path, names, request)
+    yield from _unread(path, names, request)
     segments = _segments(path, names)
     if segments:
         yield from _of_partition(path, segments, request, files)
@@ -189,8 +191,13 @@ def _in_directory(
         yield from _in_directory(full, inner, request, files, seen, level + 1)
 
 
-def _unfinished(path: str, names: list[str], request: Request) -> Iterator[Unit]:
-    """Yield the files that a starting broker would put in the place of others, as problems."""
+def _unread(path: str, names: list[str], request: Request) -> Iterator[Unit]:
+    """Yield as problems what may have rows and is not read.
+
+    These are the files that a starting broker would put in the place of others, and files of
+    indexes in tiered storage that are compressed or encrypted.
+    """
+    has_indexes = any(suffix != ".log" for suffix in TABLES[request.table].suffixes)
     for name in names:
         known = read_file_name(name)
         is_swap = known.kind is NameKind.PENDING and name.endswith(".swap")
@@ -200,6 +207,11 @@ def _unfinished(path: str, names: list[str], request: Request) -> Iterator[Unit]
                 " (to read them, name the file)"
             )
             yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
+        remote = read_remote_name(name)
+        is_packed = remote is not None and remote.suffix == INDEXES_SUFFIX and not remote.passing
+        if remote is not None and is_packed and has_indexes:
+            problem = "the indexes in this file are packed in a way that is not read"
+            yield Unit(posixpath.join(path, name), path, remote.base_offset, problem=problem)
 
 
 def _segments(path: str, names: list[str]) -> dict[tuple[int, str], list[str]]:

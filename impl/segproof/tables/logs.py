@@ -25,7 +25,7 @@ from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.reading.segment_reader import open_index, start_position
 from segproof.tables.files_below import Unit
-from segproof.tables.options import FAIL, Request
+from segproof.tables.options import FAIL, Range, Request
 from segproof.tables.schemas import TABLES
 
 
@@ -58,11 +58,13 @@ def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
 class LogReader:
     """The headers of one log, from a position on.
 
-    After the iteration `end_position` is where the last whole batch ends.
+    After the iteration `end_position` is where the last whole batch ends. With `within`, the
+    segment that the log is by its name, a batch of other offsets is refused.
     """
 
-    def __init__(self, log: RecordFile, *, start: int = 0) -> None:
+    def __init__(self, log: RecordFile, *, start: int = 0, within: Unit | None = None) -> None:
         self._log = log
+        self._within = within
         self.end_position = start
 
     def __iter__(self) -> Iterator[Headers]:
@@ -72,6 +74,8 @@ class LogReader:
         for part in scan:
             table = part.table
             self.end_position = _end_of(table)
+            if self._within is not None:
+                _refuse_misplaced(table, part.crc_valid, self._within)
             is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
             yield Headers(table, part.crc_valid, ~is_small)
         # A scan ends before a batch whose header the file cuts; this ends where the log ends.
@@ -82,6 +86,34 @@ class LogReader:
             self.end_position = batch.position + batch.size_bytes
             yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
         refuse_left_over(log, self.end_position)
+
+
+def named_segment(unit: Unit, request: Request) -> Unit | None:
+    """Return the segment of a log, if segments were left out by their names; None if not."""
+    columns = TABLES[request.table].offset_columns
+    is_chosen = any(request.filters.range(column) != Range() for column in columns)
+    return unit if is_chosen and unit.base_offset is not None else None
+
+
+def _refuse_misplaced(table: NDArray[np.void], crc_valid: NDArray[np.bool_], unit: Unit) -> None:
+    """Raise CorruptRecordError at a sound batch whose offsets are not those of the segment.
+
+    The names chose which segments are read. Where one is wrong, wanted rows may lie in another.
+    """
+    base, end = unit.base_offset or 0, unit.next_base_offset
+    is_misplaced = table["last_offset"] < base
+    if end is not None:
+        is_misplaced |= table["last_offset"] >= end
+    rows = np.flatnonzero(is_misplaced & crc_valid)
+    if len(rows):
+        row = table[int(rows[0])]
+        raise CorruptRecordError(
+            f"a batch up to offset {row['last_offset']} does not belong here by the names of the"
+            " segments, which say where to look for offsets; without a condition on offsets all"
+            " are read",
+            path=unit.path,
+            position=int(row["position"]),
+        )
 
 
 def refuse_left_over(log: RecordFile, end_position: int) -> None:

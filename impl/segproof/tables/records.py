@@ -27,7 +27,14 @@ from segproof.kernels import records as kernels
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit
-from segproof.tables.logs import Headers, LogReader, first_position, is_too_old, opened
+from segproof.tables.logs import (
+    Headers,
+    LogReader,
+    first_position,
+    is_too_old,
+    named_segment,
+    opened,
+)
 from segproof.tables.options import KEEP, Request
 
 ROWS_AT_ONCE = 1 << 15
@@ -62,7 +69,7 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         start = first_position(unit, request, files)
         kept: list[_Block] = []
         rows = size_bytes = 0
-        for block in _blocks(log, start, request):
+        for block in _blocks(log, start, named_segment(unit, request), request):
             is_block = isinstance(block, _Block)
             if is_block:
                 kept.append(block)
@@ -77,11 +84,11 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
             yield _made(request, unit, kept)
 
 
-def _blocks(log: RecordFile, start: int, request: Request) -> Iterator[Any]:
+def _blocks(log: RecordFile, start: int, within: Unit | None, request: Request) -> Iterator[Any]:
     """Yield the records from a position on, and each problem where it costs records."""
     is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
     try:
-        for headers in LogReader(log, start=start):
+        for headers in LogReader(log, start=start, within=within):
             wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
             yield from _wanted_blocks(log, headers, wanted, request)
     except (OSError, SegproofError) as error:

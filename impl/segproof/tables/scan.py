@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
+from segproof.reading.packed_segments import with_unpacked
 from segproof.tables.conditions import passing
 from segproof.tables.damage import Problem, with_problems_told
 from segproof.tables.files_below import Unit, existing, refuse_foreign, units_below
@@ -158,7 +159,7 @@ def _items(
         yield SegproofError(unit.problem, path=unit.path)
         return
     try:
-        for item in read(unit, request, files):
+        for item in read(unit, request, with_unpacked(files)):
             if isinstance(item, Exception):
                 yield item
             else:
