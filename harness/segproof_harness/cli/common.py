@@ -24,6 +24,7 @@ from segproof_harness.reports.terminal import Color, Lines
 from segproof_harness.reports.text import printable
 
 if TYPE_CHECKING:
+    from segproof.hints import Hint
     from segproof_model.language.behaviours import Release
 
 EXIT_CLEAN = 0
@@ -154,8 +155,10 @@ def write_prose(text: str, *, indent: int = 2, to_stderr: bool = False) -> None:
         Lines(Color.NEVER, to_stderr=to_stderr).write(text, indent=indent)
 
 
-def suggest(what: str, *words: object) -> None:
-    """Write the command that comes next to stderr, to be pasted; `what` says what it is for."""
+def suggest(what: "Hint", *words: object) -> None:
+    """Write the command that comes next to stderr, to be pasted; `what` says what it is for, and
+    has the class of what it does to files.
+    """
     summarise(f"  {what}: `{command_line(*words)}`")
 
 

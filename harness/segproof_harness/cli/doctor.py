@@ -105,7 +105,7 @@ def _core(name: str) -> Check:
     try:
         import_module(name)
     except ImportError as error:
-        return Check(name, NOT_RUN, str(error), "pip install --force-reinstall segproof")
+        return Check(name, NOT_RUN, str(error), "`pip install --force-reinstall segproof`")
     return Check(name, WORKS, _version_of(name))
 
 
@@ -119,7 +119,7 @@ def _version_of(distribution: str) -> str:
 def _optional(name: str) -> Check:
     wanted, missing = MODULES[name]
     if util.find_spec(name) is None:
-        return Check(name, NOT_RUN, missing, f"pip install {wanted}")
+        return Check(name, NOT_RUN, missing, f"`pip install {wanted}`")
     return Check(name, WORKS, _version_of(DISTRIBUTIONS.get(name, name)))
 
 
@@ -128,7 +128,9 @@ def _proofs() -> Check:
 
     kernels = len(CLAIMS) + len(NOT_PROVED)
     proved = f"{len(CLAIMS)} of {kernels} kernels are proved for every length"
-    return Check("proofs", WORKS, f"{proved}; again: python -m pytest tests/proofs, in a checkout")
+    return Check(
+        "proofs", WORKS, f"{proved}; again: `python -m pytest tests/proofs`, in a checkout"
+    )
 
 
 def _kernels() -> Check:
@@ -165,7 +167,7 @@ def _java(version: int | None) -> Check:
 def _spark(java: int | None) -> Check:
     absent = [name for name in ("pyspark", "pyarrow", "pandas") if util.find_spec(name) is None]
     if absent:
-        return Check("spark", NOT_RUN, f"no {', '.join(absent)}", "pip install 'segproof[spark]'")
+        return Check("spark", NOT_RUN, f"no {', '.join(absent)}", "`pip install 'segproof[spark]'`")
     if java_problem(java) is not None:
         return Check("spark", NOT_RUN, "no Java that is new enough", "see java")
     return Check("spark", WORKS, f"pyspark {_version_of('pyspark')} on Java {java}")
@@ -183,7 +185,7 @@ def _oracle() -> Check:
     ready = sum(readiness(release).is_ready for release in RELEASES.values())
     found = f"{ready} of {len(RELEASES)} releases in {jar_folder()}"
     if ready < len(RELEASES):
-        return Check("oracle", NOT_RUN, found, "segproof oracle fetch")
+        return Check("oracle", NOT_RUN, found, "`segproof oracle fetch`")
     return Check("oracle", WORKS, found)
 
 

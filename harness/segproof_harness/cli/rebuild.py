@@ -198,8 +198,16 @@ def command(
 
 
 def _without_dry_run(context: typer.Context, out: Path | None) -> list[object]:
-    """Return the words of the same command without --dry-run: in place, if not into --out."""
+    """Return the words of the same command without --dry-run: in place, if not into --out.
+
+    In place it keeps the old files, also where the dry run named no place for them.
+    """
+    from segproof.verifying.rules import new_place
+
     replaced = {"dry_run": None, "in_place": out is None, "jobs": None, "output_format": None}
+    if out is None and context.params["backup"] is None:
+        kept = new_place("replaced", str(context.params["paths"][0]))
+        return words_of_call(context, {**replaced, "backup": kept})
     return words_of_call(context, replaced)
 
 

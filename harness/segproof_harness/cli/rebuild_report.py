@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from segproof.counts import plural
+from segproof.hints import changes, writes
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -20,6 +21,14 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.reports.terminal import Color, Lines
 
+IN_PLACE = changes(
+    "replace the index files",
+    only_if="the broker is stopped",
+    if_wrong="the command refuses, and changes nothing",
+    copy_step="--backup keeps the old files",
+)
+ELSEWHERE = writes("make new index files with --out; the old ones stay as they are")
+"""What the command does that a dry run prints: as it was asked for."""
 STORE_FIELDS = ("path", "entries", "old_entries", "changed", "backup")
 """What is told of each index file of a store."""
 FIELDS = (*STORE_FIELDS, "index_interval_bytes", "interval_from", "law", "why")
@@ -117,7 +126,8 @@ class RebuildReport:
             f"{self._words * is_single}{left}, in {time.monotonic() - self._started:.1f} s{nothing}"
         )
         if self._is_dry and self._changed:
-            suggest("change them" if self._changed > 1 else "change it", *self._to_write)
+            what = IN_PLACE if "--in-place" in self._to_write else ELSEWHERE
+            suggest(what, *self._to_write)
         if self._left:
             raise typer.Exit(EXIT_FINDINGS)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof.counts import plural
+from segproof.hints import reads
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -144,7 +145,7 @@ def _save_partitions(
         f"{f', {refused} not saved' * bool(refused)}, in {time.monotonic() - started:.1f} s"
     )
     if partitions:
-        suggest("check what was saved", "segproof", "verify", out)
+        suggest(reads("check what was saved"), "segproof", "verify", out)
     if lost or refused:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof.counts import plural
+from segproof.hints import reads
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -82,7 +83,7 @@ def save_store(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
     )
-    suggest("check what was saved", "segproof", "verify", out)
+    suggest(reads("check what was saved"), "segproof", "verify", out)
     if not told.is_whole:
         raise typer.Exit(EXIT_FINDINGS)
 

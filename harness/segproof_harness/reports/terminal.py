@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-WORD = re.compile(
-    r"(\s*)((?:(?<!\S)[a-z_]+: +)?(?:[^\s`]*`(?:segproof|pip install) [^`]*`\S*|\S+))"
-)
+WORD = re.compile(r"(\s*)((?:(?<!\S)[a-z_]+: +)?(?:[^\s`]*`[^`]+`\S*|\S+))")
 """A word with the space before it; so is a command to paste, in backticks, and `name: value`."""
 STYLES = {
     "error": "bold red",

@@ -29,7 +29,7 @@ from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_hea
 from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
-from segproof.reading.pieces import Piece, PieceKind, are_controls, first_offsets, piece_of
+from segproof.reading.pieces import Piece, PieceKind, first_offsets, may_not_load, piece_of
 from segproof.reading.restorable_batches import (
     BATCH_BYTES_MAX,
     end_by_lengths,
@@ -275,7 +275,7 @@ class LogPieces:
         """Take batches with right checksums that follow each other, in runs."""
         self._note_epochs(table)
         firsts, lasts = first_offsets(table), table["last_offset"]
-        odd = are_controls(table)
+        odd = may_not_load(table)
         for row in np.flatnonzero(odd).tolist():
             odd[row] = not self._is_loadable(table[row : row + 1])
         is_misplaced = (lasts < firsts) | _are_between(table)
@@ -432,10 +432,11 @@ class LogPieces:
 
     def _is_loadable(self, row: BatchTable) -> bool:
         """Return whether a broker loads the batch of a row."""
-        if not are_controls(row)[0]:
+        if not may_not_load(row)[0]:
             return True
         position, size = int(row["position"][0]), int(row["size_bytes"][0])
-        return is_loadable(RecordBatch(self._file, position, size, 2, in_file=True))
+        magic = int(row["magic"][0])
+        return is_loadable(RecordBatch(self._file, position, size, magic, in_file=True))
 
     # --- which of them belong where they lie
 

@@ -94,6 +94,15 @@ def are_controls(table: BatchTable) -> NDArray[np.bool_]:
     return np.asarray((table["magic"] == 2) & (table["attributes"] & CONTROL != 0))
 
 
+def may_not_load(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches a broker may not load, although their checksums are right.
+
+    These are control batches, and messages of magic 0 and 1 that wrap others.
+    """
+    is_wrapper = (table["magic"] < 2) & (table["attributes"] & 7 != 0)
+    return np.asarray(are_controls(table) | is_wrapper)
+
+
 def _records(table: BatchTable) -> int:
     """Return how many records the headers say, at most one for each offset."""
     offsets = np.maximum(table["last_offset_delta"].astype(np.int64), 0) + 1

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
-from segproof.errors import SegproofError
+from segproof.errors import SegproofError, TooLargeError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record import end_transaction_marker
@@ -386,16 +386,20 @@ def fitting_base_offset(
 
 
 def is_loadable(batch: RecordBatch) -> bool:
-    """Return whether a broker loads a batch: the first record of a control one is a marker.
+    """Return whether a broker loads a batch: the first record of a control one is a marker, and
+    messages in a wrapper of magic 0 or 1 can be read.
 
-    Laws: BATCH-19.
+    A wrapper that is too large to look into counts as loadable. Laws: BATCH-10, BATCH-11, BATCH-19.
     """
-    if not batch.is_control:
-        return True
     try:
+        if not batch.is_control:
+            _ = batch.base_offset  # of a wrapper it is in the messages inside
+            return True
         record = next(iter(batch.records()), None)
         if record is not None:
             end_transaction_marker(record)
+    except TooLargeError:
+        return True
     except SegproofError:
         return False
     return True

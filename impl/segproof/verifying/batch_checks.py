@@ -24,13 +24,14 @@ from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
 from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
-from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, declare
+from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, WRITTEN_SO, declare
 from segproof.verifying.segment_carry import LogCarry
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,
-    RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16", "BATCH-18",
-    "DISK-14")  # fmt: skip
+    RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14")  # fmt: skip
+declare("record-batch", Severity.ERROR,
+    WRITTEN_SO, "BATCH-15", "BATCH-16", "BATCH-18", "DISK-14")  # fmt: skip
 declare("record-batch", Severity.WARNING,
     reads("nothing, if a newer release wrote it; else compare it with another replica: it is"
     " damaged"), "DISK-15")  # fmt: skip

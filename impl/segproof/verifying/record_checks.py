@@ -12,10 +12,11 @@ from segproof.hints import reads
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import DECLARED, RESTORE, declare
+from segproof.verifying.rules import DECLARED, RESTORE, WRITTEN_SO, declare
 
 declare("record-batch", Severity.ERROR,
-    RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip
+    WRITTEN_SO, "BATCH-9", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip
+declare("record-batch", Severity.ERROR, RESTORE, "BATCH-10", is_deep=True)
 
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not

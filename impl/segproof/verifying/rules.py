@@ -33,6 +33,11 @@ RESTORE = writes(
     " verify finds another replica of this partition sound: a broker that recovers the partition"
     " may cut the log here, and what follows is lost, sound or not"
 )
+WRITTEN_SO = reads(
+    "its checksum is right, so a producer or a broker wrote it so: compare the batch with another"
+    " replica, and look into it with `segproof dump`. No command makes it right, and"
+    " none is needed to save it"
+)
 REMAKE_TRANSACTIONS = REBUILD
 REMAKE_SNAPSHOT = SALVAGE.after(
     "a salvage makes snapshots that fit the log, without a broker's recovery, which may cut it: "
@@ -40,6 +45,11 @@ REMAKE_SNAPSHOT = SALVAGE.after(
 REMAKE_INDEX = writes(
     "make the index new from the commit log with `segproof rebuild STORE --out DIR2`; the old files"
     " stay as they are. Messages that the log has lost are lost to the index too"
+)
+REMAKE_LOST_INDEX = writes(
+    "make the index new from the commit log with `segproof rebuild STORE --out DIR2`; the old files"
+    " stay as they are. If no old file tells how many slots and entries the files have, add"
+    " --hash-slots and --index-num: maxHashSlotNum and maxIndexNum of the broker"
 )
 REMAKE_STORE = writes(
     "save the store with `segproof salvage STORE --out DIR2`, which makes queues, index and"
@@ -81,7 +91,7 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
     def filled(command: re.Match[str]) -> str:
         is_salvage, is_store = "salvage" in command[0], "STORE" in command[0]
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
-        out = _new_place("saved" if is_salvage else "rebuilt", place)
+        out = new_place("saved" if is_salvage else "rebuilt", place)
         if is_store or not is_salvage:  # a salvage gives each partition a directory below --out
             out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
         places = {"DIR": place, "STORE": place, "DIR2": out}
@@ -95,6 +105,8 @@ def _store_of(path: str, shown_by: str) -> str:
     folder, name = posixpath.split(path)
     if name == "index":
         return folder
+    if name in ("checkpoint", "abort"):
+        return folder or "."
     above, own = posixpath.split(folder)
     if own in ("", ".", ".."):  # the path does not name the folder
         above = posixpath.join(above if own == "." else folder, "..")
@@ -102,7 +114,7 @@ def _store_of(path: str, shown_by: str) -> str:
     return above if own in ("index", "commitlog") else shown_by
 
 
-def _new_place(name: str, place: str) -> str:
+def new_place(name: str, place: str) -> str:
     """Return the path of a directory that is not there, for new files made of those at `place`.
 
     It lies in the working directory; above what is damaged, and above a data directory, where a

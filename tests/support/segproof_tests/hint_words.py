@@ -66,4 +66,4 @@ def faults_of(hint: str) -> list[str]:
     return faults
 
 
-KEEPS = re.compile(r"\b(?:copy|copies|keep|elsewhere|--backup)\b")
+KEEPS = re.compile(r"\b(?:copy|copies|keeps?|elsewhere)\b")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that are printed to be pasted: bash reads the words that were meant."""
 
+import io
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from segproof.commands import command_line, quoted, words_in
 from segproof_harness import cli
+from segproof_harness.reports.terminal import Lines
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.store_files import LOG, copied_store
 
@@ -127,3 +130,40 @@ def test_a_store_is_found_from_inside_a_folder_of_it(
     assert cli.run(words) < 2
     assert [store, Path(words[3]).resolve().parent] == sorted(tmp_path.iterdir(), reverse=True)
     assert cli.run(["verify", words[3]]) < 2
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 132])
+def test_a_terminal_of_any_width_shows_commands_whole(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that is broken over two lines would be pasted as two commands."""
+    words = (
+        "end it with `kafka-transactions.sh abort --topic orders --partition 0 --start-offset 7`,"
+        " or ask with `segproof lookup /data/store --key 'TOPIC#KEY' --scan`, or `pip install 'a[b]'`"
+    )
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    copied_partition("plain", tmp_path).rename(tmp_path / "orders eu-0")
+    index = tmp_path / "orders eu-0" / name_of(60, ".index")
+    index.write_bytes(index.read_bytes()[:-3])
+    Lines().write(words, indent=4)
+    monkeypatch.chdir(tmp_path)
+    for details in ([], ["--all"]):
+        assert 1 == cli.run(["verify", "orders eu-0", "--no-notes", *details])
+    monkeypatch.undo()
+    lines = terminal.getvalue().splitlines()
+    for command in words.split("`")[1::2]:
+        assert sum(command in line for line in lines) == 1
+    saved = "segproof rebuild 'orders eu-0' --out 'rebuilt/orders eu-0'"
+    assert sum(saved in line for line in lines) == 2
+    shown = f"segproof verify 'orders eu-0/{index.name}' --law "
+    assert all(re.search(r" --law [A-Z0-9-]+( --|$)", line) for line in lines if shown in line)
+    assert sum(shown in line for line in lines) >= 2

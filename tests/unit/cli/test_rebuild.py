@@ -60,8 +60,14 @@ def test_out_writes_rows_and_a_summary(copy: Path, capsys: pytest.CaptureFixture
     assert 0 == cli.run(["verify", str(out), "--deep"])
 
 
-def test_in_place(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A dry run tells the same and writes nothing; then the old file is replaced, and no other."""
+def test_in_place(
+    copy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run tells the same and writes nothing; then the old file is replaced, and no other.
+
+    The command that it prints keeps the old file.
+    """
+    monkeypatch.chdir(copy.parent)
     before = images(copy)
     (copy / f"{SEGMENT}.timeindex").unlink()
     damaged = images(copy)
@@ -71,7 +77,8 @@ def test_in_place(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [f"would change: {row}"] == captured.out.splitlines()
     assert "1 of 9 index files would change, 8 sound ones stay" in captured.err
     assert damaged == images(copy)
-    (command,) = re.findall("change it: `segproof (.+)`", captured.err)
+    (command,) = re.findall("keeps the old files.+: `segproof (.+)`", captured.err)
+    assert command.endswith(" --in-place --backup replaced")
     assert 0 == cli.run(shlex.split(command))
     assert [f"changed: {row}"] == capsys.readouterr().out.splitlines()
     assert before == images(copy)
@@ -87,7 +94,7 @@ def test_an_unsound_old_file_is_not_called_missing(
     captured = capsys.readouterr()
     assert ", before: an unsound file; " in captured.out
     words = ["segproof", "rebuild", str(copy), *options]
-    assert f"change it: `{shlex.join(words)}`" in captured.err
+    assert f"stay as they are: `{shlex.join(words)}`" in captured.err
 
 
 def test_a_broken_log_is_a_finding(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,7 +172,7 @@ def test_records_that_do_not_inflate_have_a_hint_to_act_on(tmp_path: Path) -> No
     bad[17:21] = crc32c(bytes(bad[21:])).to_bytes(4, "big")
     (finding,) = (one for one in verify(write_segment(tmp_path / "t-0", bytes(bad)), deep=True)
                   if one.law == "DISK-18")  # fmt: skip
-    assert "codec bits are wrong; save what is sound with `segproof salvage" in finding.hint
+    assert "codec bits are wrong; its checksum is right, so a producer" in finding.hint
 
 
 @pytest.mark.checks("DUMP-6")

@@ -34,7 +34,7 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rows import Int64Array, shifted
-from segproof.verifying.rules import REMAKE_INDEX, declare
+from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, declare
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     PAUSES_SECONDS,
@@ -44,13 +44,13 @@ from segproof.verifying.segment_files import (
 )
 
 declare("index-file", Severity.ERROR,
-    REMAKE_INDEX.after("RocketMQ grows a short file with zeros, and reads another geometry out of"
-    " place: "), "RMQDISK-1")  # fmt: skip
+    REMAKE_LOST_INDEX.after("RocketMQ grows a short file with zeros, and reads another geometry"
+    " out of place: "), "RMQDISK-1")  # fmt: skip
 declare("index-file", Severity.WARNING,
     reads("say how many slots the file has (maxHashSlotNum of the broker) with --hash-slots"),
     "RMQDISK-2")  # fmt: skip
 declare("index-file", Severity.ERROR,
-    REMAKE_INDEX, "RMQDISK-4", "RMQDISK-5", "RMQDISK-6", "RMQDISK-8", "RMQDISK-9", "RMQDISK-10",
+    REMAKE_INDEX, "RMQDISK-4", "RMQDISK-6", "RMQDISK-8", "RMQDISK-9", "RMQDISK-10",
     "RMQDISK-11", "RMQDISK-13", "RMQDISK-16")  # fmt: skip
 declare("index-file", Severity.WARNING,
     reads("nothing, if no other finding is of this file: RocketMQ only shows this number; slots"
@@ -61,6 +61,7 @@ declare("index-file", Severity.NOTE,
     reads("ask with a later end where a message is not found by its time; a store with its commit"
     " log tells whether the entry is right (RMQDISK-32)"), "RMQDISK-14")  # fmt: skip
 declare("index-file", Severity.ERROR, REMAKE_INDEX, "RMQDISK-15")
+declare("index-file", Severity.ERROR, REMAKE_LOST_INDEX, "RMQDISK-5")
 
 INT32_MAX = (1 << 31) - 1
 INT64 = 1 << 64

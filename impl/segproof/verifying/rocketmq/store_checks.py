@@ -15,14 +15,14 @@ from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
-from segproof.hints import changes, reads, writes
+from segproof.hints import changes, reads
 from segproof.integers import parse_int
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.rules import REMAKE_INDEX, REMAKE_STORE, declare
+from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, REMAKE_STORE, declare
 from segproof.verifying.segment_files import open_guarded
 
 declare("index-file", Severity.NOTE,
@@ -310,9 +310,9 @@ def _compare_index_time(
             " the last one when files expire",
             position=16,
             actual=stored,
-            hint=writes(
-                "look for the folder index in lost+found or on a replica, or make it new with"
-                " `segproof rebuild STORE --out DIR2`; nothing, if it was left out of a copy"
+            hint=REMAKE_LOST_INDEX.after(
+                "nothing, if it was left out of a copy; else look for the folder index in"
+                " lost+found or on a replica, or "
             ),
         )
         return
