@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof.counts import plural
-from segproof.hints import reads
+from segproof.hints import reads, writes
+from segproof.verifying.rules import BROKER_FILE
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -45,6 +46,11 @@ OutOption = Annotated[
         help="A new or empty directory for what is saved, or one with other saved partitions.",
     ),
 ]
+
+NEEDED = writes(
+    "the new directory has partitions only. Before a broker serves it as a whole, copy the identity"
+    " of the old one, and read the page about a whole saved directory"
+)
 
 
 def command(
@@ -146,8 +152,16 @@ def _save_partitions(
     )
     if partitions:
         suggest(reads("check what was saved"), "segproof", "verify", out)
+        _tell_what_is_missing(path, out)
     if lost or refused:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _tell_what_is_missing(path: Path, out: Path) -> None:
+    """Write what a broker needs of the old data directory, if the new one is to take its place."""
+    identity = path / BROKER_FILE
+    if identity.is_file() and not (out / BROKER_FILE).exists():
+        suggest(NEEDED, "cp", "-a", identity, out)
 
 
 def _kept(told: "SalvagedPartition") -> str:
