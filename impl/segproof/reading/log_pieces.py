@@ -434,8 +434,7 @@ class LogPieces:
         """Return whether a broker loads the batch of a row."""
         if not may_not_load(row)[0]:
             return True
-        position, size = int(row["position"][0]), int(row["size_bytes"][0])
-        magic = int(row["magic"][0])
+        position, size, magic = (int(row[one][0]) for one in ("position", "size_bytes", "magic"))
         return is_loadable(RecordBatch(self._file, position, size, magic, in_file=True))
 
     # --- which of them belong where they lie
