@@ -21,7 +21,7 @@ LISTS = ("gaps", "lost_numbers")
 @contextmanager
 def telling_what_is_incomplete(out: Path) -> Iterator[None]:
     """Say of a directory that holds a part only what to do with it; errors go on."""
-    from segproof.rebuilding.safe_places import SALVAGE_MARKER
+    from segproof.reading.unfinished import SALVAGE_MARKER
 
     marker = out / SALVAGE_MARKER
     was_there, before = marker.exists(), _names_in(out)

@@ -249,6 +249,9 @@ EXAMPLES: dict[str, Example] = {
     "DISK-45": plain(
         "a snapshot of remote segments lies beside the logs", write("remote_log_snapshot", b"x")
     ),
+    "DISK-61": plain(
+        "a rebuild into the directory was ended", write("segproof-rebuild.incomplete", b"")
+    ),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),

@@ -18,7 +18,8 @@ from segproof.findings import Finding, Severity
 from segproof.hints import changes, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
-from segproof.rebuilding.safe_places import MARKER, log_changed
+from segproof.reading.unfinished import MARKER, unfinished_at
+from segproof.rebuilding.safe_places import check_finished, log_changed
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG
 
@@ -208,12 +209,7 @@ def read_partition(directory: str, files: Files) -> Partition:
     if status is not None and not status.is_directory:
         raise NotADirectoryError(20, "not a directory", directory)
     names = files.list_directory(directory)
-    if MARKER in names:
-        raise SegproofError(
-            "this directory is what a rebuild that was ended has left",
-            path=directory,
-            hint=writes("rebuild into it again, from the directory it was made of"),
-        )
+    check_finished(directory, unfinished_at(directory, files))
     listing = _Listing(directory, files)
     for name in names:
         listing.take(name)

@@ -23,10 +23,10 @@ from segproof.reading.file_names import (
     NameKind,
     read_file_name,
 )
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.kept_files import bring, copy_file, keep_old_files
 from segproof.rebuilding.partition_files import BESIDE, Partition, check_unchanged
 from segproof.rebuilding.safe_places import (
-    MARKER,
     lock_of,
     make_directory,
     names_in_new,

@@ -13,12 +13,9 @@ from typing import Final
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
 from segproof.hints import writes
+from segproof.reading.unfinished import SALVAGE_MARKER, Unfinished
 
-MARKER: Final = "segproof-rebuild.incomplete"
-"""What stands beside the new files until all of them are whole and durable."""
 IS_FULL: Final = "the directory exists and is not empty; give a new one"
-SALVAGE_MARKER: Final = "segproof-salvage.incomplete"
-"""The same for what a salvage writes; no broker reads it."""
 COMPARED_BYTES: Final = 1 << 20
 
 
@@ -56,6 +53,14 @@ def lock_of(path: str, locked: str, files: SharedFiles) -> File | None:
             hint=writes("stop the broker, or rebuild into a new directory"),
         )
     return lock
+
+
+def check_finished(directory: str, mark: Unfinished | None) -> None:
+    """Return if a partition or store has no mark of an unfinished output. Raises: SegproofError."""
+    if mark is not None:
+        raise SegproofError(
+            mark.words, path=directory, expected="without " + mark.path, hint=writes(mark.step)
+        )
 
 
 def names_in_new(directory: str, files: Files) -> list[str] | None:

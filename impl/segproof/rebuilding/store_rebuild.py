@@ -31,9 +31,16 @@ from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
+from segproof.reading.unfinished import unfinished_store
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.kept_files import backup_of, check_backup
-from segproof.rebuilding.safe_places import check_apart, is_as_long, is_same, log_changed
+from segproof.rebuilding.safe_places import (
+    check_apart,
+    check_finished,
+    is_as_long,
+    is_same,
+    log_changed,
+)
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -133,6 +140,7 @@ def rebuild_index(
     dry_run: bool = False,
     backup: str | os.PathLike[str] | None = None,
     zone: tzinfo | None = None,
+    is_being_saved: bool = False,
     on_progress: Progress | None = None,
     files: SharedFiles = REAL_FILES,
 ) -> RebuiltIndex:
@@ -157,6 +165,7 @@ def rebuild_index(
     before that, at its whole path below it: `cp -a BACKUP/. /` brings them back.
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
+    A store that a salvage has not ended is refused, unless `is_being_saved`: that salvage asks.
     Findings, and then nothing is written: a log with a hole, or one that holds something else than
     zeros behind its last intact message, or sound messages behind a blank end, or one without a
     message beside an index with entries; `cut_tail` takes what a broker reads. A log that is older
@@ -173,6 +182,8 @@ def rebuild_index(
     if hash_slot_num < 1 or index_num < 2:
         raise InvalidArgumentError("an index file has a slot and two entries at least")
     _check_places(store, target, kept, files)
+    if not is_being_saved:
+        check_finished(store, unfinished_store(store, files))
     wanted = _Wanted(
         Geometry(hash_slot_num, index_num),
         index_tags,

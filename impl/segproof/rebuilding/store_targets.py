@@ -13,9 +13,9 @@ from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 from segproof.files import File, SharedFiles
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.kept_files import backup_of, copy_file, keep_old_files
 from segproof.rebuilding.safe_places import (
-    MARKER,
     lock_of,
     make_directory,
     names_in_new,

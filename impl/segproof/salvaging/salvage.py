@@ -24,6 +24,7 @@ from segproof.reading.file_names import (
     read_partition_name,
 )
 from segproof.reading.store_paths import PlaceKind, place_of
+from segproof.reading.unfinished import unfinished_at
 from segproof.rebuilding.safe_places import (
     begin_salvage,
     check_apart,
@@ -186,6 +187,8 @@ def _partitions(
             refused[directory] = f"a broker set it aside ({known.state}); rename a copy to save it"
         elif known.topic == METADATA_TOPIC:
             refused[directory] = "the log of a cluster's metadata is not saved"
+        elif (mark := unfinished_at(directory, files)) is not None:
+            refused[directory] = f"{mark.words}: {mark.step}"
         elif name in found:
             refused[directory] = f"{found[name].directory} has the same name; save it by itself"
         else:

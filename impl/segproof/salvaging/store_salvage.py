@@ -25,10 +25,12 @@ from segproof.reading.queue_units import messages_in
 from segproof.reading.store_log import Int64Array, MessageBlock
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
+from segproof.reading.unfinished import unfinished_store
 from segproof.rebuilding.safe_places import (
     begin_salvage,
     check_apart,
     check_empty,
+    check_finished,
     end_salvage,
     make_directory,
 )
@@ -156,6 +158,7 @@ def salvage_store(
     """
     store, target = os.fspath(store_path), os.fspath(out)
     check_apart(store, target, "old one")
+    check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
     reporter = Reporter(Wanted())
     log, _ = list_log(store, files, reporter)
@@ -402,7 +405,7 @@ class _Salvage:
             pass  # a damaged index tells nothing: it is made as by the newest release
         rebuilt = rebuild_index(
             self._target, None, *geometry, in_place=True, index_tags=tags, count_puts=counts_puts,
-            mapped_file_size=self._log.mapped_file_size, files=self._files,
+            mapped_file_size=self._log.mapped_file_size, is_being_saved=True, files=self._files,
         )  # fmt: skip
         if rebuilt.findings:
             one = rebuilt.findings[0]

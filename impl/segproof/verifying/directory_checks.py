@@ -6,8 +6,8 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, LOAD-1,
-LOAD-19.
+Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, DISK-61,
+LOAD-1, LOAD-19.
 Names of remote segments: see `remote_segments`.
 """
 
@@ -36,6 +36,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     read_remote_name,
 )
+from segproof.reading.unfinished import VERBS
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.remote_segments import (
@@ -70,6 +71,7 @@ from segproof.verifying.small_files import (
     check_small_remote_file,
     read_offsets,
 )
+from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_unread,
@@ -242,6 +244,7 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         return
     for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
+            report_unfinished(reporter.at(path), directory, files)
             yield Partition(directory, (segment,))
 
 
@@ -285,8 +288,11 @@ def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator
 
 def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     reporter = walk.reporter
+    report_unfinished(reporter.at(path), path, walk.files)
     for name, known in kinds.items():
         full = _join(path, name)
+        if name in VERBS:
+            continue
         if known.kind is NameKind.FOREIGN:
             reporter.at(full, shown_by=path).add("DISK-3", "no file of a partition has this name")
         else:
@@ -447,11 +453,12 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     """Yield what lies in the directories of a directory that is no partition."""
     is_kafkas = any(map(is_known_in_data_directory, names)) or REMOTE_INDEX_CACHE in names
     _check_data_directory(path, names, walk)
+    report_marks(path, names, walk.reporter)
     others: list[str] = []
     for name in names:
         full = _join(path, name)
         status = _status(path, name, walk)
-        if status is None or is_known_in_data_directory(name):
+        if status is None or is_known_in_data_directory(name) or name in VERBS:
             continue
         partition = read_partition_name(name)
         if not status.is_directory:

@@ -7,8 +7,8 @@ from typing import TypeVar
 import pytest
 
 from segproof import rebuild
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.partition_files import BESIDE
-from segproof.rebuilding.safe_places import MARKER
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images

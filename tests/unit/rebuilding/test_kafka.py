@@ -32,9 +32,9 @@ from segproof.kafka import (
 from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.kernels.segment_rules import indexed_batches
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.partition_rebuild import Rebuilt
-from segproof.rebuilding.safe_places import MARKER
 from segproof.verification import RULES
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
@@ -577,7 +577,7 @@ def test_what_is_not_ours_is_not_removed() -> None:
     files.make_directory(OUT)
     write_file(files, f"{OUT}/{MARKER}", b"")
     write_file(files, f"{OUT}/{name_of(10, '.log')}", b"half")
-    with pytest.raises(SegproofError, match="has left"):
+    with pytest.raises(SegproofError, match="ended here before it was whole"):
         rebuild(OUT, "/e/2", files=files)
     write_file(files, f"{OUT}/notes.txt", b"mine")
     with pytest.raises(FileExistsError, match="not its own"):

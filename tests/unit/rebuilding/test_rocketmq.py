@@ -25,8 +25,8 @@ from segproof.files import REAL_FILES
 from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
 from segproof.reading import store_log
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding import store_rebuild as module
-from segproof.rebuilding.safe_places import MARKER
 from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService

@@ -13,7 +13,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File
 from segproof.findings import Summary, Verdict
 from segproof.kafka import Record, write_batch
-from segproof.rebuilding.safe_places import SALVAGE_MARKER
+from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
 from segproof_harness.files.memory_files import write_file

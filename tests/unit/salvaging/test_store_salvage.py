@@ -18,7 +18,7 @@ from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
 from segproof.reading.store_pieces import FILLER_TOPIC, Gap, StorePieces
-from segproof.rebuilding.safe_places import SALVAGE_MARKER
+from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of

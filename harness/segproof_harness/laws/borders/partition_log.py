@@ -98,6 +98,10 @@ BORDERS = (
         )
         for suffix in (".deleted", ".cleaned", ".swap")
     ),
+    Border(
+        "DISK-61", "the file is Kafka's, or the mark of a rebuild that was ended",
+        _names(EPOCHS), _names("segproof-rebuild.incomplete"), Due(""),
+    ),
     _named("DISK-41", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
     *(
         Border(

@@ -17,6 +17,7 @@ from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
 from segproof.hints import changes, reads
 from segproof.integers import parse_int
+from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
@@ -24,6 +25,7 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
 from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, REMAKE_STORE, declare
 from segproof.verifying.segment_files import open_guarded
+from segproof.verifying.unfinished_outputs import report_marks
 
 declare("index-file", Severity.NOTE,
     reads("nothing, if somebody renamed it; RocketMQ takes its index files in the order of their"
@@ -168,7 +170,9 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
     found = index_file_names(names)
     for name in names:
         path = posixpath.join(folder, name)
-        if name not in found:
+        if name in VERBS:
+            report_marks(folder, [name], reporter)
+        elif name not in found:
             is_number = is_loaded(name)
             reporter.at(path).add(
                 "RMQDISK-38",

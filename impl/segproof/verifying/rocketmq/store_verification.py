@@ -9,6 +9,7 @@ from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.reading.store_paths import PARTS, Place, PlaceKind
+from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
@@ -30,6 +31,7 @@ from segproof.verifying.rocketmq.store_checks import (
     report_no_checkpoint,
     report_stray,
 )
+from segproof.verifying.unfinished_outputs import report_store
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
 STORE = "index-service"
@@ -265,9 +267,14 @@ class _Store:
             names = self._files.list_directory(self._store)
         except OSError:
             return  # reported where the store was listed first
+        report_store(self._store, names, self._reporter)
         for name in names:
             path = self._path(name)
-            if name in KNOWN_NAMES or (name == "lock" and _is_lock(path, self._files)):
+            if (
+                name in KNOWN_NAMES
+                or name in VERBS
+                or (name == "lock" and _is_lock(path, self._files))
+            ):
                 continue
             reason = UNREAD_NAMES.get(name, "segproof does not know what it is")
             not_looked_into(self._reporter.at(path, shown_by=self._store), reason, ROCKETMQ)

@@ -126,6 +126,14 @@ def files_are_looked_into(files: Collection[str]) -> bool:
     return not any(UNREAD_NAME.fullmatch(name) for name in files)
 
 
+@law("DISK-61", PartitionLog, "segproof")
+def no_output_is_unfinished(files: Collection[str]) -> bool:
+    """No partition, data directory or store has the mark of a salvage or rebuild of segproof that
+    ended before its output was whole."""
+    marks = {"segproof-salvage.incomplete", "segproof-rebuild.incomplete"}
+    return marks.isdisjoint(name.rpartition("/")[2] for name in files)
+
+
 # --- segments beside each other ------------------------------------------------------------------
 
 

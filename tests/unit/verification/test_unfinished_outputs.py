@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An output of `salvage` or `rebuild` that was ended: never sound, and refused as an input.
+
+A salvage that a full disk had ended became "sound" by the hints of `verify` and a rebuild in place:
+65 of 80 partitions were gone.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.reading.unfinished import MARKER, SALVAGE_MARKER
+from segproof.rebuilding.directory_rebuild import rebuild_all
+from segproof.rebuilding.segment_build import Options
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.salvaging.salvage import salvage
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
+from segproof_tests.partition_files import copied_partition
+from segproof_tests.reported_findings import state_of
+from segproof_tests.store_files import copied_store
+
+
+def verified(path: Path) -> tuple[list[Finding], list[Summary]]:
+    """Return the findings of an unfinished output, and the summaries."""
+    summaries: list[Summary] = []
+    found = [one for one in verify(path, on_summary=summaries.append) if one.law == "DISK-61"]
+    return found, summaries
+
+
+@pytest.fixture
+def salvaged(tmp_path: Path) -> Path:
+    """A data directory that a salvage has not ended: one of its two partitions is there."""
+    copied_partition("plain", tmp_path / "out")
+    (tmp_path / "out" / SALVAGE_MARKER).touch()
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A sound store."""
+    return copied_store(tmp_path / "store")
+
+
+@pytest.mark.checks("DISK-61")
+@pytest.mark.parametrize("inner", ["", "plain-0", "plain-0/00000000000000000000.log"])
+def test_a_salvage_that_was_ended_is_never_sound(salvaged: Path, inner: str) -> None:
+    """Nor is a partition in it, or one file of it."""
+    found, summaries = verified(salvaged / inner)
+    assert found
+    assert {Severity.ERROR} == {one.severity for one in found}
+    assert "segproof salvage" in str(found[0].hint)
+    assert Verdict.SOUND not in {one.verdict for one in summaries}
+    (salvaged / SALVAGE_MARKER).unlink()
+    found, summaries = verified(salvaged / inner)
+    assert ([], {Verdict.SOUND}) == (found, {one.verdict for one in summaries})
+
+
+@pytest.mark.checks("DISK-61")
+@pytest.mark.parametrize("inner", ["", "plain-0"])
+@pytest.mark.parametrize("is_dry", [False, True])
+def test_no_verb_takes_a_salvage_that_was_ended(
+    salvaged: Path, inner: str, is_dry: bool, tmp_path: Path
+) -> None:
+    """Neither in place nor into a new directory; all stays as it is."""
+    (salvaged / "plain-0" / "00000000000000000060.index").write_bytes(b"wrong!!!")
+    before = state_of(salvaged)
+    for options, out in (
+        (Options(in_place=True, dry_run=is_dry), None),
+        (Options(dry_run=is_dry), "new"),
+    ):
+        target = None if out is None else tmp_path / out
+        told = list(rebuild_all([salvaged / inner], target, options))
+        assert all(one.error is not None and "salvage" in one.error for one in told)
+        assert told
+    with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
+        list(salvage(salvaged / inner, tmp_path / "again"))
+    assert before == state_of(salvaged)
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_rebuild_that_was_ended_is_never_sound_and_no_input(tmp_path: Path) -> None:
+    """Its mark lies in the partition."""
+    partition = copied_partition("plain", tmp_path / "data")
+    (partition / MARKER).touch()
+    for path in (partition, partition.parent):
+        found, summaries = verified(path)
+        assert [Severity.ERROR] == [one.severity for one in found]
+        assert Verdict.SOUND not in {one.verdict for one in summaries}
+    (told,) = rebuild_all([partition], None, Options(in_place=True))
+    assert "rebuild" in str(told.error)
+    with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
+        list(salvage(partition, tmp_path / "out"))
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_store_of_a_salvage_that_was_ended(store: Path, tmp_path: Path) -> None:
+    """The mark lies in the store itself, and no verb takes it."""
+    assert {Verdict.SOUND} == {one.verdict for one in verified(store)[1]}
+    (store / SALVAGE_MARKER).touch()
+    found, summaries = verified(store)
+    assert [Severity.ERROR] == [one.severity for one in found]
+    assert Verdict.SOUND not in {one.verdict for one in summaries}
+    before = state_of(store)
+    with pytest.raises(SegproofError, match="ended here before it was whole"):
+        rebuild_index(store, in_place=True)
+    with pytest.raises(SegproofError, match="ended here before it was whole"):
+        rebuild_index(store, tmp_path / "index")
+    with pytest.raises(SegproofError, match="ended here before it was whole"):
+        salvage_store(store, tmp_path / "again")
+    assert before == state_of(store)
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_rebuild_in_place_of_a_store_that_was_ended_is_run_again(
+    store: Path, tmp_path: Path
+) -> None:
+    """The store is whole: the same rebuild removes the folder, and a salvage may save it."""
+    (store / MARKER / "index").mkdir(parents=True)
+    (store / MARKER / "checkpoint").touch()
+    found, _ = verified(store)
+    assert [Severity.ERROR] == [one.severity for one in found]
+    salvage_store(store, tmp_path / "saved")
+    rebuild_index(store, hash_slot_num=64, index_num=256, in_place=True)
+    assert [] == verified(store)[0]
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_new_index_of_a_store_that_is_not_whole(store: Path, tmp_path: Path) -> None:
+    """A rebuild into a new directory leaves its working folder beside the index files."""
+    shutil.copytree(store / "index", tmp_path / "index")
+    (tmp_path / "index" / MARKER).mkdir()
+    found, summaries = verified(tmp_path / "index")
+    assert [Severity.ERROR] == [one.severity for one in found]
+    assert Verdict.SOUND not in {one.verdict for one in summaries}
