@@ -87,8 +87,9 @@ def command(
     A record inside a broken batch has no checksum of its own. With --records those that are whole
     go to DIR/salvage-records.TOPIC-N.jsonl, with the fields of `dump --records`. `evidence` says
     what speaks for each: `checksum`: that of its batch holds, with a size or one bit put back.
-    `elsewhere`: it is framed whole, and damage is found outside of it. `unknown`: it is framed
-    whole, and the damage may be in its content. No checksum covers the last two.
+    `elsewhere`: it is framed whole, and damage is found outside of it and not right behind it.
+    `unknown`: it is framed whole, and damage may reach into its content. Only `checksum` makes a
+    record certain: nothing covers the other two.
 
     Of a store of RocketMQ every sound message is saved, at its own offset and number: DIR becomes
     a store with commit log, queues, index and checkpoint. Messages that say that they are rolled

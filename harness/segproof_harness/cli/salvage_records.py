@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WORDS = {
     "checksum": "by the checksum of their batch, with its size or one bit put back",
     "elsewhere": "framed whole, with damage found elsewhere in the batch: no checksum covers them",
-    "unknown": "framed whole, with damage in an unknown place: their content may be damaged",
+    "unknown": "only framed whole: damage may reach into their content",
 }
 """What is said of the records by what speaks for them."""
 

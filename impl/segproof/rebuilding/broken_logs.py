@@ -40,17 +40,20 @@ def finding_of(
     """Return the finding for a log whose recovery ends at `valid_bytes`, or with an error."""
     path = segment.path(".log")
     if error is not None:
+        found = _what_verify_says(path, error.position, files)
+        if found is not None and found.severity is not Severity.ERROR:
+            found = None
         return Finding(
-            error.law or "SEG-27",
+            error.law or "SEG-27" if found is None else found.law,
             Severity.ERROR,
-            "log-segment",
+            "log-segment" if found is None else found.structure,
             path,
-            error.position,
+            error.position if found is None else found.position,
             text_of(error.expected),
             text_of(error.actual),
             f"{error.message}; {_what_kafka_does_with(segment, error)}",
             error.hint or with_paths(SAVE, path, path),
-            f"segproof verify {quoted_path(path)} --deep",
+            f"segproof verify {quoted_path(path)} --deep" if found is None else found.reproduce,
         )
     found = _what_verify_says(path, valid_bytes, files)
     is_torn = found is not None and found.severity is not Severity.ERROR
@@ -83,7 +86,7 @@ def _what_kafka_does_with(segment: Segment, error: SegproofError) -> str:
     return "no index can be made of this log, and Kafka's recovery of the segment fails here too"
 
 
-def _what_verify_says(path: str, position: int, files: Files) -> Finding | None:
+def _what_verify_says(path: str, position: int | None, files: Files) -> Finding | None:
     from segproof.verification import verify  # seldom needed, and all of the verifier
 
     found = [one for one in verify(path, position=position, files=files) if one.path == path]

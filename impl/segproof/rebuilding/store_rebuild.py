@@ -31,7 +31,7 @@ from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
-from segproof.reading.unfinished import unfinished_store
+from segproof.reading.unfinished import MARKER, unfinished_store
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.kept_files import backup_of, check_backup
 from segproof.rebuilding.safe_places import (
@@ -185,16 +185,9 @@ def rebuild_index(
     if not is_being_saved:
         check_finished(store, unfinished_store(store, files))
     wanted = _Wanted(
-        Geometry(hash_slot_num, index_num),
-        index_tags,
-        count_puts,
-        cut_tail,
-        all_files,
-        dry_run,
-        kept,
-        zone,
-        on_progress,
-    )
+        Geometry(hash_slot_num, index_num), index_tags, count_puts, cut_tail, all_files, dry_run,
+        kept, zone, on_progress,
+    )  # fmt: skip
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
@@ -245,11 +238,11 @@ def _rebuild(
 def _is_sound(store: str, on_progress: Progress | None, files: Files) -> bool:
     """Return whether `verify` finds no error and no warning of the index, the log or the store.
 
-    The consume queues and the checkpoint are no matter of the index.
+    Consume queues, checkpoint and the folder of an ended rebuild are no matter of the index.
     """
     place = Place(PlaceKind.STORE, store)
     meter = Meter(on_progress, size_of(place, files))
-    others = tuple(os.path.join(store, name) for name in ("consumequeue", CHECKPOINT))
+    others = tuple(os.path.join(store, name) for name in ("consumequeue", CHECKPOINT, MARKER))
     found = check_place(place, Wanted(), files, meter.add)
     return not any(one.is_defect and not one.path.startswith(others) for one in found)
 
@@ -395,7 +388,8 @@ class _Rebuild:
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
         hint = SAVE_STORE if messages else CUT_STORE
         told = "; ".join([words, *damage.words()])
-        return left, messages, (_finding(log_file.path, position, told, hint),)
+        law = _law_at(self._log.store_path, log_file.path, position, self._files)
+        return left, messages, (_finding(log_file.path, position, told, hint, law),)
 
     def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
         """Return the same of the messages behind false blank ends, which the reader has passed."""
@@ -489,11 +483,20 @@ def _holes(log: CommitLog) -> tuple[Finding, ...]:
     return ()
 
 
-def _finding(path: str, position: int, message: str, hint: Hint, law: str = "RMQLOG-3") -> Finding:
+def _law_at(store: str, path: str, position: int, files: Files) -> str:
+    """Return the law that `verify` finds broken at a byte of the log: its command shows it."""
+    place = Place(PlaceKind.STORE, store)
+    for one in check_place(place, Wanted(), files, lambda count: None):
+        if (one.path, one.position, one.severity) == (path, position, Severity.ERROR):
+            return one.law
+    return "RMQDISK-24"
+
+
+def _finding(path: str, position: int, message: str, hint: Hint, law: str) -> Finding:
     return Finding(
         law, Severity.ERROR, "index-service", path, position, None, None, message,
         with_paths(hint, path, os.path.dirname(os.path.dirname(path)) or "."),
-        f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')}",
+        f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')} --law {law}",
     )  # fmt: skip
 
 

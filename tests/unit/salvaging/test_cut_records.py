@@ -106,10 +106,32 @@ def test_records_around_a_broken_one_are_cut_out(tmp_path: Path) -> None:
     bad = bytearray(whole)
     at = int(place.value_positions[2])
     bad[at - 2 : at] = b"\xff\xff"
-    ((evidence, records),) = cut(bytes(bad), whole, tmp_path)
-    assert Evidence.ELSEWHERE is evidence
+    found = dict(cut(bytes(bad), whole, tmp_path))
     offsets = sorted(known)
-    assert {one: known[one] for one in offsets if one != offsets[2]} == records
+    assert {offsets[1]} == found[Evidence.UNKNOWN].keys()  # the damage may begin in its value
+    assert {*offsets} - {*offsets[1:3]} == found[Evidence.ELSEWHERE].keys()
+    assert known.items() >= (found[Evidence.UNKNOWN] | found[Evidence.ELSEWHERE]).items()
+
+
+@pytest.mark.checks("BATCH-16")
+@pytest.mark.parametrize("kind", ["zeros", "garbage"])
+def test_a_record_that_reaches_into_the_damage_is_only_framed(kind: str, tmp_path: Path) -> None:
+    """Wherever one damage begins: what is said to lie elsewhere is as it was.
+
+    A value that was zeros from the damage on used to be "framed whole, with damage elsewhere".
+    """
+    random, seen = Random(3), 0
+    whole = plain_batch(6, 1500)
+    known = records_by_offset(read_batch(whole))
+    for start in range(HEADER_BYTES, len(whole) - 1, 7):
+        end = min(len(whole), start + random.choice((90, 512, len(whole))))
+        size = end - start
+        damage = bytes(size) if kind == "zeros" else random.randbytes(size)
+        for evidence, records in cut(whole[:start] + damage + whole[end:], whole, tmp_path):
+            if evidence is not Evidence.UNKNOWN:
+                assert records.items() <= known.items(), (start, end)
+                seen += len(records)
+    assert seen > 100
 
 
 def test_damage_inside_a_value_is_in_an_unknown_place(tmp_path: Path) -> None:
