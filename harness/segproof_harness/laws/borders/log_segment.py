@@ -56,16 +56,16 @@ def _tails(suffix: str, data: bytes, entry: int) -> list[Border]:
     open_tail = _tail(suffix, data, entry, is_closed=False)
     return [
         Border(
-            "DISK-6", f"the closed {suffix} ends with its last entry, or with one of zeros",
+            "DISK-6", f"the closed {suffix} ends with its last entry, or {entry} zeros",
             _tail(suffix, data, 0, is_closed=True), _tail(suffix, data, entry, is_closed=True),
             due,
         ),
         Border(
-            "DISK-6", f"the {suffix} with a tail is open, or closed by a later segment",
+            "DISK-6", f"the {suffix} with {entry} zeros is open, or a later segment follows",
             open_tail, _tail(suffix, data, entry, is_closed=True), due, still=note,
         ),
         Border(
-            "DISK-6", f"the {suffix} with a tail is open, or the broker has stopped cleanly",
+            "DISK-6", f"the {suffix} with {entry} zeros is open, or the broker has stopped",
             open_tail, {**open_tail, MARKER: b""}, due, still=note,
             not_by_the_model="it takes each segment as closed",
         ),

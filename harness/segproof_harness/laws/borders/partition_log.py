@@ -113,6 +113,22 @@ BORDERS = (
         )
         for state in ("future", "stray")
     ),
+    *(
+        _named(
+            "DISK-45", f"the log has its own name, or waits as {suffix}",
+            LOG_NAME, name(BASE + 1, f".log{suffix}"),
+        )
+        for suffix in (".deleted", ".cleaned", ".swap")
+    ),
+    _named("DISK-45", "the checkpoint is read, or is the vote of a controller",
+           EPOCHS, "quorum-state"),
+    _named("DISK-45", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
+    Border(
+        "DISK-45", "the lock file of the broker is empty, or has a byte",
+        {**_log(LOG), "../.lock": b""}, {**_log(LOG), "../.lock": b"x"},
+        Due("../.lock", severity=NOTE), below="..",
+        not_by_the_model="it is given the names inside of a partition only",
+    ),
     Border(
         "DISK-42", "the .cleaned file is of an offset above the swap, or of the same",
         _swap(BASE - 5, BASE - 4), _swap(BASE - 5, BASE - 5), _lost(BASE - 5),

@@ -381,7 +381,28 @@ BORDERS = (
         "RMQDISK-37", "the last unit has its record, or leads to the end of the log",
         SOUND, store(queue=queue_of(*UNITS, unit(END))), Due(QUEUE, 60, None, END),
     ),
+    border(
+        "RMQDISK-50", "the tags code is that of no tags, or 1",
+        SOUND, _unit(1, unit(SIZE, code=1)), Due(QUEUE, 20, 0, 1),
+    ),
+    border(
+        "RMQDISK-50", "the tags code is that of no tags, or -1",
+        SOUND, _unit(0, unit(0, code=-1)), Due(QUEUE, 0, 0, -1),
+    ),
+    border(
+        "RMQDISK-50", "the code leads to an extension file, or is the least of a hash",
+        _unit(1, unit(SIZE, code=-(1 << 31) - 1)), _unit(1, unit(SIZE, code=-(1 << 31))),
+        Due(QUEUE, 20, 0, -(1 << 31)),
+    ),
     # names
+    border(
+        "RMQDISK-41", "the lock file is empty, or has a byte",
+        {**SOUND, "lock": b""}, {**SOUND, "lock": b"x"}, Due("lock", severity=NOTE),
+    ),
+    border(
+        "RMQDISK-41", "a file of the store has a known name, or one letter more",
+        SOUND, {**SOUND, "checkpoints": b""}, Due("checkpoints", severity=NOTE),
+    ),
     _foreign(
         "RMQDISK-38", "the name is 17 digits, or 18",
         INDEX, "index/202311142213200001", WARNING,

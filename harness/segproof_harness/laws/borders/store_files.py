@@ -105,9 +105,9 @@ def place_of(number: int) -> int:
     return 40 + 4 * SLOTS + 20 * number
 
 
-def unit(offset: int, size: int = SIZE) -> bytes:
-    """Return a unit of a consume queue; no message has tags."""
-    return struct.pack(">qiq", offset, size, 0)
+def unit(offset: int, size: int = SIZE, code: int = 0) -> bytes:
+    """Return a unit of a consume queue; no message has tags, whose code is 0."""
+    return struct.pack(">qiq", offset, size, code)
 
 
 def queue_of(*units: bytes, count: int = QUEUE_UNITS) -> bytes:
