@@ -118,10 +118,8 @@ BORDERS = (
             "DISK-45", f"the log has its own name, or waits as {suffix}",
             LOG_NAME, name(BASE + 1, f".log{suffix}"),
         )
-        for suffix in (".deleted", ".cleaned", ".swap")
+        for suffix in (".deleted", ".cleaned")
     ),
-    _named("DISK-45", "the checkpoint is read, or is the vote of a controller",
-           EPOCHS, "quorum-state"),
     _named("DISK-45", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
     Border(
         "DISK-45", "the lock file of the broker is empty, or has a byte",
