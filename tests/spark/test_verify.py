@@ -102,7 +102,7 @@ def test_the_frame_of_findings(spark: "SparkSession", data_directory: Path) -> N
 def broker_directory(data_directory: Path) -> Path:
     """Return the data directory with all that may lie beside and around partitions."""
     (data_directory / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    (data_directory / "meta.properties").write_text("version=1\n")
+    (data_directory / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     (data_directory / "notes.txt").write_text("not Kafka's")
     (data_directory / "foreign").mkdir()
     (data_directory / "foreign" / "x").touch()

@@ -52,6 +52,7 @@ LOG, INDEX, TIMES, ABORTED = (
 )
 
 SNAPSHOT = "00000000000000001014.snapshot"
+METADATA_SNAPSHOT = "00000000000000000060-0000000001.checkpoint"
 EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 FAR = b"0\n1\nplain 0 999999\n"
@@ -168,6 +169,19 @@ def _wrong_delta(folder: Path) -> None:
     replace_log(f"{FIRST}.log", bytes(batch))(folder)
 
 
+def _begin_metadata_later(folder: Path) -> None:
+    """Put a log of the cluster's metadata beside the folder: all segments but the first."""
+    other = folder.with_name("__cluster_metadata-0")
+    shutil.copytree(folder, other, copy_function=shutil.copyfile)
+    _remove_segment(FIRST)(other)
+
+
+def _control(offset: int, kind: int) -> bytes:
+    """Return a control batch of the type."""
+    record = Record(offset, 1, int16(0) + int16(kind), bytes(3))
+    return write_batch([record], base_offset=offset, is_control=True)
+
+
 plain = partial(Example, scenario=PLAIN)
 deep = partial(plain, deep=True)
 transactions = partial(Example, scenario=TRANSACTIONS)
@@ -181,6 +195,8 @@ GAP = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
 BEGUN = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
 MARKERS = replace_log(LOG, _marker(0, 7), _marker(1, 6))
 LEFT = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
+
+SNAPSHOT_BATCHES = _control(0, 3) + _batch(1) + _control(3, 4)
 
 EXAMPLES: dict[str, Example] = {
     # names
@@ -256,6 +272,21 @@ EXAMPLES: dict[str, Example] = {
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),
     "META-2": plain("the topic id is zero", write(METADATA, ZERO_TOPIC)),
+    # a node
+    "DISK-51": plain(
+        "a snapshot of the metadata ends within a batch",
+        write(METADATA_SNAPSHOT, SNAPSHOT_BATCHES[:-9]),
+    ),
+    "DISK-52": plain(
+        "the log of the metadata begins at offset 60, without a snapshot",
+        _begin_metadata_later,
+        below="../__cluster_metadata-0",
+    ),
+    "DISK-53": plain("the vote of the node is zeros", write("quorum-state", bytes(125))),
+    "DISK-54": plain(
+        "the ids of the node are zeros", write("../meta.properties", bytes(87)), below=".."
+    ),
+    "DISK-55": plain("the recovery points are empty", write(f"../{RECOVERY}", b""), below=".."),
     # transactions
     "TXNIDX-1": transactions("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
     "DISK-11": transactions("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),

@@ -38,6 +38,12 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
+from segproof.verifying.metadata_snapshots import (
+    BOOTSTRAP,
+    check_metadata_snapshot,
+    check_metadata_snapshots,
+)
+from segproof.verifying.node_files import QUORUM_STATE, check_node_properties, check_quorum_state
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.remote_segments import (
     remote_segments,
@@ -45,7 +51,7 @@ from segproof.verifying.remote_segments import (
     small_remote_names,
 )
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import MOVE_OUT, declare
+from segproof.verifying.rules import BROKER_FILE, MOVE_OUT, declare
 from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
@@ -304,6 +310,9 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
         _report_long_indexes(path, kinds, walk.files, reporter)
     if METADATA in kinds:
         check_metadata(reporter.at(_join(path, METADATA), PARTITION), walk.files)
+    if QUORUM_STATE in kinds:
+        check_quorum_state(reporter.at(_join(path, QUORUM_STATE), PARTITION), walk.files)
+    check_metadata_snapshots(path, kinds, walk.files, reporter)
     return _whole(path, kinds, walk.files, _offsets_for(path, walk))
 
 
@@ -515,6 +524,10 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     report_unread_beside(path, names, files, reporter)
     if CLEAN_SHUTDOWN_MARKER in names:
         check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
+    if BROKER_FILE in names:
+        check_node_properties(reporter.at(_join(path, BROKER_FILE), PARTITION), files)
+    if BOOTSTRAP in names:
+        check_metadata_snapshot(reporter.at(_join(path, BOOTSTRAP), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
     offsets = _read_offsets(path, kept, files, reporter)
     walk.offsets[parent_of(_join(path, "partition"))] = offsets

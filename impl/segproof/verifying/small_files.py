@@ -5,7 +5,8 @@ Nothing is created: the classes that keep these files make missing ones, the rea
 
 Upstream: Kafka 4.3.1: ProducerStateManager, LeaderEpochCheckpointFile, PartitionMetadataFile,
     OffsetCheckpointFile, CleanShutdownFileHandler.
-Laws: PROD-3, CKPT-3, CKPT-4, EPOCH-1, META-2; DISK-35, DISK-40.
+Laws: PROD-3, CKPT-3, CKPT-4, EPOCH-1, META-2; DISK-35, DISK-40; those of node_files and of
+    metadata_snapshots.
 Not covered: files above SMALL_FILE_BYTES; a warning says so.
 """
 
@@ -18,7 +19,7 @@ from typing import TypeVar
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import changes, reads
+from segproof.hints import changes, reads, removes
 from segproof.kafka.checkpoint_file import (
     EPOCH_FORMATTER,
     OFFSET_FORMATTER,
@@ -34,14 +35,16 @@ from segproof.reading.file_names import (
     REMOTE_EPOCH_SUFFIXES,
     SNAPSHOT_SUFFIX,
 )
+from segproof.verifying.metadata_snapshots import check_metadata_snapshot, is_metadata_snapshot
+from segproof.verifying.node_files import QUORUM_STATE, check_node_properties, check_quorum_state
 from segproof.verifying.reporting import PathReporter
-from segproof.verifying.rules import REMAKE_SNAPSHOT, SALVAGE, declare
+from segproof.verifying.rules import BROKER_FILE, REMAKE_SNAPSHOT, SALVAGE, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
 declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")
 declare("partition-log", Severity.ERROR,
-    SALVAGE.after("with this file the broker takes the whole data directory offline. A salvage"
-    " makes leader-epoch-checkpoint new from the batches: "), "CKPT-3")  # fmt: skip
+    SALVAGE.after("a salvage makes leader-epoch-checkpoint new from the batches: "),
+    "CKPT-3", "CKPT-4")  # fmt: skip
 declare("partition-log", Severity.ERROR,
     changes("write `version: 0` and `topic_id: ID` into it, with the id in the same file of another"
     " partition of this topic, here or on another broker", only_if="the topic was not deleted and"
@@ -49,14 +52,12 @@ declare("partition-log", Severity.ERROR,
     " it aside under a name that ends in -stray", copy_step="stop the broker, which takes the whole"
     " data directory offline with this file, and copy the file away"), "META-2")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    SALVAGE.after("with this file the broker fails at its start, or takes the offsets of all its"
-    " partitions as unknown. A salvage makes leader-epoch-checkpoint new from the batches: "),
-    "CKPT-4")  # fmt: skip
-declare("partition-log", Severity.ERROR,
     SALVAGE.after("a salvage makes the file new from the batches: "), "EPOCH-1")  # fmt: skip
-declare(
-    "partition-log", Severity.NOTE, reads("nothing: the file's presence is what counts"), "DISK-40"
-)
+declare("partition-log", Severity.NOTE, reads("nothing: the broker writes it again"), "DISK-55")
+declare("partition-log", Severity.NOTE,
+    reads("nothing: the file's presence is what counts. If the power failed after the stop, verify"
+    " all logs of this directory before the broker starts: with the marker it recovers none"),
+    "DISK-40")  # fmt: skip
 
 EPOCHS = "leader-epoch-checkpoint"
 METADATA = "partition.metadata"
@@ -66,6 +67,46 @@ RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
+_COPY = "stop the broker and copy the file away"
+_SOUND = "every partition of this directory is sound for `segproof verify`"
+_OF_ANOTHER = "remove this file, and take none from another broker: it does not fit. "
+REMEDIES = {
+    RECOVERY: removes(
+        f"{_OF_ANOTHER}The next start recovers every log from its begin, unless the stop was clean",
+        only_if=_SOUND, copy_step=_COPY,
+        if_wrong="the recovery cuts a damaged log at its first damage, and what follows is lost",
+    ),
+    START: removes(
+        f"{_OF_ANOTHER}Each log then begins at its first segment",
+        only_if="records that were deleted by their offset (DeleteRecords) may be read again",
+        copy_step=_COPY,
+        if_wrong="consumers get records that were deleted; no record is lost",
+    ),
+    HIGH_WATERMARK: removes(
+        f"{_OF_ANOTHER}The broker learns its high watermarks again, from the leaders or from its"
+        " followers",
+        only_if="the file can't be read, as verify says", copy_step=_COPY,
+        if_wrong="consumers wait until the high watermarks are known again; no record is lost",
+    ),
+    CLEANER: removes(
+        f"{_OF_ANOTHER}The log cleaner begins at the start of each log again",
+        only_if="the file can't be read, as verify says", copy_step=_COPY,
+        if_wrong="the log cleaner reads each log once more; no record is lost",
+    ),
+}  # fmt: skip
+"""What to do about each checkpoint of offsets that can't be read."""
+COSTS = {
+    "CKPT-3": "; with it the broker takes the whole data directory offline",
+    "CKPT-4": "; with it the broker fails at its start, or takes the offsets of all its partitions"
+    " as unknown",
+}
+EMPTIED = {
+    RECOVERY: "after an unclean stop it recovers every log from its begin",
+    START: "each log begins at its first segment",
+    HIGH_WATERMARK: "it learns its high watermarks again",
+    CLEANER: "it begins to compact at the start of each log",
+}
+"""What a checkpoint without an entry costs."""
 HINT_OF_OLD = reads(
     "nothing, if a release before 2.0 wrote the file: loading drops the epoch that had no batch"
 )
@@ -103,12 +144,14 @@ def _read(
         expected, actual = (
             value if isinstance(value, int) else None for value in (error.expected, error.actual)
         )
+        law = error.law if error.law in ("CKPT-4", "META-2", "PROD-3") else law
         report.add(
-            error.law if error.law in ("CKPT-4", "META-2", "PROD-3") else law,
-            f"Kafka cannot read this file: {error.message}",
+            law,
+            f"Kafka cannot read this file: {error.message}{COSTS.get(law, '')}",
             position=error.position,
             expected=expected,
             actual=actual,
+            hint=REMEDIES.get(posixpath.basename(report.path)),
         )
     except OSError as error:
         report.unreadable(error)
@@ -121,9 +164,26 @@ def _read_checkpoint(
     """Return the entries of a checkpoint; report why it can't be read."""
 
     def read() -> list[Content]:
-        return read_checkpoint(read_text_file(files, report.path), from_string, source=report.path)
+        data = read_text_file(files, report.path)
+        entries = read_checkpoint(data, from_string, source=report.path)
+        if len(data.splitlines()) < 2:
+            _report_emptied(report, data)
+        return entries
 
     return _read(report, "CKPT-3", files, read)
+
+
+def _report_emptied(report: PathReporter, data: bytes) -> None:
+    """Report a checkpoint without a count of entries, which Kafka reads as one without entries."""
+    cost = EMPTIED.get(posixpath.basename(report.path), "it knows no epoch")
+    what = "is empty" if not data.strip() else "ends before the number of its entries"
+    report.add(
+        "DISK-55",
+        f"the file {what}: a broker makes it so before its first write; else it was cut, as by a"
+        f" power loss. Kafka reads no entry in it: {cost}",
+        expected="a version, a number, and as many entries",
+        actual=f"{len(data)} bytes",
+    )
 
 
 def read_producers(
@@ -238,6 +298,12 @@ def check_small_file(report: PathReporter, offset: int | None, files: Files) -> 
         read_offsets(report, files)
     elif name == CLEAN_SHUTDOWN_MARKER:
         check_marker(report, files)
+    elif name == QUORUM_STATE:
+        check_quorum_state(report, files)
+    elif name == BROKER_FILE:
+        check_node_properties(report, files)
+    elif is_metadata_snapshot(name):
+        check_metadata_snapshot(report, files)
     else:
         return False
     return True

@@ -17,6 +17,7 @@ from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.loss_count import LOG_UNREADABLE, LossCount
+from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import ALL_FILES
@@ -29,7 +30,7 @@ OnSummary = Callable[[Summary], None]
 
 LOSSES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16",
-    "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
+    "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DISK-51", "DISK-52", "DUMP-6", "SCAN-2", "SCAN-10",
     "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
@@ -60,6 +61,8 @@ def is_loss(finding: Finding) -> bool:
             folder,
             posixpath.basename(finding.path),
         )
+    if posixpath.basename(finding.path) == BOOTSTRAP:
+        return False  # it holds no record of a log
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 

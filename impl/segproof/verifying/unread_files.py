@@ -23,8 +23,10 @@ from segproof.reading.file_names import (
     NameKind,
     is_known_in_data_directory,
 )
+from segproof.verifying.metadata_snapshots import BOOTSTRAP, is_metadata_snapshot
+from segproof.verifying.node_files import QUORUM_STATE
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import BROKER_FILE, declare
 from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
@@ -38,15 +40,11 @@ LAYOUTS: set[str] = set()
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
 _REASONS = (
-    (r"quorum-state", "the vote of a controller is not judged"),
     (r"remote_log_snapshot", "releases before 3.6 kept the state of remote segments in it"),
-    (r".*\.checkpoint", "snapshots of a cluster's metadata are not judged"),
-    (r".*\.checkpoint\.part", "a snapshot that was being written; Kafka deletes it at its start"),
     (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is a copy"),
     (r".*\.cleaned", "it was being written; Kafka deletes it at its next start"),
     (r".*\.swap", "Kafka puts it in its place at its next start, or deletes it"),
     (r".*\.tmp", "it was being written"),
-    (r"meta\.properties", "the identity of the broker and its cluster is not judged"),
     (r"\.lock", "a broker's lock file is empty, and this one is not"),
 )
 
@@ -85,7 +83,8 @@ def why_unread(name: str, known: FileName) -> str | None:
     """Return why no check reads a file of a partition; None if one does, or for a stray name."""
     if known.kind is NameKind.PENDING:
         return _reason(name)
-    is_read = known.suffix == SNAPSHOT_SUFFIX or name in (EPOCHS, METADATA)
+    is_read = known.suffix == SNAPSHOT_SUFFIX or name in (EPOCHS, METADATA, QUORUM_STATE)
+    is_read = is_read or is_metadata_snapshot(name)
     return _reason(name) if known.kind is NameKind.KNOWN and not is_read else None
 
 
@@ -96,7 +95,7 @@ def why_unread_beside(directory: str, name: str, files: Files) -> str | None:
     if name == LOCK:
         status = status_of(files, posixpath.join(directory, name))
         return _reason(name) if status is not None and status.size_bytes else None
-    is_read = name in (CLEAN_SHUTDOWN_MARKER, *OFFSET_CHECKPOINTS)
+    is_read = name in (CLEAN_SHUTDOWN_MARKER, BROKER_FILE, BOOTSTRAP, *OFFSET_CHECKPOINTS)
     return None if is_read else _reason(name)
 
 

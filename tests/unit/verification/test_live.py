@@ -63,7 +63,7 @@ def test_refused_directory_reproduces(tmp_path: Path) -> None:
 
     refusing = altered(list_directory=list_directory)
     copied_partition("plain", tmp_path)
-    (tmp_path / "meta.properties").write_text("")
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     (finding,) = (one for one in defects_on(refusing, tmp_path) if one.law == "DISK-1")
     again = defects_on(refusing, Path(shlex.split(finding.reproduce)[2]))
     assert finding in again

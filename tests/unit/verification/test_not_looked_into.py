@@ -242,7 +242,9 @@ def test_a_verdict_counts_what_was_not_looked_into(
 
 
 @pytest.mark.checks("DISK-45")
-@pytest.mark.parametrize("name", ["remote_log_snapshot", f"{ZERO}.log.deleted", "meta.properties"])
+@pytest.mark.parametrize(
+    "name", ["remote_log_snapshot", f"{ZERO}.log.deleted", f"{ZERO}.log.cleaned"]
+)
 def test_a_file_alone_that_no_check_reads_is_not_checked(
     data: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -163,11 +163,11 @@ def test_data_directory(tmp_path: Path) -> None:
     write_segment(data / "topic-0", batch(0), index=b"", timeindex=b"")
     write_segment(data / "topic-1.0123456789abcdef0123456789abcdef-future", batch(0))
     write_segment(data / "gone-0.0123456789abcdef0123456789abcdef-delete", b"garbage")
-    (data / "meta.properties").write_text("")
-    (data / "recovery-point-offset-checkpoint").write_text("")
+    (data / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     (data / "notes.txt").write_text("")
     inside = data / "topic-0"
-    (inside / "leader-epoch-checkpoint").write_text("")
+    (inside / "leader-epoch-checkpoint").write_text("0\n0\n")
     (inside / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     (inside / f"{ZERO}.snapshot").write_bytes(write_snapshot(()))
     (inside / f"{ZERO[:-1]}9.log.deleted").write_text("")
@@ -184,7 +184,6 @@ def test_data_directory(tmp_path: Path) -> None:
     } == {one for one in found if one[0] != "DISK-45"}
     assert {
         "gone-0.0123456789abcdef0123456789abcdef-delete",
-        "meta.properties",
         f"{ZERO[:-1]}9.log.deleted",
         f"{ZERO[:-1]}9.index.swap",
     } == {name for law, _, name in found if law == "DISK-45"}

@@ -31,9 +31,9 @@ KNOWN_NAME = re.compile(
     re.DOTALL,
 )
 UNREAD_NAME = re.compile(
-    r"(quorum-state|remote_log_snapshot|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?"
-    r"|meta\.properties|bootstrap\.checkpoint)(\.tmp)?"
-    r"|(leader-epoch-checkpoint|partition\.metadata|[0-9]{20,}\.snapshot"
+    r"remote_log_snapshot(\.tmp)?"
+    r"|(quorum-state|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?|meta\.properties"
+    r"|bootstrap\.checkpoint|leader-epoch-checkpoint|partition\.metadata|[0-9]{20,}\.snapshot"
     r"|(cleaner|log-start|replication)-offset-checkpoint|recovery-point-offset-checkpoint)\.tmp"
     r"|([0-9]{20,}-[0-9]{10,}\.checkpoint|.*(?<!\.checkpoint))\.deleted"
     r"|[+-]?[0-9]+\.(.*\.)?cleaned"

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two files that say which node a data directory belongs to, and how that node has voted.
+
+Upstream: Kafka 4.3.1: MetaProperties, MetaPropertiesEnsemble, FileQuorumStateStore.
+Laws: DISK-53, DISK-54.
+Not covered: whether the ids are those of the cluster; formats of `quorum-state` above version 1.
+"""
+
+import json
+import re
+from contextlib import closing
+
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import changes, removes
+from segproof.verifying.reporting import PathReporter
+from segproof.verifying.rules import declare
+
+QUORUM_STATE = "quorum-state"
+NODE_FILE_BYTES = 1 << 20
+"""A larger file is not read: the largest known have some hundred bytes."""
+declare("partition-log", Severity.ERROR,
+    removes("remove it: the node takes the epoch of the leader over",
+    only_if="the other controllers have a leader, as `kafka-metadata-quorum.sh describe --status`"
+    " says; the file of another node does not fit, since it holds the vote of that node",
+    if_wrong="the node may vote a second time in one epoch, and two leaders may write metadata",
+    copy_step="keep this node stopped, and copy the file away"), "DISK-53")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    changes("write the file with the node.id and cluster.id of another log directory of this"
+    " broker, and with the directory.id that this directory had when the broker registered (dump"
+    " the log of __cluster_metadata-0)",
+    only_if="this directory belongs to that broker, and no other directory has this directory.id",
+    if_wrong="the broker does not start, or the controller takes the replicas here for lost",
+    copy_step="keep this broker stopped, and copy the file away"), "DISK-54")  # fmt: skip
+
+
+def check_quorum_state(report: PathReporter, files: Files) -> None:
+    """Judge a `quorum-state`, of which Kafka reads the first line."""
+    data = _contents(report, files)
+    if data is None:
+        return
+    problem = _quorum_problem(data)
+    if problem:
+        report.add(
+            "DISK-53",
+            f"Kafka can't read the vote of this node: {problem}; the node does not start",
+            expected='{"leaderId": NUMBER, "leaderEpoch": NUMBER, ..., "data_version": 0 or 1}',
+            actual=_shown(data),
+        )
+
+
+def _quorum_problem(data: bytes) -> str:
+    """Return why Kafka can't read a `quorum-state`; empty if it can."""
+    line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
+    if not line:
+        return "the file is empty"
+    if not line.strip(b"\0"):
+        return "the file is zeros"
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return "its first line is not JSON"
+    if not isinstance(content, dict):
+        return "its first line is not a JSON object"
+    if content.get("data_version") not in (0, 1) or type(content["data_version"]) is not int:
+        return "it has no data_version 0 or 1"
+    if any(type(content.get(name)) is not int for name in ("leaderId", "leaderEpoch")):
+        return "it lacks leaderId or leaderEpoch"
+    return ""
+
+
+def check_node_properties(report: PathReporter, files: Files) -> None:
+    """Judge a `meta.properties`."""
+    data = _contents(report, files)
+    if data is None:
+        return
+    problem = _properties_problem(data)
+    if problem:
+        report.add(
+            "DISK-54",
+            f"the file does not say whose directory this is: {problem}; the broker does not start,"
+            " or leaves this directory out",
+            expected="version=1 with node.id and cluster.id, or version=0 with broker.id",
+            actual=_shown(data),
+        )
+
+
+def _properties_problem(data: bytes) -> str:
+    """Return what a `meta.properties` lacks; empty for nothing."""
+    if not data.strip(b"\0 \t\r\n"):
+        return "the file is zeros" if data.strip() else "the file is empty"
+    told: dict[str, str] = {}
+    for line in data.decode("latin-1").splitlines():
+        if not line.lstrip().startswith(("#", "!")):
+            key, _, value = line.replace(":", "=", 1).partition("=")
+            told[key.strip()] = value.strip()
+    version = told.get("version", "0")
+    if version not in ("0", "1"):
+        return f"its version is {version[:20]!r}"
+    if version == "0":
+        is_told = _is_number(told.get("broker.id", "")) or bool(told.get("cluster.id"))
+        return "" if is_told else "it has neither broker.id nor cluster.id"
+    lacking = [name for name in ("node.id", "cluster.id") if not told.get(name)]
+    if lacking:
+        return f"it has no {lacking[0]}"
+    return "" if _is_number(told["node.id"]) else "its node.id is not a number"
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None
+
+
+def _contents(report: PathReporter, files: Files) -> bytes | None:
+    """Return the bytes of a file, as many as are read; None if it is gone or can't be read."""
+    try:
+        with closing(files.open(report.path)) as file:
+            return file.pread(NODE_FILE_BYTES, 0)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        report.unreadable(error)
+        return None
+
+
+def _shown(data: bytes) -> str:
+    if not data.strip(b"\0"):
+        return f"{len(data)} zero bytes"
+    return data[:80].decode("ascii", "replace")

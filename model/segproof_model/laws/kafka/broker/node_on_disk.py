@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of what a node keeps beside its logs: snapshots of the cluster's metadata, its vote, the
+ids in `meta.properties`, and checkpoints that were cut.
+"""
+
+import json
+from collections.abc import Collection
+
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.outcomes import Raised
+from segproof_model.laws.kafka.format.batch_bytes import records_of
+from segproof_model.laws.kafka.format.log_bytes import batches_of, end_of, valid_batches
+from segproof_model.laws.register import law
+
+HEADER, FOOTER = 3, 4
+"""Types of control records."""
+
+
+def control_type(batch: RecordBatch) -> int | None:
+    """Return the type of the first record of a control batch; None for another batch."""
+    records = records_of(batch) if batch.is_control else []
+    if isinstance(records, Raised) or not records or len(records[0].key or b"") < 4:
+        return None
+    key = records[0].key or b""
+    return None if key[0] >= 128 else int.from_bytes(key[2:4], "big")
+
+
+@law("DISK-51", PartitionLog, "Kafka RecordsSnapshotReader, RecordsSnapshotWriter 4.3.1")
+def metadata_snapshot_is_whole(metadata_snapshot: bytes) -> bool:
+    """A snapshot of the cluster's metadata is batches of magic 2 back to back with right checksums.
+    The first record is a snapshot header, and the last batch begins with a snapshot footer.
+
+    Kafka checks no footer: of a snapshot that was cut it loads the whole batches. A warning for one
+    that Kafka does not load, since a newer one is beside it.
+    """
+    batches = batches_of(metadata_snapshot)
+    return (
+        bool(batches)
+        and end_of(metadata_snapshot) == len(metadata_snapshot)
+        and batches == valid_batches(metadata_snapshot)
+        and not any(batch.is_legacy for batch in batches)
+        and control_type(batches[0]) == HEADER
+        and control_type(batches[-1]) == FOOTER
+    )
+
+
+@law("DISK-52", PartitionLog, "Kafka KafkaRaftLog.recoverSnapshots 4.3.1")
+def metadata_log_begins_within_a_snapshot(
+    metadata_log_start: int, snapshot_offsets: Collection[int]
+) -> bool:
+    """The log of the cluster's metadata begins at offset 0, or at or below the offset of a
+    snapshot: else Kafka refuses to start.
+    """
+    return metadata_log_start == 0 or max(snapshot_offsets, default=-1) >= metadata_log_start
+
+
+@law("DISK-53", PartitionLog, "Kafka FileQuorumStateStore 4.3.1")
+def quorum_state_can_be_read(quorum_state: bytes) -> bool:
+    """The first line of `quorum-state` is a JSON object with the integers `leaderId`, `leaderEpoch`
+    and `data_version`, which is 0 or 1.
+    """
+    try:
+        content = json.loads(quorum_state.replace(b"\r", b"\n").split(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    names = ("leaderId", "leaderEpoch", "data_version")
+    is_told = isinstance(content, dict) and all(type(content.get(name)) is int for name in names)
+    return is_told and content["data_version"] in (0, 1)
+
+
+@law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.3.1")
+def node_properties_name_the_node(meta_properties: bytes) -> bool:
+    """`meta.properties` of version 1 has a `node.id` and a `cluster.id`; of version 0, or without a
+    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of up to 10 digits.
+    """
+    told: dict[str, str] = {}
+    for line in meta_properties.decode("latin-1").splitlines():
+        if line.lstrip()[:1] not in ("#", "!"):
+            key, _, value = line.replace(":", "=", 1).partition("=")
+            told[key.strip()] = value.strip()
+    broker, node = (told.get(name, "") for name in ("broker.id", "node.id"))
+
+    def is_id(text: str) -> bool:
+        return text.isascii() and text.isdigit() and len(text) <= 10
+
+    has_cluster = bool(told.get("cluster.id"))
+    is_named = {"0": is_id(broker) or has_cluster, "1": is_id(node) and has_cluster}
+    return is_named.get(told.get("version", "0"), False)
+
+
+@law("DISK-55", PartitionLog, "Kafka CheckpointFile 4.3.1")
+def checkpoint_has_a_count(checkpoint_file: bytes) -> bool:
+    """A checkpoint has a line with its version and one with the number of its entries. A note: a
+    broker makes the file empty before it first writes it.
+    """
+    return len(checkpoint_file.splitlines()) > 1

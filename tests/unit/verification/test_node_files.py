@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node keeps beside its logs after a power loss: cut, empty, zeros, or one bit wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.findings import Finding, Severity, Verdict
+from segproof.kafka import Record, write_batch
+from segproof.verification import verify
+from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.every_law import LAWS
+from segproof_tests.partition_files import copied_partition, name_of, write_segment
+
+NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
+BOOTSTRAP = (KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint").read_bytes()
+"""Made by `kafka-storage.sh format`: a header, a batch of six records, and a footer."""
+HEADER_BYTES, RECORDS_END = 83, 336
+SNAPSHOT = "00000000000000000001-0000000001.checkpoint"
+VOTE = b'{"leaderId":1,"leaderEpoch":7,"votedId":1,"data_version":0}'
+IDS = b"#\n#Sat Nov 21\nversion=1\nnode.id=1\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\n"
+CHECKPOINT = b"0\n1\nt 0 1\n"
+OF_FILES: dict[str, tuple[str, bytes]] = {
+    SNAPSHOT: ("DISK-51", BOOTSTRAP),
+    "bootstrap.checkpoint": ("DISK-51", BOOTSTRAP),
+    "quorum-state": ("DISK-53", VOTE),
+    "meta.properties": ("DISK-54", IDS),
+    "replication-offset-checkpoint": ("DISK-55", CHECKPOINT),
+}
+
+
+def metadata(folder: Path, start: int = 0) -> Path:
+    """Write a log of the cluster's metadata that begins at an offset."""
+    record = Record(start, 1, None, b"v")
+    return write_segment(
+        folder / "__cluster_metadata-0", write_batch([record], base_offset=start), start
+    )
+
+
+def damaged() -> st.SearchStrategy[Callable[[bytes], bytes]]:
+    """Draw what happens to a file: the sound file too."""
+    flips = st.tuples(st.integers(0, 1 << 12), st.integers(0, 7)).map(
+        lambda one: (
+            lambda data: (
+                data[: one[0] % len(data)]
+                + bytes([data[one[0] % len(data)] ^ (1 << one[1])])
+                + data[one[0] % len(data) + 1 :]
+            )
+        )
+    )
+    cuts = st.integers(0, 1 << 12).map(lambda at: lambda data: data[: at % (len(data) + 1)])
+    zeros = st.integers(0, 1 << 12).map(
+        lambda at: lambda data: data[: at % (len(data) + 1)].ljust(len(data), b"\0")
+    )
+    return st.one_of(st.just(lambda data: data), flips, cuts, zeros)
+
+
+@pytest.mark.checks("DISK-51", "DISK-53", "DISK-54", "DISK-55")
+@given(name=st.sampled_from(sorted(OF_FILES)), damage=damaged())
+def test_verify_judges_each_file_as_the_law_says(
+    name: str, damage: Callable[[bytes], bytes]
+) -> None:
+    """A file alone is judged as the predicate of its law judges its bytes."""
+    law, sound = OF_FILES[name]
+    data = damage(sound)
+    files = MemoryFiles()
+    write_file(files, f"place/{name}", data)
+    found = verify(f"place/{name}", files=files, laws=[law])
+    assert LAWS[law].predicate(data) == (not list(found))
+
+
+@pytest.mark.checks("DISK-52")
+@given(start=st.integers(0, 3), offsets=st.sets(st.integers(0, 4), max_size=3))
+def test_a_log_of_metadata_begins_within_a_snapshot(start: int, offsets: set[int]) -> None:
+    """Kafka refuses to start where the records before the log are in no snapshot."""
+    files, folder = MemoryFiles(), "data/__cluster_metadata-0"
+    batch = write_batch([Record(start, 1, None, b"v")], base_offset=start)
+    write_file(files, f"{folder}/{name_of(start, '.log')}", batch)
+    for offset in offsets:
+        write_file(files, f"{folder}/{offset:020d}-0000000001.checkpoint", BOOTSTRAP)
+    found = list(verify("data", files=files, laws=["DISK-52"]))
+    assert LAWS["DISK-52"].predicate(start, offsets) == (not found)
+    # A log of a topic may begin anywhere.
+    write_file(files, f"data/t-0/{name_of(start, '.log')}", batch)
+    assert not list(verify("data/t-0", files=files, laws=["DISK-52"]))
+
+
+def only(path: Path, law: str) -> Finding:
+    """Return the only finding of a law."""
+    (found,) = verify(path, laws=[law])
+    return found
+
+
+@pytest.mark.checks("DISK-51")
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (BOOTSTRAP[:-1], "starts with a part of the cluster's metadata, 6 records"),
+        (BOOTSTRAP[:RECORDS_END], "starts with a part of the cluster's metadata, 6 records"),
+        (BOOTSTRAP[: HEADER_BYTES + 80], "starts with a part of the cluster's metadata, 0 records"),
+        (BOOTSTRAP[: HEADER_BYTES - 1], "a node that loads it does not start"),
+        (BOOTSTRAP[HEADER_BYTES:], "a node that loads it does not start"),
+        (BOOTSTRAP[:RECORDS_END] + bytes(75), "a node that loads it does not start"),
+        (bytes(411), "a node that loads it does not start"),
+        (b"", "a node that loads it does not start"),
+    ],
+)
+def test_what_a_node_makes_of_a_broken_snapshot(data: bytes, words: str, tmp_path: Path) -> None:
+    """`verify` looked into no snapshot of the cluster's metadata, and called each sound.
+
+    A real RecordsSnapshotReader of 4.3.1 was asked for each of these: of one that was cut it reads
+    the whole batches, without an error.
+    """
+    folder = metadata(tmp_path)
+    (folder / SNAPSHOT).write_bytes(data)
+    summaries: list[Verdict] = []
+    found = list(verify(tmp_path, on_summary=lambda one: summaries.append(one.verdict)))
+    assert [("DISK-51", ERROR)] == [(one.law, one.severity) for one in found if one.is_defect]
+    assert words in found[0].message
+    assert [Verdict.READABLE_WITH_GAPS] == summaries
+    assert words in only(folder / SNAPSHOT, "DISK-51").message
+
+
+@pytest.mark.checks("DISK-41", "DISK-51")
+def test_snapshots_beside_each_other(tmp_path: Path) -> None:
+    """Kafka loads the one of the highest epoch, then offset. One in the making is removed."""
+    folder = metadata(tmp_path)
+    older = folder / "00000000000000000009-0000000001.checkpoint"
+    newer = folder / "00000000000000000005-0000000002.checkpoint"
+    part = folder / "00000000000000000007-0000000002.checkpoint.part"
+    for path in (older, newer):
+        path.write_bytes(BOOTSTRAP)
+    part.write_bytes(BOOTSTRAP[:100])
+    assert "is not whole" in only(tmp_path, "DISK-41").message
+    assert "is not whole" in only(part, "DISK-41").message
+    part.write_bytes(BOOTSTRAP)
+    found = only(tmp_path, "DISK-41")
+    assert (NOTE, True) == (found.severity, "is whole, with 6 records" in found.message)
+    assert "copy this file away" in found.hint
+    older.write_bytes(b"")
+    found = only(tmp_path, "DISK-51")
+    assert (str(older), WARNING) == (found.path, found.severity)
+    assert f"Kafka loads {newer.name} instead" in found.message
+    older.write_bytes(BOOTSTRAP)
+    newer.write_bytes(b"")
+    found = only(tmp_path, "DISK-51")
+    assert (str(newer), ERROR) == (found.path, found.severity)
+
+
+@pytest.mark.checks("CKPT-3", "DISK-40", "DISK-51", "DISK-53", "DISK-54", "DISK-55", "PROD-3")
+@pytest.mark.parametrize(
+    ("name", "law", "words"),
+    [
+        ("recovery-point-offset-checkpoint", "CKPT-3", "recovers every log from its begin"),
+        ("log-start-offset-checkpoint", "CKPT-3", "records that were deleted"),
+        ("replication-offset-checkpoint", "CKPT-3", "learns its high watermarks again"),
+        ("cleaner-offset-checkpoint", "CKPT-3", "begins at the start of each log"),
+        ("t-0/leader-epoch-checkpoint", "CKPT-3", "segproof salvage"),
+        ("__cluster_metadata-0/quorum-state", "DISK-53", "may vote a second time"),
+        ("meta.properties", "DISK-54", "directory.id"),
+        ("bootstrap.checkpoint", "DISK-51", "another controller of this cluster"),
+        (".kafka_cleanshutdown", "DISK-40", "If the power failed"),
+        (f"t-0/{name_of(1014, '.snapshot')}", "PROD-3", "segproof salvage"),
+    ],
+)
+def test_each_file_of_zeros_has_a_hint_of_its_own(
+    name: str, law: str, words: str, tmp_path: Path
+) -> None:
+    """One hint for all said "copy it from another replica", also for recovery points."""
+    copied_partition("txn-a", tmp_path).rename(tmp_path / "t-0")
+    metadata(tmp_path)
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    path.write_bytes(bytes(125))
+    for place in (tmp_path, path):
+        found = next(verify(place, laws=[law]))
+        assert (law, str(path)) == (found.law, found.path)
+        assert words in found.hint
+        is_of_a_broker = "offset-checkpoint" in name
+        assert is_of_a_broker == ("take none from another broker" in found.hint)
+
+
+@pytest.mark.checks("DISK-55")
+@pytest.mark.parametrize("data", [b"", b"0", b"0\n"])
+def test_an_emptied_checkpoint_is_told(data: bytes, tmp_path: Path) -> None:
+    """Kafka reads no entry in it, without an error, as in one that is not written yet."""
+    folder = write_segment(tmp_path / "t-0", write_batch([Record(0, 1, None, b"v")], base_offset=0))
+    path = tmp_path / "log-start-offset-checkpoint"
+    path.write_bytes(data)
+    found = only(tmp_path, "DISK-55")
+    assert (str(path), NOTE) == (found.path, found.severity)
+    (folder / "leader-epoch-checkpoint").write_bytes(data)
+    assert 2 == len(list(verify(tmp_path, laws=["DISK-55"])))
+    path.write_bytes(b"0\n0")
+    (folder / "leader-epoch-checkpoint").write_bytes(b"0\n0\n")
+    assert not list(verify(tmp_path, laws=["DISK-55"]))
