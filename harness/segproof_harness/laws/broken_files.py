@@ -6,6 +6,7 @@ Not covered: laws that need rights (DISK-1), a file that changes meanwhile (DISK
 gigabytes (DISK-7) or a batch that inflates to more than memory (DISK-18).
 """
 
+import gzip
 import os
 import shutil
 import tempfile
@@ -182,6 +183,17 @@ def _control(offset: int, kind: int) -> bytes:
     return write_batch([record], base_offset=offset, is_control=True)
 
 
+def _change_inner(folder: Path) -> None:
+    """Change the last byte of the last message inside a compressed one, which is of its value."""
+    inner = bytearray(gzip.decompress(WRAPPER[34:]))
+    inner[-1] ^= 1
+    value = gzip.compress(bytes(inner), mtime=0)
+    wrapper = bytearray(WRAPPER[:30] + int32(len(value)) + value)
+    wrapper[8:12] = int32(len(wrapper) - 12)
+    sum_again(wrapper)
+    replace_log(LOG, bytes(wrapper))(folder)
+
+
 plain = partial(Example, scenario=PLAIN)
 deep = partial(plain, deep=True)
 transactions = partial(Example, scenario=TRANSACTIONS)
@@ -246,6 +258,10 @@ EXAMPLES: dict[str, Example] = {
     ),
     "DISK-16": deep("a record's offset is beyond its batch", _wrong_delta),
     "DISK-17": deep("the largest timestamp is no record's", patch_batch(LOG, 35, int64(10**12))),
+    "DISK-56": deep("a message inside a compressed one has a wrong checksum", _change_inner),
+    "DISK-57": plain(
+        "a timestamp is in microseconds", replace_log(LOG, _batch(0, (1_795_223_261_579_000,)))
+    ),
     # the directory of a log
     "DISK-27": plain("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
     "DISK-28": plain("the first batch is of leader epoch 5", patch_batch(LOG, 12, int32(5))),

@@ -153,6 +153,34 @@ def check_inner_messages(message: memoryview, limit: int) -> list[int]:
     return foreign
 
 
+def inner_problem(message: memoryview, limit: int) -> tuple[str, int]:
+    """Return what is wrong inside a whole compressed message, and how many messages have it.
+
+    Empty and 0 if nothing is. Readers that check no checksums get the records nevertheless. Bytes
+    after the last whole message are dropped by every reader.
+    Raises: what upstream meets before the first record.
+    """
+    data = _messages(message, limit).data
+    wrong = row = end = 0
+    first = -1
+    for positions in _positions(data, len(message)):
+        for position in positions.tolist():
+            end = position + LOG_OVERHEAD_BYTES + decode_int32(data, position + 8)
+            crc = int.from_bytes(data[position + 12 : position + 16], "big")
+            if crc32(data[position + 16 : end]) != crc:
+                wrong += 1
+                first = row if first < 0 else first
+            row += 1
+    if wrong:
+        return f"message {first} of {row} inside a compressed one has a wrong checksum", wrong
+    if end < len(data):
+        return (
+            f"{len(data) - end} bytes after message {row - 1}, the last whole one, are dropped",
+            1,
+        )
+    return "", 0
+
+
 def _messages(message: memoryview, limit: int) -> _Messages:
     """Return the message itself, or the messages that it wraps: one at least, none of a bad size.
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the records of the batches say, compared with the batch headers.
 
-Laws: BATCH-9, BATCH-10, BATCH-11, BATCH-16, BATCH-18, DISK-16, DISK-17, DISK-18.
+Laws: BATCH-9, BATCH-10, BATCH-11, BATCH-16, BATCH-18, DISK-16, DISK-17, DISK-18, DISK-56.
+Not covered: checksums of messages inside a compressed one in a run that is not deep, since that
+    inflates nothing; whether an inner message has the magic of the one around it.
 """
 
 import numpy as np
 
+from segproof.compression import Inflation
 from segproof.errors import SegproofError, TooLargeError
 from segproof.findings import Severity
 from segproof.hints import reads
+from segproof.kafka.batch_table import BatchTable
+from segproof.kafka.legacy_record_batch import inner_problem
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import PathReporter
@@ -17,6 +22,10 @@ from segproof.verifying.rules import DECLARED, RESTORE, WRITTEN_SO, declare
 declare("record-batch", Severity.ERROR,
     WRITTEN_SO, "BATCH-9", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip
 declare("record-batch", Severity.ERROR, RESTORE, "BATCH-10", is_deep=True)
+declare("record-batch", Severity.ERROR,
+    reads("compare this batch with another replica. A broker keeps it, since the checksum around"
+    " the messages is right; consumers with check.crcs=false read past it"), "DISK-56",
+    is_deep=True)  # fmt: skip
 
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
@@ -60,6 +69,27 @@ class RecordsCheck(LogCheck):
             self._report.add_where(
                 law, where, table["position"], words, found, said, said=said, found=found
             )
+        self._check_inner(table[~is_new & (table["attributes"] & 7 != 0)])
+
+    def _check_inner(self, wrappers: BatchTable) -> None:
+        """Judge the messages inside compressed ones, whose records can be read."""
+        inflation = Inflation(self._log.reporter.wanted.limit)
+        for row in wrappers:
+            position, size = int(row["position"]), int(row["size_bytes"])
+            message = memoryview(self._log.file.pread(size, position))
+            if len(message) < size:
+                return  # it was cut meanwhile
+            problem, count = inner_problem(message, inflation.limit_of(size))
+            if problem:
+                more = f", and {count - 1} more" if count > 1 else ""
+                self._report.add(
+                    "DISK-56",
+                    f"{problem}{more}: a consumer that checks records stops at this batch, of"
+                    f" offsets up to {row['last_offset']}",
+                    position=position,
+                    expected=0,
+                    actual=count,
+                )
 
 
 def _report_error(error: SegproofError, block: Block, row: int, report: PathReporter) -> None:

@@ -41,6 +41,7 @@ from segproof.verifying.segment_files import (
     open_guarded,
     size_guarded,
 )
+from segproof.verifying.time_checks import TimestampCheck
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
 declare("log-segment", Severity.ERROR,
@@ -56,6 +57,7 @@ LOG_CHECKS: tuple[type[LogCheck], ...] = (
     BatchCheck,
     LostOffsetsCheck,
     RecordsCheck,
+    TimestampCheck,
     OffsetEntriesCheck,
     TimeEntriesCheck,
     IndexEndCheck,

@@ -14,7 +14,12 @@ from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.arithmetic import is_rising
-from segproof_model.laws.kafka.format.batch_bytes import records_of
+from segproof_model.laws.kafka.format.batch_bytes import (
+    entries_of,
+    has_right_checksum,
+    inner_of,
+    records_of,
+)
 from segproof_model.laws.kafka.format.index_slots import without_zero_tail
 from segproof_model.laws.kafka.format.log_bytes import (
     end_of,
@@ -150,3 +155,35 @@ def records_decompress(log: bytes, codecs: Codecs) -> bool:
     """
     compressed = [batch for batch in valid_batches(log, codecs) if batch.attributes % 8]
     return not any(isinstance(records_of(batch), Raised) for batch in compressed)
+
+
+@law("DISK-56", RecordBatch, "Kafka LegacyRecord.ensureValid, since 0.8")
+def inner_messages_are_valid(log: bytes, codecs: Codecs) -> bool:
+    """Each message inside a compressed one of magic 0 or 1 has a right checksum, and they fill its
+    value to the end. Not judged: a compressed message whose records can't be read (BATCH-11).
+    """
+    wrappers = [
+        inner_of(batch) or b""
+        for batch, _ in with_records(log, codecs)
+        if batch.is_legacy and batch.compression != "none"
+    ]
+    return all(
+        sum(map(len, entries_of(inner))) == len(inner)
+        and all(map(has_right_checksum, entries_of(inner)))
+        for inner in wrappers
+    )
+
+
+@law("DISK-57", RecordBatch, "Kafka LogValidator 4.3.1 (message.timestamp.after.max.ms)")
+def timestamps_are_milliseconds(log: bytes) -> bool:
+    """The largest timestamp of a batch is not beyond the year 9999, where microseconds and
+    nanoseconds lie. It does not lie from 10^9 to 4.2 * 10^9, where seconds of 2001 to 2103 lie,
+    unless another batch of the segment has one between these and 10^12: historical event times
+    would. A warning.
+    """
+    times = [batch.max_timestamp for batch in valid_batches(log)]
+    has_history = any(42 * 10**8 <= time < 10**12 for time in times)
+    return not any(
+        time > 253_402_300_799_999 or (10**9 <= time < 42 * 10**8 and not has_history)
+        for time in times
+    )
