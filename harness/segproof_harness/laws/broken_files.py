@@ -142,6 +142,12 @@ def _swap_first_log(folder: Path) -> None:
     add(LOG + ".cleaned", b"")(folder)
 
 
+def _cut_swap(folder: Path) -> None:
+    """Let the first log wait for its removal, and a cut copy of it for its place."""
+    write(LOG + ".swap", (folder / LOG).read_bytes()[:-9])(folder)
+    rename(LOG, LOG + ".deleted")(folder)
+
+
 def _remove_segment(base: str) -> Damage:
     def do(folder: Path) -> None:
         for path in folder.glob(base + ".*"):
@@ -277,6 +283,11 @@ EXAMPLES: dict[str, Example] = {
     "DISK-38": plain("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
     "DISK-41": plain("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
     "DISK-42": plain("a log waits as .swap beside a .cleaned file", _swap_first_log),
+    "DISK-58": plain(
+        "a log that waits as .swap is cut, and the old log is there",
+        write(LOG + ".swap", _batch(0)[:-9]),
+    ),
+    "DISK-59": plain("a log waits as .swap and is cut, and the old log is .deleted", _cut_swap),
     "DISK-43": plain("the log start is far behind", write(f"../{START}", FAR)),
     "DISK-45": plain(
         "a snapshot of remote segments lies beside the logs", write("remote_log_snapshot", b"x")

@@ -33,7 +33,6 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind, first_offsets
@@ -41,12 +40,13 @@ from segproof.reading.restorable_batches import end_by_lengths, with_size_and_ma
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.leader_epochs import restore_leader_epochs
+from segproof.salvaging.lost_ends import end_that_is_gone, index_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.lost_offsets import are_of_records, has_keyless
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
-from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY, START
+from segproof.verifying.small_files import METADATA
 
 MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
@@ -289,7 +289,7 @@ class _Salvage:
             self._bytes_to_read += (STEPS - 1) * size
             entries = NO_ENTRIES
             if is_indexed:
-                entries = entries_in(path.removesuffix(".log") + ".index", base_offset, self._files)
+                entries = entries_in(index_of(path), base_offset, self._files)
             pieces = LogPieces(
                 file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
                 entries=entries, epoch=self._epoch, before=self._before,
@@ -494,16 +494,10 @@ class _Salvage:
 
     def _miss_end(self) -> None:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
-        logs = [one for one in self._partition.segments if ".log" in one.suffixes]
-        told = dict(self._partition.offsets)
-        names = map(read_file_name, self._partition.others)
-        known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
-        known += [told.get(RECOVERY, 0), told.get(HIGH_WATERMARK, 0)]
-        is_gone = max(known) > max(self._next_offset, told.get(START, 0))
-        if is_gone and logs and all(one.kind == PieceKind.ZEROS for one in self._pending):
-            path = logs[-1].path(".log")
-            status = self._files.status(path)
-            self._miss(path, 0 if status is None else status.size_bytes)
+        if all(one.kind == PieceKind.ZEROS for one in self._pending):
+            end = end_that_is_gone(self._partition, self._next_offset, self._files)
+            if end is not None:
+                self._miss(*end)
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:
         """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""

@@ -195,9 +195,14 @@ def _partitions(
             segments = tuple(sized(one, files) for one in partition.segments)
             found[name] = replace(partition, segments=segments)
     findings = reporter.finish()
-    unread = [one for one in findings if ".log" in os.path.basename(one.path)]
+    taken = {one.path(".log") for each in found.values() for one in each.segments}
+    by_path: dict[str, Finding] = {}  # the first of each path says the most
     for one in findings:
-        if one not in unread and _is_unread_directory(one, files):
+        if ".log" in os.path.basename(one.path) and (one.path not in taken or one.is_defect):
+            by_path.setdefault(one.path, one)
+    unread = [*by_path.values()]
+    for one in findings:
+        if one.path not in by_path and _is_unread_directory(one, files):
             refused[one.path] = one.message
     place = None if found else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:

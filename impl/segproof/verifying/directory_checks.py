@@ -78,6 +78,7 @@ from segproof.verifying.small_files import (
     read_offsets,
 )
 from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
+from segproof.verifying.swapped_logs import LOG_SWAP
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_unread,
@@ -239,6 +240,12 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         offset = known.base_offset if known.suffix == SNAPSHOT_SUFFIX else None
         is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
         if is_small and check_small_file(reporter.at(path, PARTITION), offset, files):
+            return
+        if name.endswith(LOG_SWAP) and known.kind is NameKind.PENDING:
+            report_pending(directory, {name: known}, files, reporter)
+            own = {name: FileName(NameKind.SEGMENT, known.base_offset, ".log")}
+            found = segments_of(directory, own, files, frozenset((".log",)))
+            yield Partition(directory, tuple(found))
             return
         reason = why_unread(name, known) or why_unread_beside(directory, name, files)
         if known.kind is NameKind.PENDING:

@@ -6,27 +6,30 @@ The loader first removes `.deleted` and `.cleaned` files. A `.swap` file at or a
 takes the place of all segments that begin within its own offsets.
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LocalLog.replaceSegments.
-Laws: LOAD-1, DISK-41, DISK-42.
+Laws: LOAD-1, DISK-41, DISK-42; those of swapped_logs.
 """
 
 import posixpath
 from collections.abc import Mapping
-from contextlib import closing
 
-from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads, writes
-from segproof.kafka.batch_table import BatchScan
-from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
+from segproof.verifying.swapped_logs import (
+    end_of,
+    is_kept,
+    report_damage,
+    report_only_copies,
+    swap_logs,
+)
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
-declare("partition-log", Severity.WARNING,
-    writes("copy this file away before a broker starts here"), "DISK-42")  # fmt: skip
+COPY_AWAY = writes("copy this file away before a broker starts here")
+declare("partition-log", Severity.WARNING, COPY_AWAY, "DISK-42")
 
 
 def report_pending(
@@ -40,6 +43,7 @@ def report_pending(
         if known.kind is NameKind.SEGMENT and known.suffix == ".log"
     )
     cleaned = [kinds[name].base_offset for name in pending if name.endswith(".cleaned")]
+    only_copies = _report_swaps(directory, kinds, logs, files, reporter)
     for name in pending:
         path = posixpath.join(directory, name)
         known = kinds[name]
@@ -55,7 +59,7 @@ def report_pending(
                 f"a change that was not finished, as the .cleaned file of offset {min(cleaned)}"
                 " says: Kafka deletes it at its next start"
             )
-            if name.endswith(".log.swap") and not _is_kept(
+            if name.endswith(".log.swap") and not is_kept(
                 known.base_offset, logs, directory, files
             ):
                 _report_loss(path, known.base_offset, directory, reporter)
@@ -65,7 +69,7 @@ def report_pending(
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
             words = f"at its next start Kafka renames it to {name.removesuffix('.swap')}"
-        reporter.at(path).add("LOAD-1", words)
+        reporter.at(path).add("LOAD-1", words, hint=COPY_AWAY if path in only_copies else None)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             words = "it was being written: Kafka does not read it, and the next write replaces it"
@@ -73,14 +77,27 @@ def report_pending(
             reporter.at(path, shown_by=directory).add("DISK-41", words)
 
 
-def _is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
-    """Return whether a log of the partition reaches the offset."""
-    below = [base for base in logs if base <= offset]
-    if not below or below[-1] == offset:
-        return bool(below)
-    path = posixpath.join(directory, segment_file_name(below[-1], ".log"))
-    end = _end_of(path, below[-1], files)
-    return end is None or end > offset
+def _report_swaps(
+    directory: str,
+    kinds: Mapping[str, FileName],
+    logs: list[int],
+    files: Files,
+    reporter: Reporter,
+) -> set[str]:
+    """Report damaged `.swap` logs, and removed logs that may be the only copy; return the paths."""
+    swaps = swap_logs(kinds)
+    damaged = {
+        base
+        for base, name in swaps.items()
+        if report_damage(reporter.at(posixpath.join(directory, name)), base, logs, files)
+    }
+    deleted = {
+        known.base_offset: reporter.at(posixpath.join(directory, name), shown_by=directory)
+        for name, known in kinds.items()
+        if known.kind is NameKind.PENDING and name.endswith(".log.deleted")
+    }
+    copies = report_only_copies(deleted, logs, damaged, list(swaps))
+    return copies | {posixpath.join(directory, swaps[base]) for base in damaged}
 
 
 def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter) -> None:
@@ -89,13 +106,12 @@ def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter
         f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
         " its records are in no other place",
         expected=f"a log with offset {base_offset}",
-        hint=writes("copy this file away before a broker starts here"),
     )
 
 
 def _swap(path: str, base_offset: int, logs: list[int], files: Files) -> str:
     """Return what becomes of a swap log."""
-    end = _end_of(path, base_offset, files)
+    end = end_of(path, base_offset, files)
     if end is None:
         return "Kafka puts it in its place at its next start"
     replaced = [base for base in logs if base_offset <= base < end]
@@ -104,18 +120,6 @@ def _swap(path: str, base_offset: int, logs: list[int], files: Files) -> str:
         f"at its next start Kafka puts it in the place of the segments with base offsets from"
         f" {base_offset} to {max(end - 1, base_offset)}, here {whom}"
     )
-
-
-def _end_of(path: str, base_offset: int, files: Files) -> int | None:
-    """Return the offset behind the last batch of a log, at least its base; None if unreadable."""
-    end = base_offset + 1
-    try:
-        with closing(files.open(path)) as file:
-            for table in BatchScan(file, 0, file.size(), deep=False).tables():
-                end = max(end, int(table["last_offset"].max()) + 1)
-    except (OSError, SegproofError):
-        return None
-    return end
 
 
 def words_of_directory(state: str) -> str:

@@ -156,7 +156,7 @@ class SegmentCheck:
     def _check_presence(self) -> None:
         segment, reporter = self._segment, self._reporter
         present = segment.suffixes
-        if segment.is_cached:
+        if segment.is_cached or segment.is_swap:
             return
         if ".log" not in present:
             for suffix in sorted(present):

@@ -79,11 +79,14 @@ class Segment:
     """Offsets of the first few producer snapshots that lie inside the segment."""
     stem: str = ""
     """Of a segment in tiered storage: what stands before the suffixes of its files."""
+    is_swap: bool = False
+    """Whether its log waits as `.swap` for its place; its indexes are not read then."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""
         separator = "" if self.directory.endswith("/") else "/"
         name = name_in_segment(self.base_offset, suffix, self.stem)
+        name += ".swap" if self.is_swap else ""
         return f"{self.directory}{separator}{name}"
 
     def report(self, suffix: str, reporter: Reporter) -> PathReporter:

@@ -22,6 +22,7 @@ from segproof.reading.live_writer import changed_recently
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.remote_segments import remote_segments
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.swapped_logs import LOG_SWAP, as_completed
 
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
@@ -39,11 +40,16 @@ def segments_of(
     directory: str, kinds: Mapping[str, FileName], files: Files, judged: frozenset[str]
 ) -> Iterator[Segment]:
     """Yield the segments of a directory in order; the offset of the next one has a log."""
+    if judged == ALL_FILES:
+        kinds = as_completed(directory, kinds, files)
     found: dict[int, set[str]] = {}
+    swaps: set[int] = set()
     snapshots: list[int] = []
-    for known in kinds.values():
+    for name, known in kinds.items():
         if known.kind is NameKind.SEGMENT:
             found.setdefault(known.base_offset, set()).add(known.suffix)
+            if name.endswith(LOG_SWAP):
+                swaps.add(known.base_offset)
         elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
             snapshots.append(known.base_offset)
     snapshots.sort()
@@ -64,6 +70,7 @@ def segments_of(
             is_stopped,
             judged,
             snapshots=tuple(inside) if judged == ALL_FILES else (),
+            is_swap=base in swaps,
         )
 
 
@@ -83,6 +90,8 @@ class Listings:
     def again(self, segment: Segment) -> Segment | None:
         """Return a segment as its directory shows it now, or None if it is gone."""
         directory, judged = segment.directory, segment.judged
+        if segment.is_swap and judged != ALL_FILES:
+            return sized(segment, self._files)  # a file that was given by itself
         status = status_of(self._files, directory)
         is_known = status is not None and status.modified_ns > 0
         has_rested = is_known and not changed_recently([directory], self._files)

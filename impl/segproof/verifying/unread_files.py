@@ -28,6 +28,7 @@ from segproof.verifying.node_files import QUORUM_STATE
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import BROKER_FILE, declare
 from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
+from segproof.verifying.swapped_logs import LOG_SWAP
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""
@@ -82,7 +83,7 @@ def report_layout(report: PathReporter, law: str, words: str, hint: Hint | None 
 def why_unread(name: str, known: FileName) -> str | None:
     """Return why no check reads a file of a partition; None if one does, or for a stray name."""
     if known.kind is NameKind.PENDING:
-        return _reason(name)
+        return None if name.endswith(LOG_SWAP) else _reason(name)
     is_read = known.suffix == SNAPSHOT_SUFFIX or name in (EPOCHS, METADATA, QUORUM_STATE)
     is_read = is_read or is_metadata_snapshot(name)
     return _reason(name) if known.kind is NameKind.KNOWN and not is_read else None

@@ -141,7 +141,7 @@ def _fields_of(segment: Segment) -> tuple[Any, ...]:
     return (
         segment.directory, segment.base_offset, segment.suffixes, segment.next_base_offset,
         segment.is_stopped, segment.judged, segment.size_bytes, (), segment.snapshots,
-        segment.stem,
+        segment.stem, segment.is_swap,
     )  # fmt: skip
 
 

@@ -29,11 +29,11 @@ def log_of(*times: int, magic: int = 2) -> bytes:
     )
 
 
-def judged(log: bytes, law: str, **how: bool) -> list[Finding]:
+def judged(log: bytes, law: str, *, deep: bool = False) -> list[Finding]:
     """Return the findings of a law in a log."""
     files = MemoryFiles()
     write_file(files, f"t-0/{name_of(0, '.log')}", log)
-    return list(verify("t-0", files=files, laws=[law], **how))
+    return list(verify("t-0", files=files, laws=[law], deep=deep))
 
 
 @pytest.mark.checks("DISK-57")

@@ -37,7 +37,7 @@ UNREAD_NAME = re.compile(
     r"|(cleaner|log-start|replication)-offset-checkpoint|recovery-point-offset-checkpoint)\.tmp"
     r"|([0-9]{20,}-[0-9]{10,}\.checkpoint|.*(?<!\.checkpoint))\.deleted"
     r"|[+-]?[0-9]+\.(.*\.)?cleaned"
-    r"|[0-9]{20}\.(log|index|timeindex|txnindex)\.swap"
+    r"|[0-9]{20}\.(index|timeindex|txnindex)\.swap"
     r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap",
     re.DOTALL,
 )
@@ -132,6 +132,32 @@ def no_output_is_unfinished(files: Collection[str]) -> bool:
     ended before its output was whole."""
     marks = {"segproof-salvage.incomplete", "segproof-rebuild.incomplete"}
     return marks.isdisjoint(name.rpartition("/")[2] for name in files)
+
+
+@law("DISK-58", PartitionLog, "Kafka LogLoader.load 4.3.1")
+def completed_swap_is_whole(swap: bytes) -> bool:
+    """A `.swap` log that loading completes is batches with right checksums to its end. Where the
+    old logs are gone it is checked as a segment, and breaks other laws; where they are still there,
+    loading deletes them.
+    """
+    return end_of(swap) == len(swap) and batches_of(swap) == valid_batches(swap)
+
+
+@law("DISK-59", PartitionLog, "Kafka LocalLog.replaceSegments 4.3.1")
+def removed_logs_are_in_whole_swaps(
+    swaps: Mapping[int, bytes], log_offsets: Collection[int], deleted_offsets: Collection[int]
+) -> bool:
+    """A `.deleted` log whose place a `.swap` log takes is not the only copy: the `.swap` log with
+    the greatest base offset up to its own is whole, unless a log lies between. `swaps` are those
+    that loading completes, by base offset. A warning.
+    """
+
+    def is_held(offset: int) -> bool:
+        below = max((one for one in {*swaps, *log_offsets} if one <= offset), default=None)
+        is_swap = below is not None and below in swaps and below not in log_offsets
+        return not is_swap or completed_swap_is_whole(swaps[below or 0])
+
+    return all(map(is_held, deleted_offsets))
 
 
 # --- segments beside each other ------------------------------------------------------------------
