@@ -77,8 +77,8 @@ from segproof.verifying.small_files import (
     check_small_remote_file,
     read_offsets,
 )
-from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
 from segproof.verifying.swapped_logs import LOG_SWAP
+from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_unread,
