@@ -474,10 +474,10 @@ def _unread_of_log(file: SegmentFile, wanted: RowRange, files: Files, *, is_clos
             return ""
         kind = "zero bytes" if is_zeros else "bytes"
         told = f"{size - end} {kind} behind the last whole batch"
-        is_unwritten = is_zeros and not is_closed and raft_snapshot(file.path) is None
-        if is_unwritten:
+        is_ended = is_closed or raft_snapshot(file.path) is not None
+        if is_zeros and not is_ended:
             return told
-        if is_closed or size == before:
+        if is_ended or size == before:
             hint = "`segproof verify` tells what they are"
             raise CorruptRecordError(told, law="DUMP-6", path=file.path, position=end, hint=hint)
         if before >= 0:

@@ -122,6 +122,25 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 
 
+def test_a_batch_that_is_being_written_is_no_damage(
+    partition: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """A log that grows meanwhile is told on standard error, with exit code 0."""
+    log = max(partition.glob("*.log"))
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-9])
+    sizes = iter(range(9, 0, -1))
+
+    def write_on(_: float) -> None:
+        log.write_bytes(whole[: -next(sizes) + 1])
+
+    monkeypatch.setattr("segproof_harness.reading.segment_file_rows.time.sleep", write_on)
+    code, _, err = dumped(capsysbinary, log)
+    assert (0, True) == (code, "a batch that is being written" in err)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_each_damage_is_exit_code_1(
     damage: str, partition: Path, capsysbinary: pytest.CaptureFixture[bytes]
