@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from segproof_harness.laws.borders import (
     index_file,
     log_segment,
+    node_files,
     offset_index,
     partition_log,
     producers,
@@ -28,6 +29,7 @@ TABLES: Mapping[str, tuple[Border, ...]] = {
     "producers": producers.BORDERS,
     "partition_log": partition_log.BORDERS,
     "small_files": small_files.BORDERS,
+    "node_files": node_files.BORDERS,
     "index_file": index_file.BORDERS,
     "store": store.BORDERS,
 }

@@ -97,6 +97,15 @@ def _records(*records: bytes, count: int | None = None, last: int = 1, latest: i
     )  # fmt: skip
 
 
+MOST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+
+def _timed(timestamp: int) -> bytes:
+    """Return a batch of one record at that time; its offset is not right in a longer log."""
+    return patched(FIRST, base_timestamp=timestamp, max_timestamp=timestamp)
+
+
 def _gzipped(body: bytes) -> bytes:
     """Return a batch of two records whose bytes are compressed so."""
     return batch_of(BASE, body, record_count=2, last_offset_delta=1, attributes=1)
@@ -245,6 +254,24 @@ BORDERS = (
         "DISK-14", "one record in one offset, or in none",
         _log(FIRST), _log(patched(FIRST, last_offset_delta=-1)), _at(0, "at most 0", 1),
     ),
+    *(
+        Border(
+            "DISK-57", bound, _log(*map(_timed, lawful)), _log(*map(_timed, unlawful)),
+            Due(LOG_NAME, 0, expected, unlawful[0], Severity.WARNING),
+        )
+        for bound, lawful, unlawful, expected in (
+            ("a time is the last of the year 9999, or one more", (MOST_MS,), (MOST_MS + 1,),
+             f"at most {MOST_MS}"),
+            ("a time is below those that are seconds of 2001, or the first", (10**9 - 1,),
+             (10**9,), f"{42 * 10**8} or more"),
+            ("a time is above those that are seconds of 2103, or the last", (42 * 10**8,),
+             (42 * 10**8 - 1,), f"{42 * 10**8} or more"),
+            ("another time is in the last millisecond of history, or after it",
+             (10**9, 10**12 - 1), (10**9, 10**12), f"{42 * 10**8} or more"),
+            ("another time is in the first millisecond of history, or before it",
+             (10**9, 42 * 10**8), (10**9, 10**9 - 1), f"{42 * 10**8} or more"),
+        )
+    ),
     # records, which only a deep run reads
     _deep(
         "BATCH-16", "a record has the length that it says, or one byte less",
@@ -321,6 +348,21 @@ BORDERS = (
         "BATCH-10", "the offset of a wrapper of magic 1 is its last inner one, or less",
         wrapper(1002, message(1001, b"v"), message(1002, b"v")),
         wrapper(1001, message(1001, b"v"), message(1002, b"v")), _at(0, "at least 1002", 1001),
+    ),
+    _deep(
+        "DISK-56", "the checksum of an inner message is right, or one bit is not",
+        wrapper(LAST, *INNER), wrapper(LAST, INNER[0], with_byte(INNER[1], 12, INNER[1][12] ^ 1),
+                                       INNER[2]), _at(0, 0, 1),
+    ),
+    _deep(
+        "DISK-56", "the inner messages fill the value, or one byte is left",
+        wrapper(LAST, *INNER), wrapper(LAST, *INNER, b"\1"), _at(0, 0, 1),
+    ),
+    _deep(
+        "DISK-56", "one checksum of inner messages of magic 0 is right, or none is",
+        wrapper(LAST, *ABSOLUTE, magic=0),
+        wrapper(LAST, *(with_byte(one, 15, one[15] ^ 1) for one in ABSOLUTE), magic=0),
+        _at(0, 0, 3),
     ),
     _deep(
         "BATCH-11", "a wrapper holds a message, or nothing",

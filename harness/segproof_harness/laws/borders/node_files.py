@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the laws of a node's own files, and of logs that wait to take their place."""
+
+import struct
+from collections.abc import Mapping
+
+from segproof.findings import Severity
+from segproof_harness.laws.borders.border import Border, Content, Due, Files
+from segproof_harness.laws.borders.log_files import BASE, batch, name, segment, with_byte
+
+LOG_NAME = name(BASE, ".log")
+PLAIN = batch(BASE)
+NOTE, WARNING = Severity.NOTE, Severity.WARNING
+METADATA = "__cluster_metadata-0"
+
+# --- snapshots of the cluster's metadata ---------------------------------------------------------
+
+
+def _control(offset: int, kind: int) -> bytes:
+    """Return a control batch; 3 is the type of a snapshot header, 4 of a footer."""
+    key = struct.pack(">hh", 0, kind)
+    return batch(offset, key=key, value=b"\0\0\0\0", is_control=True)
+
+
+HEAD, BODY, FOOT = _control(0, 3), batch(1), _control(2, 4)
+WHOLE = HEAD + BODY + FOOT
+SNAPSHOT = "00000000000000000010-0000000001.checkpoint"
+OLDER = "00000000000000000009-0000000001.checkpoint"
+
+
+def _metadata(files: Mapping[str, Content], start: int = 0) -> Files:
+    """Return a log of the cluster's metadata that begins at an offset, beside these files."""
+    return {name(start, ".log"): batch(start), **files}
+
+
+def _node(law: str, bound: str, lawful: Files, unlawful: Files, due: Due, why: str = "") -> Border:
+    return Border(law, bound, lawful, unlawful, due, folder=METADATA, not_by_the_model=why)
+
+
+def _snapshot(bound: str, data: bytes, position: int) -> Border:
+    """Return the border between a whole snapshot and one that is not."""
+    files = [_metadata({SNAPSHOT: one}) for one in (WHOLE, data)]
+    return _node("DISK-51", bound, files[0], files[1], Due(SNAPSHOT, position))
+
+
+def _start(bound: str, lawful: Files, unlawful: Files, start: int, reach: int | None) -> Border:
+    due = Due("", None, f"a snapshot of offset {start} or more", reach)
+    return _node("DISK-52", bound, lawful, unlawful, due)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def _vote(bound: str, lawful: bytes, unlawful: bytes) -> Border:
+    files = [_metadata({"quorum-state": text}) for text in (lawful, unlawful)]
+    due = Due(
+        "quorum-state", None,
+        '{"leaderId": NUMBER, "leaderEpoch": NUMBER, ..., "data_version": 0 or 1}',
+        unlawful.decode("ascii")[:80],
+    )  # fmt: skip
+    return _node("DISK-53", bound, files[0], files[1], due)
+
+
+def _ids(bound: str, lawful: bytes, unlawful: bytes) -> Border:
+    files = [{LOG_NAME: PLAIN, "../meta.properties": text} for text in (lawful, unlawful)]
+    due = Due(
+        "../meta.properties", None,
+        "version=1 with node.id and cluster.id, or version=0 with broker.id",
+        unlawful.decode("ascii")[:80],
+    )  # fmt: skip
+    return Border("DISK-54", bound, files[0], files[1], due, below="..")
+
+
+def _emptied(bound: str, lawful: bytes, unlawful: bytes) -> Border:
+    file = "../recovery-point-offset-checkpoint"
+    files = [{LOG_NAME: PLAIN, file: text} for text in (lawful, unlawful)]
+    due = Due(
+        file, None, "a version, a number, and as many entries", f"{len(unlawful)} bytes", NOTE
+    )
+    return Border("DISK-55", bound, files[0], files[1], due, below="..")
+
+
+VOTE = b'{"leaderId":1,"leaderEpoch":2,"data_version":%s}'
+IDS = b"version=1\nnode.id=1\ncluster.id=c\n"
+
+# --- logs that wait to take their place ----------------------------------------------------------
+
+SWAP = name(BASE, ".log.swap")
+BROKEN = with_byte(PLAIN, 20, PLAIN[20] ^ 1)
+DELETED = name(BASE, ".log.deleted")
+
+
+def _swap(data: bytes) -> Files:
+    """Return a `.swap` log beside the log whose place it takes."""
+    return {**segment(PLAIN), SWAP: data}
+
+
+def _removed(data: bytes, deleted: str = DELETED) -> Files:
+    """Return a `.swap` log whose old log was removed."""
+    return {SWAP: data, deleted: PLAIN}
+
+
+BORDERS = (
+    _snapshot(
+        "the snapshot ends with its footer, or one byte before", WHOLE[:-1], len(HEAD + BODY)
+    ),
+    _snapshot("the last batch is a footer, or records", HEAD + BODY, len(HEAD + BODY)),
+    _snapshot("the first batch is a header, or records", BODY + FOOT, 0),
+    _snapshot("the control record is of type 3, or 2", _control(0, 2) + BODY + FOOT, 0),
+    _snapshot(
+        "the last control record is of type 4, or 5", HEAD + BODY + _control(2, 5),
+        len(WHOLE),
+    ),
+    _snapshot(
+        "the checksum of the second batch is right, or one bit is not",
+        HEAD + with_byte(BODY, 20, BODY[20] ^ 1) + FOOT, len(HEAD),
+    ),
+    _node(
+        "DISK-51", "an older snapshot is whole, or empty",
+        _metadata({SNAPSHOT: WHOLE, OLDER: WHOLE}), _metadata({SNAPSHOT: WHOLE, OLDER: b""}),
+        Due(OLDER, 0, None, None, WARNING),
+    ),
+    _start(
+        "the log begins at offset 0, or at 1, without a snapshot",
+        _metadata({}), _metadata({}, 1), 1, None,
+    ),
+    _start(
+        "the log begins with the offset of the snapshot, or one after",
+        _metadata({SNAPSHOT: WHOLE}, 10), _metadata({SNAPSHOT: WHOLE}, 11), 11, 10,
+    ),
+    _vote("the version is 1, or 2", VOTE % b"1", VOTE % b"2"),
+    _vote("the version is 0, or -1", VOTE % b"0", VOTE % b"-1"),
+    _vote("the version is an integer, or true", VOTE % b"1", VOTE % b"true"),
+    _vote("the leader is told, or not", VOTE % b"1", b'{"leaderEpoch":2,"data_version":1}'),
+    _vote("the epoch is told, or not", VOTE % b"1", b'{"leaderId":1,"data_version":1}'),
+    _vote("the object is closed, or not", VOTE % b"1", (VOTE % b"1")[:-1]),
+    _ids("the node has an id, or none", IDS, IDS.replace(b"node.id=1", b"node.id=")),
+    _ids("the cluster has an id, or none", IDS, IDS.replace(b"cluster.id=c\n", b"")),
+    _ids("the version is 1, or 2", IDS, IDS.replace(b"version=1", b"version=2")),
+    _ids("the id has 10 digits, or 11", IDS.replace(b"=1\nc", b"=1234567890\nc"),
+         IDS.replace(b"=1\nc", b"=12345678901\nc")),
+    _ids("the file of version 0 has a broker.id, or none", b"version=0\nbroker.id=1\n",
+         b"version=0\n"),
+    _emptied("the checkpoint has a count, or a version only", b"0\n0\n", b"0\n"),
+    _emptied("the checkpoint has two lines, or is empty", b"0\n0\n", b""),
+    Border(
+        "DISK-58", "the .swap log is whole, or lacks its last byte",
+        _swap(PLAIN), _swap(PLAIN[:-1]), Due(SWAP, 0, "a sound log"),
+    ),
+    Border(
+        "DISK-58", "the checksum of the .swap log is right, or one bit is not",
+        _swap(PLAIN), _swap(BROKEN), Due(SWAP, 0, "a sound log"),
+    ),
+    Border(
+        "DISK-58", "the second batch of the .swap log is whole, or has one byte",
+        _swap(PLAIN), _swap(PLAIN + b"\1"), Due(SWAP, len(PLAIN), "a sound log"),
+    ),
+    Border(
+        "DISK-59", "the .swap log of a removed one is whole, or broken",
+        _removed(PLAIN), _removed(BROKEN), Due(DELETED, severity=WARNING),
+    ),
+    Border(
+        "DISK-59", "the removed log begins before the broken .swap log, or with it",
+        _removed(BROKEN, name(BASE - 1, ".log.deleted")), _removed(BROKEN),
+        Due(DELETED, severity=WARNING),
+    ),
+)  # fmt: skip
