@@ -13,6 +13,7 @@ from segproof_harness.laws.file_damages import (
     overwrite,
     remove,
     rename,
+    together,
     write,
 )
 
@@ -109,6 +110,26 @@ STORE_EXAMPLES: dict[str, Example] = {
     "RMQDISK-39": small("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
     "RMQDISK-50": small("a unit has the tags code 12345", overwrite(QUEUE, 72, int64(12345))),
     "RMQDISK-41": small("a file of notes lies in the store", write("notes", b"x")),
+    "RMQDISK-42": small(
+        "the log lies in a folder of DLedger, and its own folder has an empty file",
+        together(
+            write("dledger-n0/data/00000000000000000000", int32(1) + int32(256) + bytes(16376)),
+            overwrite(LOG, 0, bytes(8)),
+        ),
+    ),
+    "RMQDISK-43": small("a file of topics is zeros", write("config/topics.json", bytes(60))),
+    "RMQDISK-44": small(
+        "each entry of the index leads to another place",
+        together(*(overwrite(INDEX, entry(index, 4), int64(3 * index)) for index in range(1, 25))),
+    ),
+    "RMQDISK-45": small(
+        "a timer leads beyond the log",
+        write(
+            "timerlog/00000000000000000000",
+            (int32(52) + int64(-1) + int32(0) + int64(1795223725000) + int32(60000) + int64(999999))
+            + (int32(200) + bytes(12) + bytes(52 * 99)),
+        ),
+    ),
     "RMQDISK-40": small("a store time is of the year 2001", overwrite(LOG, 198, int64(10**12))),
 }
 """An example for each law of a store that a small damage can break."""

@@ -61,9 +61,10 @@ def add(name: str, data: bytes) -> Damage:
 
 
 def write(name: str, data: bytes) -> Damage:
-    """Let a file hold exactly these bytes."""
+    """Let a file hold exactly these bytes; its folder is made if it is missing."""
 
     def do(folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).unlink(missing_ok=True)
         (folder / name).write_bytes(data)
 
@@ -85,6 +86,16 @@ def rename(source: str, target: str) -> Damage:
 
     def do(folder: Path) -> None:
         (folder / source).replace(folder / target)
+
+    return do
+
+
+def together(*damages: Damage) -> Damage:
+    """Do one damage after another."""
+
+    def do(folder: Path) -> None:
+        for damage in damages:
+            damage(folder)
 
     return do
 

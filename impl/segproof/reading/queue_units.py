@@ -56,10 +56,16 @@ def _offsets(queue: str, files: Files) -> Iterator[NDArray[np.int64]]:
 
 
 def _in_file(file: File) -> Iterator[NDArray[np.int64]]:
+    for units in units_in(file):
+        yield units["commit_log_offset"].astype(np.int64)
+
+
+def units_in(file: File) -> Iterator[NDArray[np.void]]:
+    """Yield the units of a file of a queue, but for fillers. Raises: OSError."""
     for begin, behind in file.data_ranges(0, file.size()):
         for at in range(begin - begin % UNIT_BYTES, behind, PIECE_BYTES):
             data = file.pread(min(PIECE_BYTES, behind - at + UNIT_BYTES), at)
             units = np.frombuffer(data, UNITS, min(PIECE_BYTES, len(data)) // UNIT_BYTES)
             is_unit = (units["commit_log_offset"] >= 0) & (units["size"] > 0)
             is_unit &= units["size"] != INT32_MAX
-            yield units["commit_log_offset"][is_unit].astype(np.int64)
+            yield units[is_unit]

@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from segproof.files import Files, status_of
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
+from segproof.reading.store_layouts import dledger_groups
 from segproof.rocketmq.geometry import index_file_names
 
 LEVELS_MAX = 16
@@ -108,6 +109,8 @@ def _is_store_folder(path: str, files: Files) -> bool:
 
 def _is_store(path: str, names: list[str], files: Files) -> bool:
     """Return whether a folder is a store; one named `index` alone must hold an index file."""
+    if dledger_groups(path, files):
+        return True
     there = [name for name in PARTS if name in names and _is_folder(path, name, files)]
     if there != ["index"]:
         return bool(there)

@@ -26,11 +26,14 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads, writes
+from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes, with_likely_times
+from segproof.reading.store_layouts import check_layout
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
+from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
 from segproof.reading.unfinished import MARKER, unfinished_store
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.kept_files import backup_of, check_backup
@@ -211,6 +214,7 @@ def _rebuild(
     mapped_file_size: int | None,
     files: SharedFiles,
 ) -> RebuiltIndex:
+    check_layout(store, files)
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
         raise InvalidArgumentError(
@@ -218,7 +222,7 @@ def _rebuild(
             path=os.path.join(store, COMMIT_LOG),
             hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
-    findings = _holes(log)
+    findings = _holes(log) or _missing_end(log, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)
     place = (
@@ -226,17 +230,19 @@ def _rebuild(
     )
     old = _old_names(store, files)
     with place as working_directory:
-        if old and not wanted.all_files and _is_sound(store, wanted.on_progress, files):
+        found = _defects(store, wanted.on_progress, files) if old and not wanted.all_files else None
+        others = tuple(one for one in found or () if _is_of_other_log(one))
+        if found is not None and not found:
             paths = [os.path.join(store, INDEX, name) for name in old]
             if isinstance(place, NewIndexDirectory) and not wanted.is_dry:
                 place.keep(paths)
             return RebuiltIndex(tuple(_kept(path, place.directory, files) for path in paths), ())
-        run = _Rebuild(log, wanted, old, files)
+        run = _Rebuild(log, wanted, old, files, () if wanted.cut_tail else others)
         return run.run(working_directory, place)
 
 
-def _is_sound(store: str, on_progress: Progress | None, files: Files) -> bool:
-    """Return whether `verify` finds no error and no warning of the index, the log or the store.
+def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Finding]:
+    """Return the errors and warnings of `verify` about the index, the log and the store.
 
     Consume queues, checkpoint and the folder of an ended rebuild are no matter of the index.
     """
@@ -244,7 +250,45 @@ def _is_sound(store: str, on_progress: Progress | None, files: Files) -> bool:
     meter = Meter(on_progress, size_of(place, files))
     others = tuple(os.path.join(store, name) for name in ("consumequeue", CHECKPOINT, MARKER))
     found = check_place(place, Wanted(), files, meter.add)
-    return not any(one.is_defect and not one.path.startswith(others) for one in found)
+    return [one for one in found if one.is_defect and not one.path.startswith(others)]
+
+
+def _is_of_other_log(finding: Finding) -> bool:
+    """Return whether a finding says that nothing shows whose log it is: index and queues differ."""
+    return finding.law == "RMQDISK-44" and finding.severity is Severity.ERROR
+
+
+def _missing_end(
+    log: CommitLog, wanted: _Wanted, is_in_place: bool, files: Files
+) -> tuple[Finding, ...]:
+    """Return a finding if index or queues lead to messages beyond the last file of the log.
+
+    With `cut_tail` the index of what is there is made all the same; in place only with a backup,
+    since the old files alone tell of those messages.
+    """
+    end = log.max_offset
+    if ends_of(log.store_path, files)[1] < end:
+        return ()
+    if wanted.cut_tail and not (is_in_place and wanted.backup is None):
+        return ()
+    reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
+    if reach.counts[0] < MISSING_OFFSETS_MIN:
+        return ()
+    return (
+        _finding(
+            log.log_files[-1].path,
+            0,
+            f"the log ends with this file at offset {end}, and the old index or the queues lead to"
+            f" {reach.counts[0]} messages from there on, up to offset {reach.furthest}: files are"
+            " missing or elsewhere, and the old index tells what they held",
+            writes(
+                "look where else the broker keeps files of its log (several paths in"
+                " storePathCommitLog), in lost+found and on a replica; if the messages are gone for"
+                " good, let `--out DIR2 --cut-tail` make the index of what is here"
+            ),
+            law="RMQDISK-23",
+        ),
+    )
 
 
 def _kept(path: str, directory: str, files: Files) -> RebuiltIndexFile:
@@ -257,8 +301,15 @@ class _Rebuild:
     """One run: told of the log, the old files, and where to build."""
 
     def __init__(
-        self, log: CommitLog, wanted: _Wanted, old_names: list[str], files: SharedFiles
+        self,
+        log: CommitLog,
+        wanted: _Wanted,
+        old_names: list[str],
+        files: SharedFiles,
+        doubts: tuple[Finding, ...] = (),
     ) -> None:
+        self._doubts = doubts
+        """Why the log may be that of another store: then nothing is written."""
         self._log = log
         self._wanted = wanted
         self._old_names = old_names
@@ -297,6 +348,7 @@ class _Rebuild:
         left_bytes, left_messages, findings = self._judge_end(reader)
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
+        findings = findings or self._doubts
         told = (self._messages, with_tags, tags_from, left_bytes, left_messages, self._doubted)
         if findings:
             return RebuiltIndex((), findings, (), *told)

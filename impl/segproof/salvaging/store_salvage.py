@@ -22,6 +22,7 @@ from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.queue_units import messages_in
+from segproof.reading.store_layouts import check_layout
 from segproof.reading.store_log import Int64Array, MessageBlock
 from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
@@ -32,7 +33,6 @@ from segproof.rebuilding.safe_places import (
     check_empty,
     check_finished,
     end_salvage,
-    make_directory,
 )
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
@@ -50,14 +50,13 @@ from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
+from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import list_log
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
-CONFIG: Final = "config"
-CONFIG_BYTES_MAX: Final = 16 << 20
 FILES_BEHIND_MAX: Final = 1024
 """So many files behind the last one of the log may be missing, by the queues."""
 QUEUE_FILES_ASKED: Final = 1000
@@ -160,6 +159,7 @@ def salvage_store(
     check_apart(store, target, "old one")
     check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
+    check_layout(store, files)
     reporter = Reporter(Wanted())
     log, _ = list_log(store, files, reporter)
     if not log.log_files:
@@ -176,7 +176,7 @@ def salvage_store(
     run.copy()
     if run.told.target is not None:
         run.index(_geometry(store, hash_slot_num, index_num, files))
-        run.bring_config()
+        run.bring_extras()
         run.checkpoint()
     end_salvage(target, files)
     return run.told
@@ -215,6 +215,8 @@ class _Salvage:
         self._gaps: list[Gap] = []
         self._zeros: list[Gap] = []
         """Zeros at the end so far: a gap if anything follows."""
+        self._end = 0
+        """Offset after the last message that was kept."""
         self._time = -1
         """The latest likely time of the messages so far, but for older ones behind a gap."""
         self._times = TimesAround[_Stored]()
@@ -315,6 +317,7 @@ class _Salvage:
         stored = _Stored(start, times.copy(), born, places, times_at, bool(self._gaps))
         for one, around in self._times.add(stored, stored.times):
             self._judge_times(one, around)
+        self._end = int(places[-1] + block.rows[-1, 1])
         told.messages += len(places)
         told.bytes_kept += end - first
         told.last_offset = int(places[-1])
@@ -416,33 +419,16 @@ class _Salvage:
         self.told.index_files = len(rebuilt.files)
         self.told.index_entries = sum(one.entries for one in rebuilt.files)
 
-    def bring_config(self) -> None:
-        """Copy what a broker keeps beside its messages: topics, and where consumers are."""
-        old = os.path.join(self._log.store_path, CONFIG)
-        status = self._files.status(old)
-        if status is None or not status.is_directory:
-            return
-        made: set[str] = set()
-        for name in self._files.list_directory(old):
-            path = os.path.join(old, name)
-            one = self._files.status(path)
-            if one is None or not one.is_regular or one.size_bytes > CONFIG_BYTES_MAX:
-                self.told.left_out.append(f"{path}: no file of up to {CONFIG_BYTES_MAX} bytes")
-                continue
-            try:
-                with closing(self._files.open(path)) as file:
-                    data = file.pread(one.size_bytes, 0)
-            except OSError as error:
-                self.told.left_out.append(f"{path}: {error.strerror or error}")
-                continue
-            folder = os.path.join(self._target, CONFIG)
-            made |= make_directory(folder, folder, self._files)
-            new = os.path.join(self._target, CONFIG, name)
-            with closing(self._files.open(new, writable=True, create=True)) as file:
-                file.pwrite(data, 0)
-                file.sync()
-        for folder in sorted(made, reverse=True):
-            self._files.sync_directory(folder)
+    def bring_extras(self) -> None:
+        """Copy what a broker keeps beside its messages; tell what is left out."""
+        extras = Extras(self._log.store_path, self._target, self._files)
+        extras.bring_config()
+        told = self.told
+        is_whole = not told.gap_count and not told.unreadable_bytes
+        extras.bring_timers(self._end, is_whole=is_whole)
+        extras.tell_others()
+        extras.sync_folders()
+        told.left_out += extras.left_out
 
     def checkpoint(self) -> None:
         """Write the checkpoint of a store that was stopped cleanly."""

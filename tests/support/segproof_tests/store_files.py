@@ -2,17 +2,43 @@
 """A small store that a broker wrote, and copies of it and of others."""
 
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from segproof.files import REAL_FILES
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.consume_queue import ConsumeQueue
+from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
 from segproof_harness.files.shipped_directories import ROCKETMQ
 
-__all__ = ["INDEX", "LOG", "QUEUE", "SMALL", "copied_store"]
+__all__ = [
+    "ENTRIES",
+    "INDEX",
+    "LOG",
+    "LOG_BYTES",
+    "QUEUE",
+    "SLOTS",
+    "SMALL",
+    "copied_store",
+    "drawn_messages",
+    "long_store",
+]
 
 SMALL = "small-4.9.8"
 INDEX = "index/20261121011453849"
 LOG = "commitlog/00000000000000000000"
 QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
 """Files of that store."""
+LOG_BYTES = 1500
+"""Length of each log file of a store that is written here."""
+QUEUE_FILE_BYTES = 20 * 8
+SLOTS, ENTRIES = 16, 64
+"""Of each index file of such a store."""
 
 
 def copied_store(target: Path, name: str = SMALL) -> Path:
@@ -20,3 +46,42 @@ def copied_store(target: Path, name: str = SMALL) -> Path:
     return shutil.copytree(
         ROCKETMQ / name / "store", target / "store", copy_function=shutil.copyfile
     )
+
+
+def drawn_messages(count: int, topic: str = "T", step: int = 37) -> Iterator[Message]:
+    """Yield messages of three queues, with keys and tags; `step` makes their sizes."""
+    numbers = [0, 0, 0]
+    for number in range(count):
+        queue = number * 7 % 3
+        message = message_of(
+            topic, {"KEYS": f"k{number}", "TAGS": "t"}, body=b"b" * (number * step % 200 + 1),
+            queue_offset=numbers[queue], store_timestamp=FIRST_TIMESTAMP_MS + 1000 * number,
+        )  # fmt: skip
+        numbers[queue] += 1
+        yield replace(message, queue_id=queue)
+
+
+def long_store(store: Path, count: int = 24, topic: str = "T", step: int = 37) -> Path:
+    """Write a store whose log has several files, with queues, an index and a checkpoint."""
+    for name, image in log_images(drawn_messages(count, topic, step), LOG_BYTES).items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    queues = [
+        ConsumeQueue.open(store, topic, queue, QUEUE_FILE_BYTES, create=True) for queue in range(3)
+    ]
+    last = 0
+    for at, result in CommitLog.open(store).scan():
+        message = result.message
+        if message is not None:
+            request = dispatch_request_of(message)
+            queues[message.queue_id].put_message_position_info(
+                at, message.total_size, request.tags_code, message.queue_offset
+            )
+            last = message.store_timestamp
+    for queue in queues:
+        queue.close()
+    rebuild_index(store, None, SLOTS, ENTRIES, in_place=True)
+    with StoreCheckpoint.open(store / "checkpoint", create=True) as checkpoint:
+        checkpoint.set_physic_msg_timestamp(last)
+        checkpoint.set_logics_msg_timestamp(last)
+        checkpoint.flush()
+    return store

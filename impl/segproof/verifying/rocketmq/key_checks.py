@@ -21,7 +21,7 @@ import numpy as np
 
 from segproof.counts import plural, verb
 from segproof.files import Files
-from segproof.findings import Severity
+from segproof.findings import Finding, Severity
 from segproof.hints import reads, writes
 from segproof.reading.index_times import EntriesInOrder, IndexEntries, Rows, told_together
 from segproof.reading.record_keys import keys_of, tag_key_of
@@ -31,6 +31,7 @@ from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
+from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
     BEFORE_LOG,
     BEFORE_LOG_HINT,
@@ -54,6 +55,8 @@ declare("index-service", Severity.NOTE,
     reads("nothing: a broker that died indexes the message on the border of two files again"),
     "RMQDISK-34")  # fmt: skip
 
+HELD_MAX = 5000
+"""Findings that are held back until it is known whether the index is of this log."""
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
 NO_INDEX_HINT = REMAKE_AND_SCAN.after(
@@ -90,7 +93,14 @@ class KeyChecks:
     ) -> None:
         self._store = store
         self._records = records
-        self._reporter = reporter
+        self._told = reporter
+        self._reporter = Reporter(reporter.wanted, structure="index-service", shown_by=store)
+        """Holds findings back until it is known whether the index is of this log."""
+        self.kinship = Kinship()
+        self._kept: list[Finding] = []
+        """Findings that are held back."""
+        self._is_decided = False
+        """Whether that is known: with many findings it is decided by those so far."""
         self._is_running = is_running
         self._reached = reached
         """The last offset that a queue knows."""
@@ -134,6 +144,18 @@ class KeyChecks:
         stored = self._records.likely_times(block, told_together(len(offsets), told))
         for one in found:
             self._times(one.entries, one.rows, stored[one.place])
+        self._hand_on()
+
+    def _hand_on(self, *, is_end: bool = False) -> None:
+        """Hand findings on once the index is known to be of this log; else drop them."""
+        found = self._reporter.finish() if is_end else self._reporter.drain()
+        self._kept += found
+        if is_end or self._is_decided or len(self._kept) > HELD_MAX:
+            self._is_decided = True
+            if self.kinship.kin is not Kin.OTHER:
+                for one in self._kept:
+                    self._told.insist(one)
+            self._kept.clear()
 
     def _coded(self, owners: Int64Array, keys: list[str]) -> Int64Array:
         """Return one number for each key: its message in the block, and its hash."""
@@ -162,6 +184,8 @@ class KeyChecks:
             coded = place * HASHES + rows.key_hash % HASHES
             is_right = is_there & np.isin(coded, allowed)
             is_wrong = is_there & ~is_right
+            self.kinship.right += int(np.count_nonzero(is_right))
+            self.kinship.wrong += int(np.count_nonzero(~is_right))
             self._wrong_key(entries, rows.only(is_wrong), block, place[is_wrong])
             right = rows.only(is_right)
             told = entries.told(right, is_open)
@@ -307,9 +331,11 @@ class KeyChecks:
                     hint=reads(f"nothing where log files expire: an index file {BEFORE_LOG_HINT}"),
                 )
         self._coverage()
+        self._hand_on(is_end=True)
 
     def _behind(self, entries: IndexEntries, rows: Rows) -> None:
         rows, end = self._in_log(entries, rows), self._records.end
+        self.kinship.wrong += len(rows.number)
         self._report_rows(
             "RMQDISK-28", entries, rows, np.ones(len(rows.number), np.bool_),
             "entry {number} leads to offset {phy_offset}, and the commit log ends at"

@@ -19,11 +19,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
 from segproof.reading.store_pieces import StorePieces, is_filler
+from segproof.reading.store_reach import FAR_OFFSETS_MAX, Reach
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
@@ -55,11 +57,32 @@ BEFORE_LOG = "which expired with their file or were lost with it: no file tells 
 """A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
 CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
 BEFORE_LOG_HINT = (
-    "stays while its last message is there; else look for the first file of the log on a replica"
+    "stays while its last message is there; else look for the first file of the log where else the"
+    " broker keeps its log, and on a replica"
 )
 LEFT_BEHIND = reads(
     "nothing, if these are left behind by a recovery after an abnormal stop, which ended the log"
     " here; else compare the commit log with that of a replica"
+)
+EMPTY_FILE = (
+    "releases up to 4.9.8 end their start at it; 5.1.4 and later remove it if it is the last of its"
+    " folder, and end their start otherwise"
+)
+"""What releases do at a file of 0 bytes. Seen with 4.9.8, 5.1.4, 5.3.3 and 5.5.1."""
+MISSING_END = writes(
+    "look where else the broker keeps files of its log (several paths in storePathCommitLog), in"
+    " lost+found and on a replica, and keep index and queues until then: they tell what is missing."
+    " If the messages are gone for good, `segproof salvage STORE --out DIR2` makes a store of those"
+    " that are here"
+)
+NEW_FILE = writes(
+    "nothing for 5.1.4 and later, which remove it: neither index nor queues lead into it, so that"
+    " it was being made when the broker died. For an older release save the store with `segproof"
+    " salvage STORE --out DIR2`, which leaves it out"
+)
+OF_ANOTHER_LENGTH = writes(
+    "look for the whole file in lost+found or on a replica, or save what is sound with `segproof"
+    " salvage STORE --out DIR2`, which gives each file its length"
 )
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
@@ -112,6 +135,22 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
     return CommitLog(store, size, cut, files), unread
 
 
+def report_missing_end(store: str, log: CommitLog, reach: Reach, reporter: Reporter) -> None:
+    """Report that index or queues lead to messages beyond the last file of the log."""
+    missing = (reach.furthest - log.max_offset) // log.mapped_file_size + 1
+    at_least = "at least " * (reach.counts[0] >= FAR_OFFSETS_MAX)
+    reporter.at(posixpath.join(store, COMMIT_LOG)).add(
+        "RMQDISK-23",
+        f"the last file ends at offset {log.max_offset}, and index or queues lead to"
+        f" {at_least}{reach.counts[0]} messages from there on, the last at {reach.furthest}:"
+        f" {plural(missing, 'file')} of {log.mapped_file_size} bytes {verb(missing, 'is', 'are')}"
+        " missing or elsewhere, or a recovery cut the log; nothing that leads there was judged",
+        expected=f"files up to offset {reach.furthest}",
+        actual=log.max_offset,
+        hint=MISSING_END,
+    )
+
+
 class TimesAlone:
     """Judges the store times of a log that no index is compared with."""
 
@@ -160,6 +199,8 @@ class LogRecords:
         """Behind the last record; of the log as far as it was read."""
         self._dark = [(start, start + log.mapped_file_size) for start in unread]
         """Stretches of the log that could not be read: begin and end."""
+        self.reached = -1
+        """The last offset that queues or index know; set before the names are checked."""
         self.known_end = -1
         """The last offset that an index file knows of a message at."""
         self.sound_behind = 0
@@ -187,6 +228,15 @@ class LogRecords:
         dark: NDArray[np.bool_] = (place >= 0) & (offsets < furthest[place])
         return dark
 
+    @property
+    def last_time(self) -> int:
+        """The store time of the last message so far; -1 without any."""
+        return self._time
+
+    def darken(self, start: int, end: int) -> None:
+        """Note a stretch of the log that is not there, and was reported."""
+        self._dark.append((start, end))
+
     def first_now(self) -> int:
         """Return where the first of its files begins that a broker has not removed meanwhile."""
         there = (one.start for one in self.log.log_files if self._files.status(one.path))
@@ -211,7 +261,7 @@ class LogRecords:
             status = self._files.status(one.path)
             length = one.size_bytes if status is None else status.size_bytes
             if length != size:
-                self._report("RMQDISK-23", one.path, f"it has {length} bytes", size, length)
+                self._report_length(one, length, is_last=number == len(log_files) - 1)
             if number and one.start != log_files[number - 1].start + size:
                 before = log_files[number - 1].start + size
                 self._report(
@@ -224,6 +274,20 @@ class LogRecords:
 
     def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
         self._reporter.at(path).add(law, words, expected=expected, actual=actual)
+
+    def _report_length(self, one: LogFile, length: int, *, is_last: bool) -> None:
+        """Report a file of another length than the others; what it lacks is dark."""
+        size, behind = self.log.mapped_file_size, one.start + length
+        words = f"it has {length} bytes, and the files of this log have {size}"
+        words += ": every release ends its start at such a file" if length else f": {EMPTY_FILE}"
+        is_new = is_last and not length and self.reached < one.start
+        self._reporter.at(one.path).add(
+            "RMQDISK-23", words, expected=size, actual=length,
+            severity=Severity.WARNING if is_new else None,
+            hint=NEW_FILE if is_new else OF_ANOTHER_LENGTH,
+        )  # fmt: skip
+        if length < size:
+            self._dark.append((behind, one.start + size))
 
     def blocks(self) -> Iterator[LogBlock]:
         """Yield all records, checked."""

@@ -24,13 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural, verb
-from segproof.files import Files, first_byte_of
+from segproof.files import Files, first_byte_of, status_of
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.verifying.reporting import Described, Reporter, Wanted
+from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
     BEFORE_LOG,
     BEFORE_LOG_HINT,
+    EMPTY_FILE,
     LogBlock,
     LogRecords,
 )
@@ -228,6 +230,12 @@ def _are_units(units: Units) -> NDArray[np.bool_]:
     return are_units
 
 
+def _leads(units: Units) -> NDArray[np.bool_]:
+    """Return which units lead to a message: all but those that fill the place before a queue."""
+    are_leading: NDArray[np.bool_] = (units["size"] != FILLER_SIZE) | (units["offset"] != 0)
+    return are_leading
+
+
 def _are_stand_ins(units: Units, following: Units) -> NDArray[np.bool_]:
     """Return which units may stand for a lost message, or fill the place before a queue.
 
@@ -281,6 +289,8 @@ class QueueChecks:
         """The offset of the last of them."""
         self._lengths: dict[str, int] = {}
         """Of each file of a queue."""
+        self.kinship = Kinship()
+        """How many units that lead into the log are right; known at the end."""
         self._expired = 0
         """Units that lead to what lies before the log."""
 
@@ -297,7 +307,9 @@ class QueueChecks:
         times = Counter(self._lengths.values())
         usual = max(times, key=lambda size: (times[size], size), default=0)
         for path, size in self._lengths.items():
-            if size not in (0, usual):
+            if not size:
+                self._report_empty(path)
+            elif size != usual:
                 self._reporter.at(path).add(
                     "RMQDISK-35",
                     f"it has {size} bytes and the other files of queues have {usual}: RocketMQ"
@@ -306,6 +318,21 @@ class QueueChecks:
                     expected=usual,
                     actual=size,
                 )
+
+    def _report_empty(self, path: str) -> None:
+        """Report a file of 0 bytes, unless a broker has given it its length meanwhile."""
+        status = status_of(self._files, path)
+        if status is not None and not status.size_bytes:
+            self._reporter.at(path).add(
+                "RMQDISK-35",
+                f"it has 0 bytes: {EMPTY_FILE}",
+                position=0,
+                severity=Severity.WARNING,
+                hint=REMAKE_STORE.after(
+                    "nothing for 5.1.4 and later, if it is the last file of its queue and each"
+                    " message has its unit (RMQDISK-37); else "
+                ),
+            )
 
     def _folders(self, path: str) -> list[Inside]:
         """Return the folders in a folder; report what else is there."""
@@ -423,6 +450,9 @@ class QueueChecks:
         """Report units that no record has accounted for, and records without a unit."""
         records = self._records
         assert records is not None
+        self.kinship = self._compared(records)
+        if self.kinship.kin is Kin.OTHER:
+            return
         if self.is_whole:
             self._report_lost(records, self._time)
         for queue in self._queues.values():
@@ -441,6 +471,22 @@ class QueueChecks:
                 severity=Severity.NOTE,
                 hint=reads(f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}"),
             )
+
+    def _compared(self, records: LogRecords) -> Kinship:
+        """Return how many units that lead into the log are right."""
+        found = Kinship()
+        files = [(queue, one) for queue in self._queues.values() for one in queue.queue_files]
+        found.right = sum(int(np.count_nonzero(one.seen)) for _, one in files)
+        if sum(one.units for _, one in files) <= (WRONG_TIMES + 1) * found.right:
+            return found
+        for queue, one in files:
+            for first in range(0, one.units, PIECE_UNITS):
+                places = np.flatnonzero(~one.seen[first : first + PIECE_UNITS]) + first
+                if len(places):
+                    units = self._read(one, places)
+                    wrong = self._wrong(queue, one, places, units, records)
+                    found.wrong += int(np.count_nonzero(wrong))
+        return found
 
     def _report_lost(self, records: LogRecords, time: int) -> None:
         """Report records whose topics have no queue, or that the store has no queue at all."""
@@ -508,6 +554,15 @@ class QueueChecks:
         are_lost: NDArray[np.bool_] = (is_alike | (units["size"] == FILLER_SIZE)) & ~has_record
         return are_lost
 
+    def _wrong(
+        self, queue: Queue, one: QueueFile, places: Int64Array, units: Units, records: LogRecords
+    ) -> NDArray[np.bool_]:
+        """Return which units lead into the log, and to no record of their place."""
+        offsets = units["offset"].astype(np.int64)
+        are_wrong: NDArray[np.bool_] = _leads(units) & ~self._are_lost(queue, one, places, units)
+        are_wrong &= (offsets >= records.log.min_offset) & ~records.is_dark(offsets)
+        return are_wrong
+
     def _unseen(
         self, queue: Queue, one: QueueFile, places: Int64Array, records: LogRecords
     ) -> None:
@@ -516,11 +571,8 @@ class QueueChecks:
             return
         units = self._read(one, places)
         offsets = units["offset"].astype(np.int64)
-        is_unit = (units["size"] != FILLER_SIZE) | (offsets != 0)
-        is_before = offsets < records.log.min_offset
-        self._expired += int(np.count_nonzero(is_unit & is_before))
-        is_unit &= ~self._are_lost(queue, one, places, units)
-        wrong = np.flatnonzero(is_unit & ~is_before & ~records.is_dark(offsets))
+        self._expired += int(np.count_nonzero(_leads(units) & (offsets < records.log.min_offset)))
+        wrong = np.flatnonzero(self._wrong(queue, one, places, units, records))
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])

@@ -240,11 +240,14 @@ def check_checkpoint(
     reporter: Reporter,
     index_time: int = 0,
     is_complete: bool = True,
+    *,
+    has_messages: bool = False,
 ) -> None:
     """Judge `checkpoint`; against the index files too if they are given.
 
     `index_time` is its time for indexes from before these were read: a broker raises it.
-    `is_complete`: whether each index file could be read.
+    `is_complete`: whether each index file could be read. `has_messages`: whether the index has an
+    entry.
     """
     report = reporter.at(path, shown_by=path)
     file = open_guarded(files, report)
@@ -269,6 +272,17 @@ def check_checkpoint(
                 expected="0 or more",
                 actual=value,
             )
+    if has_messages and not any(stored[:3]):
+        report.add(
+            "RMQDISK-20",
+            "all its times are 0, as of a new file, though the store has messages: a power loss may"
+            " have left zeros. After a clean stop nothing is lost. After an abnormal stop 5.1.0 and"
+            " later delete all index files and go through the whole log again, 5.4.0 and later"
+            " through its last ten files only",
+            position=0,
+            severity=Severity.NOTE,
+            hint=reads("nothing before the next start: a broker sets the times as it flushes"),
+        )
     if summaries is not None:
         _compare_index_time(path, index_time, summaries, is_complete, reporter)
 

@@ -2,22 +2,34 @@
 """Verify a store of RocketMQ, a folder of index files, or one file."""
 
 import posixpath
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
+from segproof.integers import INT64_MAX
+from segproof.reading.config_file import CONFIG
+from segproof.reading.store_layouts import is_rocksdb, names_of
 from segproof.reading.store_paths import PARTS, Place, PlaceKind
-from segproof.reading.unfinished import VERBS
+from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
+from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
+from segproof.verifying.rocketmq.config_checks import check_config
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
-from segproof.verifying.rocketmq.log_records import LogRecords, RecordsCheck, TimesAlone, list_log
+from segproof.verifying.rocketmq.layout_checks import report_dledger_file, report_store_layout
+from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_kinship
+from segproof.verifying.rocketmq.log_records import (
+    LogRecords,
+    RecordsCheck,
+    TimesAlone,
+    list_log,
+    report_missing_end,
+)
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
@@ -31,22 +43,17 @@ from segproof.verifying.rocketmq.store_checks import (
     report_no_checkpoint,
     report_stray,
 )
+from segproof.verifying.rocketmq.timer_checks import TimerChecks
+from segproof.verifying.rocketmq.unread_parts import (
+    KNOWN_NAMES,
+    ROCKSDB_STORE,
+    has_queues_in_rocksdb,
+    report_file_of_other_row,
+    report_unread_parts,
+)
 from segproof.verifying.unfinished_outputs import report_store
-from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
 STORE = "index-service"
-KNOWN_NAMES = (*PARTS, "checkpoint", "abort")
-"""What of a store is looked at."""
-UNREAD_NAMES = {
-    "config": "topics, subscriptions and the offsets of consumers are not judged",
-    "lock": "a broker's lock file holds the word lock, and this one does not",
-    "timerlog": "messages that wait for their time are not judged",
-    "timerwheel": "messages that wait for their time are not judged",
-    "consumequeue_ext": "what filters of consumers computed is not judged",
-}
-"""What a broker keeps in its store and no check reads, with the reason."""
-LOCK_WORDS = (b"", b"lock")
-"""What the lock file of a store holds."""
 Advance = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
 
@@ -106,6 +113,12 @@ def _single(
     place: Place, wanted: Wanted, files: Files, advance: Advance, checked: Checked
 ) -> Iterator[Finding]:
     path, reporter = place.path, Reporter(wanted, structure=STORE)
+    is_of_row = place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE)
+    if report_dledger_file(path, files, reporter) or (
+        is_of_row and report_file_of_other_row(path, reporter)
+    ):
+        yield from reporter.finish()
+        return
     if place.kind is PlaceKind.INDEX_FILE:
         try:
             answer = find_geometry(path, hash_slot_num=wanted.hash_slots, files=files)
@@ -200,11 +213,18 @@ class _Store:
         inside = look_inside(store, files, self._reporter, KNOWN_NAMES.__contains__)
         self._names = {one.name for one in inside}
         self._statuses = {one.name: one.status for one in inside if one.status is not None}
+        folders = (*PARTS, TIMER_LOG, CONFIG)
         self._folders = {
-            one.name for one in inside if one.name in PARTS and is_folder(one, self._reporter)
+            one.name for one in inside if one.name in folders and is_folder(one, self._reporter)
         }
+        listed = names_of(store, files)
+        self._has_rocksdb_queues = has_queues_in_rocksdb(store, listed, files)
+        self._has_rocksdb_keys = is_rocksdb(self._path(ROCKSDB_STORE), files)
         self._is_log_alone = self._names == {COMMIT_LOG}
         self._is_running = "abort" in self._statuses
+        self._missing: Reach | None = None
+        """What is led to beyond the last file of the log."""
+        self._timers = TimerChecks(store, files, self._reporter)
         self._queues = QueueChecks(store, files, self._reporter, self._is_running)
 
     def _path(self, name: str) -> str:
@@ -212,22 +232,32 @@ class _Store:
 
     def run(self) -> Iterator[Finding]:
         """Yield all findings."""
+        if report_store_layout(self._store, self._files, self._reporter):
+            yield from self._reporter.finish()
+            return
         if "index" in self._folders:
             self._summaries, found, self._is_complete = _index_folder(
                 self._path("index"), self._wanted, self._files, self._advance
             )
             yield from found
-        self._report_unread()
+        report_store(self._store, names_of(self._store, self._files), self._reporter)
+        report_unread_parts(self._store, self._files, self._reporter)
+        if TIMER_LOG in self._folders:
+            self._timers.check_files()
         self._check_checkpoint()
         if self._is_running:
             path, time = self._path("abort"), self._stored.index_msg_timestamp
             check_abort(path, self._statuses["abort"], self._summaries, self._reporter, time)
+        check_config(self._store, self._files, self._reporter)
         yield from self._reporter.drain()
         # Before the log is listed: what a queue leads to is in the log, also beside a writer.
-        if "consumequeue" in self._folders:
+        if "consumequeue" in self._folders and not is_rocksdb(
+            self._path("consumequeue"), self._files
+        ):
             self._queues.check(COMMIT_LOG in self._folders)
         else:
             self._queues.is_whole = "consumequeue" not in self._names and not self._is_log_alone
+        self._queues.is_whole &= not self._has_rocksdb_queues
         has_entries = any(not one.is_empty for one in self._summaries)
         leads = self._queues.furthest >= 0 or (has_entries and "checkpoint" in self._names)
         if COMMIT_LOG not in self._names and leads:
@@ -261,30 +291,16 @@ class _Store:
                 )
         yield from self._reporter.finish()
 
-    def _report_unread(self) -> None:
-        """Report what is in the store and no check reads (RMQDISK-41)."""
-        try:
-            names = self._files.list_directory(self._store)
-        except OSError:
-            return  # reported where the store was listed first
-        report_store(self._store, names, self._reporter)
-        for name in names:
-            path = self._path(name)
-            if (
-                name in KNOWN_NAMES
-                or name in VERBS
-                or (name == "lock" and _is_lock(path, self._files))
-            ):
-                continue
-            reason = UNREAD_NAMES.get(name, "segproof does not know what it is")
-            not_looked_into(self._reporter.at(path, shown_by=self._store), reason, ROCKETMQ)
-
     def _check_checkpoint(self) -> None:
         path, names = self._path("checkpoint"), self._names
         if "checkpoint" in self._statuses:
-            is_told = self._is_complete and ("index" in self._folders or "index" not in names)
+            is_told = self._is_complete and not self._has_rocksdb_keys
+            is_told = is_told and ("index" in self._folders or "index" not in names)
             time = self._stored.index_msg_timestamp
-            check_checkpoint(path, self._summaries, self._files, self._reporter, time, is_told)
+            check_checkpoint(
+                path, self._summaries, self._files, self._reporter, time, is_told,
+                has_messages=any(not one.is_empty for one in self._summaries),
+            )  # fmt: skip
         elif "checkpoint" not in names and not names.isdisjoint((COMMIT_LOG, "consumequeue")):
             report_no_checkpoint(path, self._is_log_alone, self._reporter)
 
@@ -292,8 +308,8 @@ class _Store:
         """Yield the findings of the commit log, and of what is compared with it."""
         yield from self._reporter.drain()
         try:
-            records.check_names()
             checks = self._checks_of(records)
+            records.check_names()
             for block in records.blocks():
                 self._checked.batches = records.kept
                 for check in checks:
@@ -302,6 +318,8 @@ class _Store:
                 yield from self._reporter.drain()
             for check in checks:
                 check.finish()
+            self._report_origin(records, checks)
+            self._timers.compare(records.end)
         except OSError as error:
             self._reporter.at(_path_of(error, self._store)).add(
                 "DISK-2",
@@ -309,11 +327,38 @@ class _Store:
                 f" {error.strerror or error}",
             )
 
+    def _missing_end(self, records: LogRecords) -> Reach | None:
+        """Return what index and queues lead to beyond the last file, if files are missing there."""
+        end = records.log.max_offset
+        if records.reached < end:
+            return None
+        reach = reach_of(
+            self._store, [Stretch(end, records.reached + 1)], self._files, self._wanted.hash_slots
+        )
+        if reach.counts[0] < MISSING_OFFSETS_MIN:
+            return None  # wrong entries, which are reported one by one
+        records.darken(end, INT64_MAX)
+        return reach
+
+    def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
+        """Report that index or queues are of another log, or else that the log lacks its end."""
+        index = next((one.kinship for one in checks if isinstance(one, KeyChecks)), Kinship())
+        queues = self._queues.kinship
+        times = [one.header.end_timestamp for one in self._summaries if not one.is_empty]
+        ends = Ends(records.end, records.last_time, records.reached, max(times, default=-1))
+        report_kinship(self._store, index, queues, ends, self._reporter)
+        is_of_other = Kin.OTHER in (index.kin, queues.kin)
+        if self._missing is not None and not (
+            is_of_other and Kin.OWN not in (index.kin, queues.kin)
+        ):
+            report_missing_end(self._store, records.log, self._missing, self._reporter)
+
     def _checks_of(self, records: LogRecords) -> list[RecordsCheck]:
         """Return what is compared with the log: index, if it is judged, and queues."""
         has_place = "index" in self._folders or (
             "index" not in self._names and not self._is_log_alone
         )
+        has_place &= bool(self._summaries) or not self._has_rocksdb_keys
         has_index = has_place and (self._is_complete or bool(self._summaries))
         summaries = self._summaries if has_index else []
         usable = (one.header.end_phy_offset for one in summaries if one.stop > 1)
@@ -321,7 +366,9 @@ class _Store:
         ends = (one.header.end_phy_offset for one in summaries if not one.is_empty)
         furthest = self._queues.furthest
         time = self._stored.logics_msg_timestamp
-        self._queues.compare_with(records, time, max(furthest, max(ends, default=-1)))
+        records.reached = max(furthest, max(ends, default=-1))
+        self._missing = self._missing_end(records)
+        self._queues.compare_with(records, time, records.reached)
         if not has_index:
             return [TimesAlone(records), self._queues]
         keys = KeyChecks(
@@ -329,15 +376,6 @@ class _Store:
             self._reporter, self._is_complete,
         )  # fmt: skip
         return [keys, self._queues]
-
-
-def _is_lock(path: str, files: Files) -> bool:
-    """Return whether a file holds what a broker writes into its lock file."""
-    try:
-        with closing(files.open(path)) as file:
-            return file.pread(len(LOCK_WORDS[-1]) + 1, 0) in LOCK_WORDS
-    except OSError:
-        return False
 
 
 def _path_of(error: OSError, store: str) -> str:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
+from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
 from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
@@ -21,8 +22,10 @@ INDEX_SERVICE = "RocketMQ IndexService 4.7.0 to 5.5.1"
 BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
 COMMIT_LOG = "RocketMQ CommitLog.checkMessageAndReturnSize 4.7.0 to 5.5.1"
 QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
-READ_NAMES = ("commitlog", "index", "consumequeue", "checkpoint", "abort")
-"""What of a store segproof reads, beside its lock file."""
+READ_NAMES = ("commitlog", "index", "consumequeue", "checkpoint", "abort", "timerlog")
+"""What of a store segproof reads, beside its lock file and the JSON in `config`."""
+BLANK_TIMER = bytes.fromhex("cbd43194")
+"""The magic of the entry that takes the rest of a file of timers."""
 
 
 # --- index files beside each other, the checkpoint, the marker of a running broker ----------------
@@ -63,7 +66,7 @@ def checkpoint_knows_the_index(store: StoreFiles) -> bool:
     above 0.
     """
     ends = [one.header.end_timestamp for one in store.filled]
-    is_asked = ends or not store.index
+    is_asked = ends or not (store.index or "rocksdbstore" in store.databases)
     return not is_asked or store.times[2] <= max(ends, default=0)
 
 
@@ -71,6 +74,15 @@ def checkpoint_knows_the_index(store: StoreFiles) -> bool:
 def store_was_stopped(store: StoreFiles) -> bool:
     """A store whose broker has stopped cleanly has no file `abort`."""
     return not store.is_running
+
+
+@law("RMQDISK-43", MessageStore, "RocketMQ ConfigManager.load 4.9.8 and 5.5.1")
+def config_can_be_read(store: StoreFiles) -> bool:
+    """Each file of JSON in the folder `config` is one object, or null.
+
+    Zeros may stand before and after it, and integers may be keys.
+    """
+    return all(is_config(data) for name, data in store.files.items() if CONFIG_NAME.fullmatch(name))
 
 
 @law("RMQDISK-38", MessageStore, INDEX_SERVICE)
@@ -85,8 +97,10 @@ def files_are_looked_into(store: StoreFiles) -> bool:
     """Segproof reads every file of a store. A note names each file or folder in it that is not
     read, with the reason; a verdict covers only what was read.
     """
-    return all(
-        name.partition("/")[0] in READ_NAMES or (name == "lock" and data in (b"", b"lock"))
+    return not store.databases and all(
+        name.partition("/")[0] in READ_NAMES
+        or (name == "lock" and data in (b"", b"lock"))
+        or CONFIG_NAME.fullmatch(name) is not None
         for name, data in store.files.items()
     )
 
@@ -97,12 +111,46 @@ def files_are_looked_into(store: StoreFiles) -> bool:
 @law("RMQDISK-23", MessageStore, "RocketMQ MappedFileQueue")
 def log_files_follow(store: StoreFiles) -> bool:
     """The files of the commit log have one length, and each begins at the end of the previous one;
-    the log has a file if the index or a queue has an entry.
+    the log has a file if the index or a queue has an entry. Index and queues lead to at most two
+    offsets beyond the last file.
     """
     if not store.log:
         return "commitlog" not in store.parts or store.furthest < 0
     follows = all(before.behind == after.start for before, after in pairwise(store.log))
-    return follows and len({len(one.data) for one in store.log}) == 1
+    is_even = len({len(one.data) for one in store.log}) == 1
+    return follows and is_even and not store.lacks_its_end
+
+
+@law("RMQDISK-42", MessageStore, "RocketMQ MultiPathMappedFileQueue, DLedgerCommitLog 5.5.1")
+def log_is_in_its_folder(store: StoreFiles) -> bool:
+    """The commit log of a store is whole in its folder `commitlog`: no part of it lies in a folder
+    of DLedger, or in a folder outside of the store that a broker reads too (`storePathCommitLog`).
+    """
+    return not store.is_dledger
+
+
+@law("RMQDISK-45", MessageStore, "RocketMQ TimerMessageStore 5.5.1")
+def timers_lead_into_the_log(store: StoreFiles) -> bool:
+    """Each entry of the timer log leads before the end of the commit log. Zeros or a blank entry
+    follow the entries of a file; the files of the timer log have one length, which is not 0.
+    """
+    lengths = {len(data) for data in store.timer_log}
+    is_even = len(lengths) <= 1 and 0 not in lengths
+    if not is_even or not store.log:
+        return is_even
+    ends_well = all(rest[12:16] == BLANK_TIMER or not any(rest) for _, rest in store.timers)
+    return ends_well and all(at < store.end for offsets, _ in store.timers for at in offsets)
+
+
+@law("RMQDISK-44", MessageStore, "RocketMQ DefaultMessageStore 4.7.0 to 5.5.1")
+def log_is_that_of_index_and_queues(followed: StoreFiles) -> bool:
+    """The index and the queues were made of the commit log beside them: of the entries, and of the
+    units, that lead into it, at least a quarter is right, or fewer than eight are wrong.
+    """
+    return not any(
+        wrong >= 8 and wrong > 3 * right
+        for right, wrong in (followed.matching_entries, followed.matching_units)
+    )
 
 
 @law("RMQDISK-24", MessageStore, COMMIT_LOG)
@@ -139,14 +187,17 @@ def log_files_end_well(store: StoreFiles) -> bool:
 
 @law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")
 def folders_hold_their_files(store: StoreFiles) -> bool:
-    """The folders of the log and of queues contain only files whose names are 20 digits.
+    """The folders of the log, of queues and of timers contain only files whose names are 20 digits,
+    unless they are databases of RocksDB.
 
     The names are offsets: no byte of a file may have an offset above 2^63 - 1.
     """
     for name in store.files:
         match = read.LOG_NAME.fullmatch(name) or read.QUEUE_NAME.fullmatch(name)
+        match = match or read.TIMER_LOG_NAME.fullmatch(name)
         is_offset = match is not None and int(match[match.lastindex or 0]) <= read.LAST_START
-        is_of_row = name.startswith(("commitlog/", "consumequeue/"))
+        is_of_row = name.startswith(("commitlog/", "consumequeue/", "timerlog/"))
+        is_of_row &= name.partition("/")[0] not in store.databases
         if is_of_row and not is_offset and not read.FOLDER_NAME.fullmatch(name):
             return False
     return True
@@ -238,10 +289,15 @@ def index_covers_the_log(entire: StoreFiles) -> bool:
     Beside `abort` messages may be missing from the last message of the queues
     on. Not judged: a log without the other parts.
     """
-    return entire.lies_alone or not any(
-        read.hashes_of(message)
-        and (at < entire.begin or (at > entire.end_of_index and entire.is_due(at)))
-        for at, message in entire.messages.items()
+    is_in_rocksdb = "rocksdbstore" in entire.databases and not entire.index
+    return (
+        entire.lies_alone
+        or is_in_rocksdb
+        or not any(
+            read.hashes_of(message)
+            and (at < entire.begin or (at > entire.end_of_index and entire.is_due(at)))
+            for at, message in entire.messages.items()
+        )
     )
 
 
@@ -261,7 +317,7 @@ def messages_are_indexed_once(followed: StoreFiles) -> bool:
 @law("RMQDISK-35", MessageStore, QUEUE)
 def queues_have_whole_units(store: StoreFiles) -> bool:
     """A consume queue is units of 20 bytes without a gap from file to file, and then zeros; the
-    files of all queues have one length, except files that a crash left empty.
+    files of all queues have one length, which is not 0.
     """
     for files in store.queues.values():
         used = [20 * len(read.units_of(data)) for _, data in files]
@@ -272,8 +328,8 @@ def queues_have_whole_units(store: StoreFiles) -> bool:
         )
         if not is_full or not is_rest_zero or ends[:-1] != [start for start, _ in files[1:]]:
             return False
-    lengths = {len(data) for files in store.queues.values() for _, data in files if data}
-    return len(lengths) <= 1 and not any(length % 20 for length in lengths)
+    lengths = {len(data) for files in store.queues.values() for _, data in files}
+    return len(lengths) <= 1 and not any(length % 20 or not length for length in lengths)
 
 
 @law("RMQDISK-36", MessageStore, QUEUE)
@@ -291,11 +347,11 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
 
     Prepared and rolled back records have none. A unit of a place without a record may stand for a
     lost message: it has a filler's size, or leads where the next one leads. Not judged: expired and
-    unreadable parts of the log, and units of a log without the other parts. Beside `abort` units
-    may be missing from the last message of the queues and the index on. A queue exists if the
-    checkpoint's time for queues is above 0.
+    unreadable parts of the log, units of a log without the other parts, and queues in RocksDB.
+    Beside `abort` units may be missing from the last message of the queues and the index on. A
+    queue exists if the checkpoint's time for queues is above 0.
     """
-    if store.log and store.times[1] > 0 and not store.queues:
+    if store.log and store.times[1] > 0 and not store.queues and not store.has_queues_in_rocksdb:
         return False
     records = store.records_of_queues
     for queue, found in store.units.items():
@@ -307,7 +363,8 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
     topics = {topic for topic, _ in store.queues}
     for queue, own in records.items():
         begin, end = store.places_of(queue)
-        is_asked = queue[0] in topics or not (topics or store.lies_alone)
+        is_elsewhere = store.lies_alone or store.has_queues_in_rocksdb
+        is_asked = queue[0] in topics or not (topics or is_elsewhere)
         for place, at in own if is_asked else ():
             if not begin <= place < end and (place < end or store.is_due(at)):
                 return False

@@ -15,7 +15,7 @@ furthest message that a queue or the index knows. Everything else was written be
 import re
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise, takewhile
 
@@ -34,6 +34,14 @@ QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/([0-9]{20})")
 FOLDER_NAME = re.compile(r"commitlog/|consumequeue/([^/]+/)?|consumequeue/([^/]+)/([0-9]{1,9})/")
 LAST_START = 2**63 - 2**31
 """Behind it not all bytes of the longest file have an offset of 63 bits."""
+TIMER_LOG_NAME = re.compile(r"timerlog/([0-9]{20})")
+TIMER = struct.Struct(">iqiqiqiiq")
+"""An entry of the timer log; its sixth field is an offset of the commit log."""
+MANIFEST = re.compile(r"(.+)/MANIFEST-[0-9]{6,}")
+"""What each database of RocksDB has, beside a file CURRENT."""
+DLEDGER_NAME = re.compile(r"dledger-[^/]+/data/[0-9]{20}")
+FAR_OFFSET = 2**63
+"""Above each offset of a log."""
 UNIT = struct.Struct(">qiq")
 FILLER = (0, 2**31 - 1)
 """Offset and size of a unit that fills the place before a queue."""
@@ -100,6 +108,7 @@ class StoreFiles:
         self.is_running = "abort" in files
         """Whether the broker runs, or was killed."""
         known = {"commitlog", "consumequeue", "index", "checkpoint", "abort"}
+        known |= {"config", "timerlog"}
         self.parts = {name.partition("/")[0] for name in files} & known
         """The existing parts of a store."""
         self.lies_alone = self.parts == {"commitlog"}
@@ -152,7 +161,71 @@ class StoreFiles:
         damaged = [one for one in self.written[:-1] if not one.is_blank]
         damaged += [one for one in self.written[-1:] if not one.is_whole]
         missing = [(before.behind, after.start) for before, after in pairwise(self.log)]
+        if self.lacks_its_end:
+            missing.append((self.end_of_files, FAR_OFFSET))
         return missing + [(one.end, one.behind) for one in damaged]
+
+    @cached_property
+    def end_of_files(self) -> int:
+        """The offset after the last file of the log, if it is as long as the longest one."""
+        return self.log[-1].start + max(len(one.data) for one in self.log) if self.log else 0
+
+    @cached_property
+    def lacks_its_end(self) -> bool:
+        """Whether index and queues lead to more than two offsets beyond the last file."""
+        entries = {
+            entry.phy_offset
+            for file in self.filled
+            if file.header.end_phy_offset >= self.end_of_files
+            for entry in file.entries
+        }
+        units = {
+            offset
+            for files in self.queues.values()
+            for _, data in files
+            for offset, size, _ in UNIT.iter_unpack(data[: len(data) // 20 * 20])
+            if size > 0 and size != FILLER[1]
+        }
+        beyond = {one for one in entries | units if one >= self.end_of_files}
+        return bool(self.log) and len(beyond) > 2
+
+    @cached_property
+    def databases(self) -> set[str]:
+        """The folders that are databases of RocksDB."""
+        found = (MANIFEST.fullmatch(name) for name in self.files)
+        return {one[1] for one in found if one and f"{one[1]}/CURRENT" in self.files}
+
+    @property
+    def has_queues_in_rocksdb(self) -> bool:
+        """Whether a database of RocksDB contains the queues."""
+        return any(name.startswith("consumequeue") for name in self.databases)
+
+    @property
+    def timer_log(self) -> list[bytes]:
+        """The files of the timer log."""
+        return [data for name, data in self.files.items() if TIMER_LOG_NAME.fullmatch(name)]
+
+    @cached_property
+    def timers(self) -> list[tuple[list[int], bytes]]:
+        """For each file of the timer log the offsets of the messages of its entries, and the bytes
+        after these.
+        """
+        found = []
+        for data in self.timer_log:
+            entries = TIMER.iter_unpack(data[: len(data) // TIMER.size * TIMER.size])
+            are_timers = takewhile(lambda one: one[0] == TIMER.size and 0 <= one[2] < 16, entries)
+            offsets = [one[5] for one in are_timers]
+            found.append((offsets, data[len(offsets) * TIMER.size :]))
+        return found
+
+    @cached_property
+    def is_dledger(self) -> bool:
+        """Whether the messages are in a log of DLedger: index and queues lead beyond the usual one,
+        or it has none.
+        """
+        has_group = any(DLEDGER_NAME.fullmatch(name) for name in self.files)
+        is_empty = not any(any(one.data[:8]) for one in self.log)
+        return has_group and (is_empty or self.furthest >= self.end_of_files)
 
     def is_asked(self, offset: int) -> bool:
         """Return whether the log can be read at an offset, or ends before it."""
@@ -181,6 +254,29 @@ class StoreFiles:
     def end_of_index(self) -> int:
         """The offset of the last message that is indexed; -1 without any."""
         return max((one.header.end_phy_offset for one in self.filled), default=-1)
+
+    @property
+    def matching_entries(self) -> tuple[int, int]:
+        """How many index entries that lead into the log are right, and how many are wrong."""
+        return _counted(
+            (message := self.messages.get(entry.phy_offset)) is not None
+            and entry.key_hash in hashes_of(message, tags=True)
+            for _, entry in self.entries
+        )
+
+    @property
+    def matching_units(self) -> tuple[int, int]:
+        """How many units of queues that lead into the log are right, and how many are wrong."""
+        records, found = self.records_of_queues, []
+        for queue, own in self.units.items():
+            places = {place for place, _ in records[queue]}
+            units = own + [one for one in self.stand_ins[queue] if one[0] in places]
+            found += [
+                records[queue].get((place, at)) == size
+                for place, at, size in units
+                if self.is_asked(at)
+            ]
+        return _counted(found)
 
     # --- store times ---------------------------------------------------------------------------
 
@@ -335,6 +431,12 @@ def likely_time(message: Message, around: Times, told: Times | None) -> int:
         )
         time = indexed if far_indexed < far or is_nearer else time
     return guess if outside(time, around) > HOUR else time
+
+
+def _counted(are_right: Iterable[bool]) -> tuple[int, int]:
+    """Return how many are right, and how many are wrong."""
+    counts = Counter(are_right)
+    return counts[True], counts[False]
 
 
 def nearest(time: int, bounds: Times) -> int:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON files in the folder `config` of a store: topics, consumer offsets, subscription groups.
+
+Releases write them with two libraries. Both read more than JSON: integers as keys, single quotes, a
+comma before a closing bracket, names without quotes, comments, and zeros around the object. What
+one of them reads is whole here. So a file that is called broken is broken for every release.
+
+Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, RemotingSerializable.fromJson.
+Layout: `config/NAME.json`, and `config/NAME.json.bak`, the state before the last write.
+Laws: RMQDISK-43.
+"""
+
+import json
+import re
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["BACKUP_SUFFIX", "CONFIG", "config_files_in", "json_fault"]
+
+CONFIG: Final = "config"
+BACKUP_SUFFIX: Final = ".bak"
+JSON_SUFFIX: Final = ".json"
+METRICS: Final = frozenset({"timermetrics", "transactionMetrics"})
+"""Files of JSON whose names do not say so."""
+
+_SPACE = re.compile(rb"(?:[\x00-\x20]++|//[^\n]*+|/\*.*?\*/)*", re.DOTALL)
+_TEXT = re.compile(rb"""\"(?:[^"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'""", re.DOTALL)
+_NUMBER = re.compile(rb"[-+]?[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?[BSLFD]?")
+_NAME = re.compile(rb"[A-Za-z_$\x80-\xff][\w$.\x80-\xff-]*+")
+_WORD = re.compile(rb"(?:true|false|null|NaN)\b")
+_SCALARS = (_TEXT, _NUMBER, _WORD)
+_KEYS = (_TEXT, _NUMBER, _NAME)
+_CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
+
+
+def config_files_in(names: list[str]) -> list[str]:
+    """Return the names of the files of JSON in `config`, each once and without `.bak`, sorted."""
+    own = {name.removesuffix(BACKUP_SUFFIX) for name in names}
+    return sorted(name for name in own if name.endswith(JSON_SUFFIX) or name in METRICS)
+
+
+def json_fault(data: bytes) -> int | None:
+    """Return the byte at which a file stops to be one JSON object, or null; None if it is one."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(data.strip(b"\x00 \t\r\n"))
+        return None if found is None or isinstance(found, dict) else 0
+    return _Reader(data).fault()
+
+
+class _Reader:
+    """Reads one file once, without recursion: a damaged file may open many brackets."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def fault(self) -> int | None:
+        """Return the byte at which the file stops to be one object."""
+        self._pass_space()
+        begin = self._at
+        is_object = self._data[begin : begin + 1] == b"{"
+        if not is_object and _WORD.match(self._data, begin) is None:
+            return begin if begin < len(self._data) else 0
+        if not (self._container() if is_object else self._one_of((_WORD,))):
+            return self._at
+        self._pass_space()
+        return None if self._at == len(self._data) else self._at
+
+    def _pass_space(self) -> None:
+        found = _SPACE.match(self._data, self._at)
+        self._at = found.end() if found is not None else self._at
+
+    def _one_of(self, patterns: tuple[re.Pattern[bytes], ...]) -> bool:
+        """Pass one of the patterns; return whether one is there."""
+        for pattern in patterns:
+            found = pattern.match(self._data, self._at)
+            if found is not None:
+                self._at = found.end()
+                return True
+        return False
+
+    def _next(self) -> int:
+        """Return the next byte that is not space; -1 at the end."""
+        self._pass_space()
+        return self._data[self._at] if self._at < len(self._data) else -1
+
+    def _container(self) -> bool:
+        """Pass an object with all that it contains; return whether it is whole."""
+        opened = [self._next()]
+        self._at += 1
+        while opened:
+            if self._next() == _CLOSING[opened[-1]]:
+                opened.pop()
+                self._at += 1
+            else:
+                if opened[-1] == ord("{") and not self._key():
+                    return False
+                following = self._next()
+                if following in _CLOSING:
+                    opened.append(following)
+                    self._at += 1
+                    continue
+                if not self._one_of(_SCALARS):
+                    return False
+            if not opened:
+                break
+            following = self._next()
+            if following == ord(","):
+                self._at += 1
+            elif following != _CLOSING[opened[-1]]:
+                return False
+        return True
+
+    def _key(self) -> bool:
+        """Pass a key and its colon; return whether they are there."""
+        if not self._one_of(_KEYS) or self._next() != ord(":"):
+            return False
+        self._at += 1
+        return True

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layouts of a RocketMQ store that are recognised and not read: by which names, and what to do.
+
+The log of a usual store lies whole in `commitlog`. It does not where a broker is configured with
+several paths (`storePathCommitLog=A:B:C`), or replicates with DLedger. A verdict by a part of a log
+would be wrong, so such a store is left alone as a whole.
+
+Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, DLedgerCommitLog; DLedger 0.3:
+DLedgerMmapFileStore; StorePathConfigHelper, MessageRocksDBStorage, CompactionStore.
+Laws: RMQDISK-42.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from enum import Enum
+from typing import Final, NamedTuple
+
+from segproof.counts import plural, verb
+from segproof.errors import InvalidArgumentError
+from segproof.files import Files, status_of
+from segproof.hints import Hint, reads, writes
+from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, reach_of
+from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size, named_offset
+
+__all__ = ["Layout", "check_layout", "dledger_groups", "is_rocksdb", "names_of", "unread_layout"]
+
+DLEDGER: Final = "dledger-"
+"""How the folder of a DLedger group member begins."""
+DLEDGER_MAGICS: Final = (1, 2)
+"""What an entry of DLedger begins with: a message, or the mark of a new leader."""
+STORE_NAMES: Final = frozenset({"index", "consumequeue", "checkpoint", "abort", "config", "lock"})
+"""What a store has beside its log. A folder of a log alone has none of them."""
+USUAL_STORE: Final = "store"
+"""The usual name of the folder of a store."""
+LISTED_MAX: Final = 512
+"""Folders of one folder that are looked into: more are no disks of one broker."""
+LEVELS_UP: Final = 4
+"""Folders above a store in which a broker's other disks are looked for."""
+_DIGITS = re.compile(r"[0-9]+")
+_MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
+
+
+class Layout(NamedTuple):
+    """A layout that is not read."""
+
+    path: str
+    """What shows it."""
+    words: str
+    hint: Hint
+
+
+class LogFolder(NamedTuple):
+    """A folder with files of a commit log."""
+
+    path: str
+    log_files: tuple[LogFile, ...]
+
+
+def check_layout(store: str, files: Files) -> None:
+    """Return if the layout of a store is read. Raises: InvalidArgumentError; OSError."""
+    found = unread_layout(store, files)
+    if found is not None:
+        raise InvalidArgumentError(
+            f"{found.words}; of such a store nothing is made, since it would lack a part",
+            path=found.path,
+            hint=found.hint,
+        )
+
+
+def unread_layout(store: str, files: Files) -> Layout | None:
+    """Return the layout of a store that is not read at all; None for a usual store.
+
+    Raises: OSError.
+    """
+    groups = dledger_groups(store, files)
+    own = log_folder(posixpath.join(store, COMMIT_LOG), files)
+    if groups and _leads_beyond(store, own, files):
+        return _dledger(groups)
+    others = _other_folders(store, own, files)
+    if others:
+        return _several_paths(store, [own, *others] if own is not None else others)
+    claimed = _claimed_by(store, own, files)
+    if claimed is not None:
+        return _several_paths(*claimed)
+    return None
+
+
+def is_rocksdb(folder: str, files: Files) -> bool:
+    """Return whether a folder is a database of RocksDB."""
+    try:
+        names = files.list_directory(folder)
+    except OSError:
+        return False
+    return "CURRENT" in names and any(_MANIFEST.fullmatch(name) for name in names)
+
+
+# --- DLedger
+
+
+def dledger_groups(store: str, files: Files) -> list[str]:
+    """Return the folders of DLedger in a store that hold a log, or the store if it is one."""
+    if _is_dledger(store, files):
+        return [store]
+    paths = (posixpath.join(store, name) for name in names_of(store, files))
+    return [one for one in paths if _is_dledger(one, files)]
+
+
+def is_dledger_file(path: str, files: Files) -> bool:
+    """Return whether a file of 20 digits lies in `data` or `index` of a DLedger group."""
+    folder = posixpath.dirname(posixpath.abspath(path))
+    is_part = posixpath.basename(folder) in ("data", "index")
+    return is_part and _is_dledger(posixpath.dirname(folder), files)
+
+
+def _is_dledger(folder: str, files: Files) -> bool:
+    """Return whether a folder holds the log of a DLedger group: it begins with an entry."""
+    if not posixpath.basename(posixpath.abspath(folder)).startswith(DLEDGER):
+        return False
+    data = log_folder(posixpath.join(folder, "data"), files)
+    if data is None:
+        return False
+    with suppress(OSError), closing(files.open(data.log_files[0].path)) as file:
+        first = int.from_bytes(file.pread(4, 0), "big")
+        return first in DLEDGER_MAGICS or first == 0
+    return True
+
+
+def _leads_beyond(store: str, own: LogFolder | None, files: Files) -> bool:
+    """Return whether index or queues lead out of the usual log, or it has no message."""
+    if own is None or not any(_begins(one, files) for one in own.log_files):
+        return True
+    size = inferred_size(own.log_files)
+    end = own.log_files[-1].start + size
+    return bool(reach_of(store, [Stretch(end, 1 << 62)], files).counts[0])
+
+
+def _begins(one: LogFile, files: Files) -> bool:
+    """Return whether something is written at the begin of a file."""
+    try:
+        with closing(files.open(one.path)) as file:
+            return bool(file.pread(8, 0).strip(b"\0"))
+    except OSError:
+        return True
+
+
+def _dledger(groups: Sequence[str]) -> Layout:
+    names = ", ".join(posixpath.join(one, "data") for one in groups[:3])
+    return Layout(
+        groups[0],
+        "a store of DLedger, which segproof does not read: the log and its messages lie in"
+        f" {names}, each message behind a header of 48 bytes; nothing of it was judged",
+        reads(
+            "leave its files as they are. What is damaged here, the leader of the group has: a"
+            " member that starts with a new, empty directory gets the log from it; keep the old"
+            " directory until the member has caught up"
+        ),
+    )
+
+
+# --- a log over several folders
+
+
+def log_folder(path: str, files: Files) -> LogFolder | None:
+    """Return a folder with files that are named as those of a log; None without any."""
+    found = []
+    for name in names_of(path, files):
+        start = named_offset(name)
+        full = posixpath.join(path, name)
+        status = None if start is None else status_of(files, full)
+        if start is not None and status is not None and status.is_regular:
+            found.append(LogFile(start, full, status.size_bytes))
+    return LogFolder(path, tuple(found)) if found else None
+
+
+def names_of(folder: str, files: Files) -> list[str]:
+    """Return the names in a folder; none if it can't be listed."""
+    try:
+        return files.list_directory(folder)
+    except OSError:
+        return []
+
+
+class _Lacks(Enum):
+    """What a log lacks, by the index and the queues beside it."""
+
+    NOTHING = "nothing"
+    BEGIN = "begin"
+    """Only files before its first one, which may have expired."""
+    FILES = "files"
+    """Files after its first one, or all."""
+
+
+def _other_folders(store: str, own: LogFolder | None, files: Files) -> list[LogFolder]:
+    """Return the other folders of the log, if queues or index lead to messages in them."""
+    lacks = _what_lacks(store, own, files)
+    if lacks is _Lacks.NOTHING or not STORE_NAMES & {*names_of(store, files)}:
+        return []
+    found: list[LogFolder] = []
+    for one in _log_folders_around(store, lacks, files):
+        if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
+            known = [each for folder in (own, *found) if folder for each in folder.log_files]
+            if _adds_to(one, known, store, files):
+                found.append(one)
+    return found if own is not None or len(found) > 1 else []
+
+
+def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> bool:
+    """Return whether a folder has files that the known ones lack, and the store leads into them.
+
+    A broker makes each file in one folder; the next one, which it makes before it needs it, is
+    perhaps in another folder too. A folder with more names that are known is a copy.
+    """
+    there = {each.start: each for each in known}
+    new = [each for each in one.log_files if each.start not in there]
+    twice = [(each, there[each.start]) for each in one.log_files if each.start in there]
+    if len(twice) > 1 or any(_begins(each, files) and _begins(old, files) for each, old in twice):
+        return False
+    written = [each for each in new if _begins(each, files)]
+    return SamePlaces(store, written, files).hold_what_is_missing()
+
+
+def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
+    """Return what a log lacks of the files that are led to."""
+    if own is None:
+        return _Lacks.FILES
+    size = inferred_size(own.log_files)
+    starts = [one.start for one in own.log_files]
+    lowest, furthest = ends_of(store, files)
+    is_row = starts == list(range(starts[0], starts[0] + len(starts) * size, size))
+    if not is_row or furthest >= starts[-1] + size:
+        return _Lacks.FILES
+    return _Lacks.BEGIN if lowest < starts[0] else _Lacks.NOTHING
+
+
+def _log_folders_around(store: str, lacks: _Lacks, files: Files) -> list[LogFolder]:
+    """Return the folders near a store in which a log lies alone, without that of the store."""
+    own = posixpath.realpath(posixpath.join(store, COMMIT_LOG))
+    found: dict[str, LogFolder] = {}
+    for path in _places_around(store, lacks is _Lacks.FILES, files):
+        real = posixpath.realpath(path)
+        if real == own or real in found or not _lies_alone(path, files):
+            continue
+        folder = log_folder(path, files)
+        if folder is not None and _is_of_log(folder, files):
+            found[real] = folder
+    return list(found.values())
+
+
+def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
+    """Yield paths in, beside and above a store at which a broker may keep a part of its log.
+
+    `is_far`: names that are not like those on the path of the store are asked two levels above it.
+    """
+    for name in names_of(store, files)[:LISTED_MAX]:
+        if name not in STORE_NAMES and name != COMMIT_LOG:
+            yield posixpath.join(store, name)
+            yield posixpath.join(store, name, COMMIT_LOG)
+    below = posixpath.abspath(store)
+    rest: list[str] = []
+    for level in range(LEVELS_UP):
+        above, name = posixpath.split(below)
+        if not name:
+            return
+        like = _DIGITS.sub("", name)
+        for other in names_of(above, files)[:LISTED_MAX]:
+            is_asked = level < 1 + is_far and above != "/"
+            if other == name or not (is_asked or _DIGITS.sub("", other) == like):
+                continue
+            beside = posixpath.join(above, other)
+            for count in range(len(rest) + 1):
+                there = posixpath.join(beside, *rest[:count])
+                yield there
+                yield posixpath.join(there, COMMIT_LOG)
+                yield posixpath.join(there, USUAL_STORE)
+                yield posixpath.join(there, USUAL_STORE, COMMIT_LOG)
+        rest.insert(0, name)
+        below = above
+
+
+def _lies_alone(path: str, files: Files) -> bool:
+    """Return whether a folder of a log is no part of a whole store."""
+    if posixpath.basename(path) != COMMIT_LOG:
+        return True
+    return not STORE_NAMES & {*names_of(posixpath.dirname(path), files)}
+
+
+def _is_of_log(folder: LogFolder, files: Files) -> bool:
+    """Return whether files are of a commit log: the first one with content begins with a record."""
+    for one in folder.log_files:
+        with suppress(OSError), closing(files.open(one.path)) as file:
+            head = file.pread(8, 0)
+            if head.strip(b"\0"):
+                return head[4:8] in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
+    return True
+
+
+def _claimed_by(
+    folder: str, own: LogFolder | None, files: Files
+) -> tuple[str, list[LogFolder]] | None:
+    """Return the store near a lone log whose log this is a part of, with all folders of its log."""
+    names = {*names_of(folder, files)}
+    if own is None or STORE_NAMES & names:
+        return None
+    for path in dict.fromkeys(_places_around(folder, True, files)):
+        if not {"index", "consumequeue"} & {*names_of(path, files)}:
+            continue
+        its_own = log_folder(posixpath.join(path, COMMIT_LOG), files)
+        others = _other_folders(path, its_own, files)
+        if any(_is_same(one.path, own.path, files) for one in others):
+            return path, [its_own, *others] if its_own is not None else others
+    return None
+
+
+def _is_same(one: str, other: str, files: Files) -> bool:
+    """Return whether two paths lead to one folder."""
+    statuses = status_of(files, one), status_of(files, other)
+    return None not in statuses and len({each.identity for each in statuses if each}) == 1
+
+
+def _several_paths(store: str, folders: Sequence[LogFolder]) -> Layout:
+    places = ", ".join(one.path for one in folders)
+    names = [one.start for each in folders for one in each.log_files]
+    words = (
+        f"the commit log of the store {store} lies over {len(folders)} folders (several paths in"
+        f" storePathCommitLog), which segproof does not read together: {places}; nothing was"
+        " judged by a part of it"
+    )
+    twice = len(names) - len({*names})
+    if twice:
+        words += f"; {plural(twice, 'file name')} {verb(twice, 'is', 'are')} in two of them"
+    return Layout(
+        posixpath.join(store, COMMIT_LOG),
+        words,
+        writes(
+            "stop the broker, make a new directory, and link into it index, consumequeue, config"
+            " and checkpoint of this store (`ln -s`), and into its folder commitlog each log file"
+            " of all these folders, of a name in two folders the one that holds messages; then"
+            " verify, rebuild or salvage that directory. The folders stay as they are"
+        ),
+    )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where in the log the index and the queues of a store lead: into which stretches, how often.
+
+Laws: RMQDISK-23, RMQDISK-42.
+Not covered: queues and indexes that are kept in RocksDB; index files whose geometry is unknown.
+"""
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.queue_units import SPOKEN_FOR_OTHERS, units_in
+from segproof.rocketmq.commit_log import LogFile, named_offset
+from segproof.rocketmq.consume_queue import (
+    CONSUME_QUEUE,
+    UNIT_BYTES,
+    folders_in,
+    max_physic_offset,
+    read_units,
+)
+from segproof.rocketmq.geometry import find_geometries, index_file_names
+from segproof.rocketmq.index_service import INDEX
+from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+
+__all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "reach_of"]
+
+COMPARED_UNITS = 64
+"""Units that are compared with a log file that may belong to the same log."""
+FAR_OFFSETS_MAX = 1000
+"""Different offsets of a stretch that are counted."""
+MISSING_OFFSETS_MIN = 3
+"""Fewer offsets beyond the last file of a log are wrong entries, and not missing files."""
+MESSAGE_MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
+"""What the bytes 4 to 7 of a message are."""
+Int64Array = NDArray[np.int64]
+
+
+class Stretch(NamedTuple):
+    """Offsets [start, end) of a log."""
+
+    start: int
+    end: int
+
+
+class Reach(NamedTuple):
+    """What leads into some stretches of a log."""
+
+    counts: list[int]
+    """For each stretch the number of different offsets, up to FAR_OFFSETS_MAX."""
+    furthest: int
+    """The largest offset in any of them; -1 without one."""
+
+
+def reach_of(
+    store: str, stretches: Sequence[Stretch], files: Files, hash_slots: int | None = None
+) -> Reach:
+    """Return how many offsets in each stretch the index and the queues lead to.
+
+    Cost: the queues are read once, and the index files whose header says that they reach one of
+    the stretches. What can't be read counts nothing.
+    """
+    found: list[set[int]] = [set() for _ in stretches]
+    furthest = -1
+    for offsets in (*_of_queues(store, files), *_of_index(store, stretches, files, hash_slots)):
+        for number, stretch in enumerate(stretches):
+            inside = offsets[(offsets >= stretch.start) & (offsets < stretch.end)]
+            if len(inside):
+                furthest = max(furthest, int(inside.max()))
+            if len(found[number]) < FAR_OFFSETS_MAX:
+                found[number].update(np.unique(inside)[:FAR_OFFSETS_MAX].tolist())
+    return Reach([min(len(each), FAR_OFFSETS_MAX) for each in found], furthest)
+
+
+def ends_of(store: str, files: Files) -> tuple[int, int]:
+    """Return the lowest and the furthest offset by the ends of queues and the headers of indexes.
+
+    Without any these are a very large number and -1. Damage may make them wrong.
+    """
+    lows, highs = [INT64_MAX], [-1]
+    with suppress(OSError, SegproofError):
+        highs.append(max_physic_offset(store, files) - 1)
+    with suppress(OSError):
+        lows += _first_units(store, files)
+    folder = posixpath.join(store, INDEX)
+    with suppress(OSError):
+        for name in index_file_names(files.list_directory(folder)):
+            with closing(files.open(posixpath.join(folder, name))) as file:
+                header = read_stored_header(file)
+            if header is not None and header.index_count > 1:
+                lows.append(header.begin_phy_offset)
+                highs.append(header.end_phy_offset)
+    return min(lows), max(highs)
+
+
+def _first_units(store: str, files: Files) -> Iterator[int]:
+    """Yield the offset of the first unit of each queue. Raises: OSError."""
+    for topic in folders_in(posixpath.join(store, CONSUME_QUEUE), files):
+        for queue in folders_in(topic, files):
+            names = [name for name in files.list_directory(queue) if named_offset(name) is not None]
+            for name in sorted(names)[:1]:
+                with closing(files.open(posixpath.join(queue, name))) as file:
+                    for unit in read_units(file.pread(UNIT_BYTES, 0)):
+                        if unit.is_valid and unit.size != INT32_MAX:
+                            yield unit.commit_log_offset
+
+
+def _of_queues(store: str, files: Files) -> Iterator[Int64Array]:
+    for units in _units(store, files):
+        yield units["commit_log_offset"].astype(np.int64)
+
+
+def _units(store: str, files: Files) -> Iterator[NDArray[np.void]]:
+    """Yield the units of all queues that are kept in files."""
+    with suppress(OSError):
+        for topic in folders_in(posixpath.join(store, CONSUME_QUEUE), files):
+            if SPOKEN_FOR_OTHERS in posixpath.basename(topic):
+                continue
+            for queue in folders_in(topic, files):
+                for name in files.list_directory(queue):
+                    if named_offset(name) is None:
+                        continue
+                    with closing(files.open(posixpath.join(queue, name))) as file:
+                        yield from units_in(file)
+
+
+def _of_index(
+    store: str, stretches: Sequence[Stretch], files: Files, hash_slots: int | None = None
+) -> Iterator[Int64Array]:
+    folder = posixpath.join(store, INDEX)
+    with suppress(OSError, SegproofError):
+        names = index_file_names(files.list_directory(folder))
+        answers = find_geometries(folder, names, hash_slot_num=hash_slots, files=files)
+        for name, answer in sorted(answers.items()):
+            with closing(files.open(posixpath.join(folder, name))) as file:
+                header = read_stored_header(file)
+                if header is None or answer.geometry is None or header.index_count <= 1:
+                    continue
+                first, last = header.begin_phy_offset, header.end_phy_offset
+                if not any(one.start <= last and first < one.end for one in stretches):
+                    continue
+                stop = min(header.index_count, answer.geometry.index_num)
+                for _, block in entry_blocks(file, answer.geometry, 1, stop):
+                    yield block["phy_offset"].astype(np.int64)
+
+
+class SamePlaces:
+    """Compares the units of a store with log files that may belong to its log."""
+
+    def __init__(self, store: str, log_files: Sequence[LogFile], files: Files) -> None:
+        self._store = store
+        self._log_files = log_files
+        self._files = files
+
+    def hold_what_is_missing(self) -> bool:
+        """Return whether queues, or else the index, lead to messages in these files.
+
+        Of the first units that lead there nine in ten have the size of the message at their offset.
+        """
+        if not self._log_files:
+            return False
+        asked = right = 0
+        for offset, size in self._leads():
+            asked += 1
+            found = self._sizes_at(offset)
+            right += size in found if size else bool(found)
+            if asked >= COMPARED_UNITS:
+                break
+        return asked > 0 and right * 10 >= asked * 9
+
+    def _leads(self) -> Iterator[tuple[int, int]]:
+        """Yield offset and size of the units that lead into the files; if no unit does, the offsets
+        of index entries, and 0.
+        """
+        is_led_to = False
+        for units in _units(self._store, self._files):
+            offsets = units["commit_log_offset"].astype(np.int64)
+            inside = np.zeros(len(units), np.bool_)
+            for one in self._log_files:
+                inside |= (offsets >= one.start) & (offsets < one.start + one.size_bytes)
+            for unit in units[inside][:COMPARED_UNITS]:
+                is_led_to = True
+                yield int(unit["commit_log_offset"]), int(unit["size"])
+        if is_led_to:
+            return
+        stretches = [Stretch(one.start, one.start + one.size_bytes) for one in self._log_files]
+        for offsets in _of_index(self._store, stretches, self._files):
+            yield from ((offset, 0) for offset in offsets.tolist() if self._files_of(offset))
+
+    def _files_of(self, offset: int) -> list[LogFile]:
+        """Return the files that hold an offset: one name may be in two folders."""
+        return [one for one in self._log_files if 0 <= offset - one.start < one.size_bytes]
+
+    def _sizes_at(self, offset: int) -> list[int]:
+        """Return the size of the message at an offset in each file that has one there."""
+        found = []
+        for one in self._files_of(offset):
+            with suppress(OSError), closing(self._files.open(one.path)) as file:
+                head = file.pread(8, offset - one.start)
+                size = int.from_bytes(head[:4], "big", signed=True)
+                if head[4:8] in MESSAGE_MAGICS and 0 < size < INT32_MAX:
+                    found.append(size)
+        return found

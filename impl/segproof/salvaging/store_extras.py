@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a salvage brings along of a store beside its messages: configuration and timers.
+
+Files of JSON that no broker can read are kept under another name, since with them its start may
+fail. The timer log, the timer wheel and their state belong together: all are copied, or none.
+Everything else in the store is named as left out.
+
+Upstream: RocketMQ 5.5.1: ConfigManager.load, TimerMessageStore.recover.
+Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
+"""
+
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+from segproof.counts import plural, verb
+from segproof.files import SharedFiles
+from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
+from segproof.reading.store_layouts import is_rocksdb, names_of
+from segproof.reading.timer_log import TIMER_LOG, timer_entries
+from segproof.reading.unfinished import VERBS
+from segproof.rebuilding.safe_places import make_directory
+from segproof.rocketmq.commit_log import LogFile, named_offset
+from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
+from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
+
+__all__ = ["Extras"]
+
+BROKEN_SUFFIX: Final = ".broken"
+"""Added to the name of a copy that no broker can read: no broker reads the copy either."""
+TIMER_STATE: Final = ("timercheck", "timermetrics", "timermetrics.bak")
+"""Files in `config` that belong to the timer log."""
+MADE_NEW: Final = frozenset(
+    {"commitlog", "index", "consumequeue", "checkpoint", "abort", LOCK, *VERBS}
+)
+"""Names in a store whose content the salvage makes new, or that hold nothing."""
+COPIED_BYTES: Final = 1 << 20
+
+
+class Extras:
+    """Copies what lies beside the messages of one store. Call the methods in their order."""
+
+    def __init__(self, store: str, target: str, files: SharedFiles) -> None:
+        self._store = store
+        self._target = target
+        self._files = files
+        self._made: set[str] = set()
+        """Folders to sync: those with copies, and those above that were made."""
+        self.left_out: list[str] = []
+        """Files whose content is not in the new store, or not under its name, with the reason."""
+
+    def bring_config(self) -> None:
+        """Copy the folder `config`, without the state of timers. Raises: OSError of the target."""
+        folder = posixpath.join(self._store, CONFIG)
+        names = [name for name in names_of(folder, self._files) if name not in TIMER_STATE]
+        read = config_files_in(names)
+        for name in names:
+            path = posixpath.join(folder, name)
+            base = name.removesuffix(BACKUP_SUFFIX)
+            if base in read:
+                self._bring_json(name, base, path)
+            elif is_rocksdb(path, self._files):
+                self._bring_folder(posixpath.join(CONFIG, name))
+            else:
+                self._copy(posixpath.join(CONFIG, name))
+        self._tell_empty_states(folder, read)
+
+    def _bring_json(self, name: str, base: str, path: str) -> None:
+        try:
+            found = read_config_file(path, self._files)
+        except OSError as error:
+            self.left_out.append(f"{path}: {error.strerror or error}")
+            return
+        if not found.is_broken:
+            self._copy(posixpath.join(CONFIG, name))
+            return
+        new = posixpath.join(CONFIG, name + BROKEN_SUFFIX)
+        if self._copy(posixpath.join(CONFIG, name), new):
+            self.left_out.append(f"{path}: {found.words}; kept as {new}, which no broker reads")
+
+    def _tell_empty_states(self, folder: str, read: list[str]) -> None:
+        """Tell what a broker begins without, since neither a file nor its backup can be read."""
+        for name in read:
+            path = posixpath.join(folder, name)
+            pair: list[ConfigFile] = []
+            for one in (path, path + BACKUP_SUFFIX):
+                try:
+                    pair.append(read_config_file(one, self._files))
+                except OSError:
+                    return
+            if not any(one.is_whole for one in pair):
+                self.left_out.append(f"{path}: a broker starts on the new store {without(name)}")
+
+    def bring_timers(self, end: int, *, is_whole: bool) -> None:
+        """Copy the timer log and what belongs to it, if each message that it leads to is kept.
+
+        `end` is the offset after the last message of the new log; `is_whole` says that the new log
+        lacks none of the old messages. Raises: OSError of the target.
+        """
+        names = [name for name in names_of(self._store, self._files) if name.startswith("timer")]
+        config = names_of(posixpath.join(self._store, CONFIG), self._files)
+        names += [posixpath.join(CONFIG, name) for name in TIMER_STATE if name in config]
+        if not names:
+            return
+        try:
+            beyond = self._timers_beyond(end)
+        except OSError as error:
+            beyond, why = 0, f"the timer log can't be read: {error.strerror or error}"
+        else:
+            why = "messages are lost, and the timers of some may be"
+            if beyond:
+                why = f"{plural(beyond, 'timer')} {verb(beyond, 'leads', 'lead')} beyond the log"
+            elif is_whole:
+                why = ""
+        if why:
+            self.left_out.append(
+                f"{self._store}: {', '.join(names)}: none of them was copied, since {why}: a broker"
+                " sets the timers again by the messages in the log, and delivers past ones once"
+                " more"
+            )
+            return
+        for name in names:
+            if name == TIMER_LOG:
+                self._bring_folder(name)
+            else:
+                self._copy(name)
+
+    def _timers_beyond(self, end: int) -> int:
+        """Return how many entries of the timer log lead to offsets from `end` on."""
+        folder, count = posixpath.join(self._store, TIMER_LOG), 0
+        for name in names_of(folder, self._files):
+            path, start = posixpath.join(folder, name), named_offset(name)
+            status = self._files.status(path)
+            if start is not None and status is not None:
+                for _, table in timer_entries(LogFile(start, path, status.size_bytes), self._files):
+                    count += int((table["phy_offset"] >= end).sum())
+        return count
+
+    def tell_others(self) -> None:
+        """Tell what else is in the old store and in no file of the new one."""
+        for name in names_of(self._store, self._files):
+            path = posixpath.join(self._store, name)
+            is_queues = name == "consumequeue" and is_rocksdb(path, self._files)
+            is_timer = name.startswith("timer") and name in (*UNREAD_NAMES, TIMER_LOG)
+            if is_queues or not (name in MADE_NEW or name == CONFIG or is_timer):
+                reason = why_unread(name, path, self._files)
+                self.left_out.append(f"{path}: it was not copied: {reason}")
+
+    def _bring_folder(self, name: str) -> None:
+        """Copy a folder whole."""
+        for below in self._files_in(name):
+            self._copy(below)
+
+    def _files_in(self, name: str) -> Iterator[str]:
+        folder = posixpath.join(self._store, name)
+        for one in names_of(folder, self._files):
+            status = self._files.status(posixpath.join(folder, one))
+            if status is not None and status.is_directory:
+                yield from self._files_in(posixpath.join(name, one))
+            else:
+                yield posixpath.join(name, one)
+
+    def _copy(self, name: str, new: str | None = None) -> bool:
+        """Copy a file of the store durably; return whether it could be read."""
+        source = posixpath.join(self._store, name)
+        target = posixpath.join(self._target, new or name)
+        status = self._files.status(source)
+        if status is None or not status.is_regular:
+            self.left_out.append(f"{source}: no regular file")
+            return False
+        folder = os.path.dirname(target)
+        if folder not in self._made:
+            self._made |= {folder, *make_directory(folder, folder, self._files)}
+        try:
+            old = self._files.open(source)
+        except OSError as error:
+            self.left_out.append(f"{source}: {error.strerror or error}")
+            return False
+        with (
+            closing(old),
+            closing(self._files.open(target, writable=True, create=True)) as copy,
+        ):
+            for position in range(0, status.size_bytes, COPIED_BYTES):
+                try:
+                    data = old.pread(min(COPIED_BYTES, status.size_bytes - position), position)
+                except OSError as error:
+                    self.left_out.append(
+                        f"{source}: from byte {position} on: {error.strerror or error}"
+                    )
+                    break
+                copy.pwrite(data, position)
+            copy.sync()
+        return True
+
+    def sync_folders(self) -> None:
+        """Make the names of what was copied durable. Raises: OSError."""
+        for folder in sorted(self._made, reverse=True):
+            self._files.sync_directory(folder)

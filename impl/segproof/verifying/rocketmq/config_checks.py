@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the files in `config`: topics, consumer offsets, and what else a broker keeps as JSON.
+
+A broker reads `NAME`, and `NAME.bak` if it can't read `NAME`. It begins with an empty state if
+neither is there. If `NAME.bak` can't be read either, its start fails.
+
+Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, BrokerController.initialize.
+Laws: RMQDISK-43.
+Not covered: what the files say; files above CONFIG_BYTES_MAX, which are told; RocksDB in `config`.
+"""
+
+import posixpath
+from contextlib import closing
+from dataclasses import dataclass
+from enum import Enum
+
+from segproof.files import Files, status_of
+from segproof.findings import Severity
+from segproof.hints import Hint, changes, reads, writes
+from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in, json_fault
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import declare
+
+FROM_BACKUP = changes(
+    "put the file of a backup in its place; a slave keeps the same topics, groups and offsets",
+    only_if="that file is of this broker or of its slave",
+    if_wrong="the broker takes the topics and offsets of another one for its own",
+    copy_step="stop the broker and copy the folder config away",
+)
+declare("index-service", Severity.ERROR, FROM_BACKUP, "RMQDISK-43")
+
+CONFIG_BYTES_MAX = 64 << 20
+"""A larger file is not read into memory. Topics of this size would be more than 100 000."""
+
+WITHOUT = {
+    "topics.json": "without its topics: a producer or consumer of a topic finds no route, until the"
+    " topic is created again with the same number of queues",
+    "consumerOffset.json": "without consumer offsets: each group begins again where its"
+    " consumeFromWhere says, so that messages are consumed twice or passed over",
+    "lmqConsumerOffset.json": "without the consumer offsets of light queues: messages are consumed"
+    " twice or passed over",
+    "delayOffset.json": "without the offsets of delayed messages: each level begins again at its"
+    " oldest message, so that those in the log are delivered twice",
+    "subscriptionGroup.json": "without its subscription groups: their retry settings are gone, and"
+    " so are the groups, if autoCreateSubscriptionGroup is off",
+    "consumerFilter.json": "without its SQL filters: the bit maps of filters are made again as"
+    " consumers register",
+    "topicQueueMapping.json": "without the mapping of static topics: their logical queues lead"
+    " nowhere",
+    "consumerOrderInfo.json": "without the state of consumers in order: messages in flight are"
+    " delivered again",
+    "messageRequestMode.json": "without the request modes of its groups: they are pull again",
+    "timermetrics": "without the counts of pending timers, which are only shown",
+    "transactionMetrics": "without the counts of open transactions, which are only shown",
+}
+"""How a broker starts if it can read neither a file nor its backup."""
+COUNTS_ONLY = frozenset({"timermetrics", "transactionMetrics", "consumerFilter.json"})
+"""Files that a broker makes again by itself."""
+
+
+class _State(Enum):
+    """What a file is."""
+
+    ABSENT = "absent"
+    EMPTY = "empty"
+    WHOLE = "whole"
+    BROKEN = "broken"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """One file of JSON in `config`, as it was found."""
+
+    path: str
+    state: _State
+    fault: int = 0
+    """The byte at which it stops to be JSON, if it is broken."""
+    words: str = ""
+    """What is wrong with it; empty if nothing is."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a broker reads it."""
+        return self.state is _State.WHOLE
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file exists."""
+        return self.state is not _State.ABSENT
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the file has bytes, and a broker can't read them."""
+        return self.state is _State.BROKEN
+
+
+def read_config_file(path: str, files: Files) -> ConfigFile:
+    """Return what a file is. Raises: OSError."""
+    status = status_of(files, path)
+    if status is None:
+        return ConfigFile(path, _State.ABSENT)
+    if not status.is_regular or status.size_bytes > CONFIG_BYTES_MAX:
+        return ConfigFile(path, _State.UNREAD)
+    with closing(files.open(path)) as file:
+        data = file.pread(status.size_bytes, 0)
+    if not data:
+        return ConfigFile(path, _State.EMPTY, words="it has 0 bytes")
+    fault = json_fault(data)
+    if fault is None:
+        return ConfigFile(path, _State.WHOLE)
+    if not data.strip(b"\0"):
+        return ConfigFile(path, _State.BROKEN, 0, f"all its {len(data)} bytes are zero")
+    words = f"it is cut: its JSON ends at byte {fault}, before the last bracket is closed"
+    if data[fault:].strip(b"\0"):
+        words = f"it is not JSON from byte {fault} on"
+    return ConfigFile(path, _State.BROKEN, fault, words)
+
+
+def without(name: str) -> str:
+    """Return how a broker starts if it can read neither this file nor its backup."""
+    return WITHOUT.get(name, "without what this file says")
+
+
+def check_config(store: str, files: Files, reporter: Reporter) -> None:
+    """Judge the files of JSON in `config`."""
+    folder = posixpath.join(store, CONFIG)
+    status = status_of(files, folder)
+    if status is None or not status.is_directory:
+        return
+    try:
+        names = files.list_directory(folder)
+    except OSError as error:
+        reporter.at(folder).unreadable(error)
+        return
+    for name in config_files_in(names):
+        path = posixpath.join(folder, name)
+        pair = []
+        for one in (path, path + BACKUP_SUFFIX):
+            try:
+                pair.append(read_config_file(one, files))
+            except OSError as error:
+                reporter.at(one).failed(error)
+                pair.append(ConfigFile(one, _State.UNREAD))
+        _judge(name, pair[0], pair[1], reporter)
+
+
+def _judge(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -> None:
+    """Report what a broker makes of a file and its backup."""
+    if _State.UNREAD in (own.state, backup.state):
+        return
+    bak = posixpath.basename(backup.path)
+    if own.is_whole:
+        if backup.is_there and not backup.is_whole:
+            _report(
+                backup, f"{backup.words}; a broker reads it only if it can't read {name}",
+                reporter, Severity.NOTE,
+                reads("nothing: a broker does not need it, and writes it again with its state"),
+            )  # fmt: skip
+        return
+    if backup.is_broken:
+        words = f"{backup.words}, and {name} is not there: a broker reads this file in its place"
+        if own.is_there:
+            words = f"{own.words}, and of {bak} {backup.words}: a broker reads the one, then the"
+            words += " other"
+        _report(
+            own if own.is_there else backup, f"{words}, and its start fails", reporter,
+            hint=writes(
+                "look for the file in a backup or on a slave, which keeps the same topics, groups"
+                " and offsets; else save the store with `segproof salvage STORE --out DIR2`, which"
+                f" leaves both files out, so that a broker starts there {without(name)}"
+            ),
+        )  # fmt: skip
+    elif backup.is_whole:
+        if own.is_there:
+            _report(
+                own,
+                f"{own.words}: a broker reads {bak} in its place, with the state before the last"
+                " write; 5.5.1 removes this file",
+                reporter, Severity.WARNING,
+                FROM_BACKUP.after(f"nothing, if the state in {bak} is recent enough; else "),
+            )  # fmt: skip
+    else:
+        severity = Severity.WARNING if name in COUNTS_ONLY else None
+        gone = own if own.is_there else backup
+        words = f"{gone.words}, and there is no state in {bak}: a broker starts {without(name)}"
+        if gone is backup:
+            words = f"{gone.words}, and {name} is not there: a broker starts {without(name)}"
+        _report(gone, words, reporter, severity)
+
+
+def _report(
+    one: ConfigFile,
+    words: str,
+    reporter: Reporter,
+    severity: Severity | None = None,
+    hint: Hint | None = None,
+) -> None:
+    position = one.fault if one.is_broken else None
+    reporter.at(one.path).add("RMQDISK-43", words, position=position, severity=severity, hint=hint)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether index and queues were made of the commit log beside them, or of another one.
+
+Where a log was replaced, or begun again in an empty folder, almost every entry and unit is wrong.
+One finding says so in the place of all those.
+
+Laws: RMQDISK-44.
+"""
+
+import posixpath
+from dataclasses import dataclass
+from enum import Enum
+
+from segproof.findings import Severity, time_text
+from segproof.hints import writes
+from segproof.rocketmq.commit_log import COMMIT_LOG
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import REMAKE_INDEX, REMAKE_STORE, declare
+
+OF_WHICH_LOG = writes(
+    "find out which log belongs to this store: look for the former one where else the broker"
+    " kept its log (storePathCommitLog), in lost+found and on a replica, and keep index and queues"
+    " until then. If the log that is here is the right one, `segproof salvage STORE --out DIR2`"
+    " makes a store of it, with index and queues of its own"
+)
+declare("index-service", Severity.ERROR, OF_WHICH_LOG, "RMQDISK-44")
+
+WRONG_MIN = 8
+"""With fewer wrong entries, each is reported by itself."""
+WRONG_TIMES = 3
+"""Wrong entries for each right one from which on a part is of another log. A log that was damaged
+or mended keeps most entries right; of another log almost none is, and those by chance."""
+
+
+class Kin(Enum):
+    """What a part is to the log."""
+
+    OWN = "own"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+    """Nothing of it leads into the log."""
+
+
+@dataclass(slots=True)
+class Kinship:
+    """How many entries of a part that lead into the log are right."""
+
+    right: int = 0
+    wrong: int = 0
+
+    @property
+    def kin(self) -> Kin:
+        """What the part is to the log."""
+        if self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right:
+            return Kin.OTHER
+        return Kin.OWN if self.right else Kin.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What the newest message is by the log, and by what should have been made of it."""
+
+    log_end: int
+    """Offset after the last message of the log."""
+    log_time: int
+    """When it was stored; -1 without a message."""
+    reached: int
+    """The furthest offset that index or queues lead to."""
+    reached_time: int
+    """When the newest message of the index was stored; -1 if it is not known."""
+
+    def words(self) -> str:
+        """Return both ends in words."""
+        own = f"the log ends at offset {self.log_end}"
+        if self.log_time >= 0:
+            own += f" with a message stored {time_text(self.log_time)}"
+        other = f"they lead up to offset {self.reached}"
+        if self.reached_time > 0:
+            other += f", of messages stored up to {time_text(self.reached_time)}"
+        return f"{own}, and {other}"
+
+
+def report_kinship(
+    store: str, index: Kinship, queues: Kinship, ends: Ends, reporter: Reporter
+) -> None:
+    """Report the parts that were made of another log."""
+    kins = (index.kin, queues.kin)
+    if Kin.OTHER not in kins:
+        return
+    if kins == (Kin.OTHER, Kin.OWN):
+        reporter.at(posixpath.join(store, "index")).add(
+            "RMQDISK-44",
+            f"the index is of another commit log: {_counted(index)}, while the queues agree with"
+            f" this log: it stayed when the log was replaced or begun again; {ends.words()}",
+            actual=index.wrong,
+            severity=Severity.WARNING,
+            hint=REMAKE_INDEX,
+        )
+        return
+    if kins == (Kin.OWN, Kin.OTHER):
+        reporter.at(posixpath.join(store, "consumequeue")).add(
+            "RMQDISK-44",
+            f"the queues are of another commit log: {_counted(queues)}, while the index agrees with"
+            f" this log: they stayed when the log was replaced or begun again; {ends.words()}",
+            actual=queues.wrong,
+            severity=Severity.WARNING,
+            hint=REMAKE_STORE,
+        )
+        return
+    both = Kinship(index.right + queues.right, index.wrong + queues.wrong)
+    parts = [name for name, one in (("index", index), ("queues", queues)) if one.kin is Kin.OTHER]
+    if ends.log_time < 0:
+        reporter.at(posixpath.join(store, COMMIT_LOG)).add(
+            "RMQDISK-44",
+            f"the log has no message, and {both.wrong} entries of {' and '.join(parts)} lead into"
+            f" it; {ends.words()}: the log was emptied, or begun again in an empty folder",
+            actual=both.wrong,
+        )
+        return
+    reporter.at(posixpath.join(store, COMMIT_LOG)).add(
+        "RMQDISK-44",
+        f"{' and '.join(parts)} were made of another log than this one: {_counted(both)};"
+        f" {ends.words()}: the log was replaced, or begun again in an empty folder",
+        actual=both.wrong,
+    )
+
+
+def _counted(one: Kinship) -> str:
+    whole = one.right + one.wrong
+    return f"of {whole} entries that lead into it, {one.wrong} lead to no message of theirs"

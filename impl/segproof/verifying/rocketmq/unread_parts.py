@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker keeps in its store and no check reads, each with the reason.
+
+Upstream: RocketMQ 5.5.1: StorePathConfigHelper, MessageStoreConfig, MessageRocksDBStorage,
+CompactionStore, TimerMessageStore, RocksDBConfigManager.
+Laws: RMQDISK-41.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Final
+
+from segproof.files import Files
+from segproof.reading.config_file import CONFIG, config_files_in
+from segproof.reading.store_layouts import is_rocksdb, names_of
+from segproof.reading.store_paths import PARTS
+from segproof.reading.timer_log import TIMER_LOG
+from segproof.reading.unfinished import VERBS
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
+
+KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG)
+"""What of a store is looked at."""
+LOCK: Final = "lock"
+LOCK_WORDS: Final = (b"", b"lock")
+"""What the lock file of a store holds."""
+ROCKSDB_STORE: Final = "rocksdbstore"
+"""The database of message keys, timers and transactions, from 5.4.0 on."""
+UNREAD_NAMES: Final = {
+    LOCK: "a broker's lock file holds the word lock, and this one does not",
+    "timerwheel": "the slots that lead into the timer log are not judged",
+    "consumequeue_ext": "what filters of consumers computed is not judged",
+    "batchconsumequeue": "queues of batches are not judged",
+    "consumequeue_r": "queues that are kept in RocksDB are not judged",
+    "consumequeue_rocksdb": "queues that are kept in RocksDB are not judged",
+    ROCKSDB_STORE: "message keys, timers and transactions that are kept in RocksDB are not judged",
+    "compaction": "the logs and queues of compacted topics are not judged",
+    "transaction": "the state table of transactions of old releases is not judged",
+    "epochFileCheckpoint": "the epochs of masters are not judged",
+    "brokerIdentity": "the identity of the broker for its controller is not judged",
+    "config/timercheck": "how far the timers have come is not judged",
+    "config/broker.properties": "the configuration of the broker is not judged",
+}
+"""What a broker keeps in its store and no check reads, with the reason."""
+_PATTERNS: Final = (
+    (re.compile(r"timerwheel\.[0-9]+"), "a saved state of the timer wheel, which is not judged"),
+    (
+        re.compile(r"config/.*\.broken"),
+        "a salvage kept it under this name, since no broker can read it",
+    ),
+    (re.compile(r"dledger-.*"), "the log of a DLedger member, which is not judged"),
+)
+OTHER_ROWS: Final = {
+    TIMER_LOG: "the timer log is compared with the commit log when its store is verified",
+    "compaction": UNREAD_NAMES["compaction"],
+    "batchconsumequeue": UNREAD_NAMES["batchconsumequeue"],
+    "consumequeue_ext": UNREAD_NAMES["consumequeue_ext"],
+}
+"""Folders whose files have names of 20 digits too, and are no log and no queue of units."""
+ROW_LEVELS: Final = 5
+"""Folders above such a file, up to the store."""
+UNKNOWN: Final = "segproof does not know what it is"
+ROCKSDB: Final = "a database of RocksDB, which is not read"
+
+
+def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
+    """Report what is in the store, or in its folder `config`, and no check reads."""
+    for name in _unread_names(store, files):
+        path = posixpath.join(store, name)
+        not_looked_into(reporter.at(path, shown_by=store), why_unread(name, path, files), ROCKETMQ)
+
+
+def report_file_of_other_row(path: str, reporter: Reporter) -> bool:
+    """Report a single file that its folders show to be no log and no queue of units; return whether
+    it is one.
+    """
+    folders = posixpath.abspath(path).split("/")[-1 - ROW_LEVELS : -1]
+    reason = next((OTHER_ROWS[name] for name in reversed(folders) if name in OTHER_ROWS), None)
+    if reason is not None:
+        not_looked_into(reporter.at(path), reason, ROCKETMQ, is_all=True)
+    return reason is not None
+
+
+def has_queues_in_rocksdb(store: str, names: Iterable[str], files: Files) -> bool:
+    """Return whether a store keeps queues in RocksDB, in `consumequeue` or beside it."""
+    folders = (name for name in names if name.startswith("consumequeue"))
+    return any(is_rocksdb(posixpath.join(store, name), files) for name in folders)
+
+
+def _unread_names(store: str, files: Files) -> Iterator[str]:
+    """Yield the names, below the store, of what is not read."""
+    for name in names_of(store, files):
+        path = posixpath.join(store, name)
+        is_queues = name == "consumequeue" and is_rocksdb(path, files)
+        is_told = name in KNOWN_NAMES or name in VERBS  # these marks have a law of their own
+        if is_queues or not (is_told or (name == LOCK and _is_lock(path, files))):
+            yield name
+    inside = names_of(posixpath.join(store, CONFIG), files)
+    read = config_files_in(inside)
+    for name in inside:
+        if name.removesuffix(".bak") not in read:
+            yield posixpath.join(CONFIG, name)
+
+
+def why_unread(name: str, path: str, files: Files) -> str:
+    """Return why no check reads something in a store; `name` is that below the store."""
+    if name in UNREAD_NAMES:
+        return UNREAD_NAMES[name]
+    if is_rocksdb(path, files):
+        return UNREAD_NAMES["consumequeue_rocksdb"] if name == "consumequeue" else ROCKSDB
+    return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), UNKNOWN)
+
+
+def _is_lock(path: str, files: Files) -> bool:
+    """Return whether a file holds what a broker writes into its lock file."""
+    try:
+        with closing(files.open(path)) as file:
+            return file.pread(len(LOCK_WORDS[-1]) + 1, 0) in LOCK_WORDS
+    except OSError:
+        return False

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON that a broker reads from its folder `config`, which is more than the standard allows.
+
+Integers may be keys, texts may have single quotes, a comma may stand before a closing bracket, and
+zeros and comments may stand between all tokens.
+"""
+
+import re
+
+CONFIG_NAME = re.compile(r"config/(?:[^/]+\.json|timermetrics|transactionMetrics)(?:\.bak)?")
+"""Files of the store that are such JSON."""
+TOKEN = re.compile(
+    r"""(?P<space>[\x00-\x20]+|//[^\n]*|/\*.*?\*/)
+    |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    |(?P<number>[-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?[BSLFD]?)
+    |(?P<name>[A-Za-z_$\x80-\xff][\w$.\x80-\xff-]*)
+    |(?P<mark>[][{}:,])""",
+    re.DOTALL | re.VERBOSE,
+)
+WORDS = {"true", "false", "null", "NaN"}
+
+
+def is_config(data: bytes) -> bool:
+    """Return whether the bytes are one object, or the word null.
+
+    >>> is_config(b'{"T@g":{0:11}}'), is_config(b'{"T@g":{'), is_config(bytes(9))
+    (True, False, False)
+    """
+    tokens = _tokens(data.decode("latin-1"))
+    if tokens is None or not tokens:
+        return False
+    return tokens == ["null"] or (tokens[0] == "{" and _after_value(tokens, 0) == len(tokens))
+
+
+def _tokens(text: str) -> list[str] | None:
+    """Return the tokens of a text, without space; None if a part of it is no token."""
+    found, position = [], 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        if match is None:
+            return None
+        if match["space"] is None:
+            found.append(match[0])
+        position = match.end()
+    return found
+
+
+def _after_value(tokens: list[str], at: int) -> int:
+    """Return the number of the token after a value; -1 without a value."""
+    token = tokens[at] if at < len(tokens) else "}"
+    if token not in "{[":
+        is_scalar = token in WORDS or token[0] in "\"'+-0123456789"
+        return at + 1 if is_scalar else -1
+    closing, at = {"{": "}", "[": "]"}[token], at + 1
+    while at < len(tokens) and tokens[at] != closing:
+        if closing == "}":
+            if tokens[at] in "{}[]:," or tokens[at + 1 : at + 2] != [":"]:
+                return -1
+            at += 2
+        at = _after_value(tokens, at)
+        if at < 0 or at >= len(tokens) or tokens[at] not in (",", closing):
+            return -1
+        at += tokens[at] == ","
+    return at + 1 if at < len(tokens) else -1
