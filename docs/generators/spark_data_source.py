@@ -12,6 +12,12 @@ Who should read this: everyone who reads real files as tables: with
 Arrow a `bigint` is an `int64`. Every column may be null. A column that `segproof dump` has too has
 the same name and value there; `dump` shows bytes as text, and here they are bytes.
 
+A read gives all rows of a table, or ends with an error: at a wrong checksum, and where a file
+cannot be read on. The option `on_damage` says otherwise: `fail` is the default, `skip` leaves out
+what is damaged and says so, `keep` has the rows of a wrong checksum, with `crc_valid` false.
+[Damage](spark-data-source.md#damage) has the details. A read that goes on adds the column
+`crc_valid` with `keep`, if it was not asked for, and on Spark the column `damage`.
+
 """
 OPENING = """\
 # Spark data source
