@@ -325,6 +325,12 @@ BORDERS = (
         _log(_begun(BASE), marker(BASE + 1)), _log(marker(BASE)), Due(LOG_NAME, 0, 0, 1, NOTE),
     ),
     Border(
+        "DISK-33", "one of two markers ends no transaction, or both",
+        _log(marker(BASE), _begun(BASE + 1), marker(BASE + 2)),
+        _log(marker(BASE), marker(BASE + 1, producer_id=8)), Due(LOG_NAME, 0, 0, 2, NOTE),
+        still=Due(LOG_NAME, 0, 0, 1, NOTE),
+    ),
+    Border(
         "DISK-33", "the second marker has a batch of its own, or not",
         _log(_begun(BASE), marker(BASE + 1), _begun(BASE + 2, 1), marker(BASE + 3)),
         _log(_begun(BASE), marker(BASE + 1), marker(BASE + 2)),
@@ -348,6 +354,11 @@ BORDERS = (
     Border(
         "DISK-32", "the marker is in the next segment, or in none",
         _two_logs(_begun(BASE), marker(BASE + 1)), _two_logs(_begun(BASE), batch(BASE + 1)),
+        Due(LOG_NAME, None, A_MARKER, BASE, NOTE),
+    ),
+    Border(
+        "DISK-32", "the batch that begins it has a wrong checksum, or the right one",
+        _log(_broken(_begun(BASE)), batch(BASE + 1)), _log(_begun(BASE), batch(BASE + 1)),
         Due(LOG_NAME, None, A_MARKER, BASE, NOTE),
     ),
     Border(

@@ -9,6 +9,7 @@ from segproof_harness.laws.borders.log_files import (
     marker,
     name,
     segment,
+    with_byte,
 )
 
 ABORTED = name(BASE, ".txnindex")
@@ -30,6 +31,12 @@ TWO = _of(BASE) + marker(BASE + 1) + _of(BASE + 2, 1) + marker(BASE + 3)
 RIGHT = aborted(BASE + 1, BASE + 3)
 OWN = "the offset of an ABORT marker of this producer"
 VERSION = "the version of the entry, which the model's entries do not keep"
+
+
+UNSURE = _of(BASE) + with_byte(marker(BASE + 1), 20, marker(BASE + 1)[20] ^ 1) + batch(BASE + 2)
+"""The marker may be right: its checksum is wrong."""
+TORN = PLAIN + batch(BASE + 1)[:-1]
+IN_DOUBT = "its law holds for what can be read"
 
 
 def _index(*entries: bytes, log: bytes = LOG) -> Files:
@@ -140,6 +147,21 @@ BORDERS = (
         "DISK-11", "the entry begins after the producer's previous marker, or with it",
         _two(BASE + 2), _two(BASE + 1),
         Due(ABORTED, 34, f"{BASE + 2} to {BASE + 2}", BASE + 1),
+    ),
+    Border(
+        "DISK-11", "the offset is one of a batch with a wrong checksum, or the next",
+        _index(aborted(BASE, BASE + 1), log=UNSURE), _index(aborted(BASE, BASE + 2), log=UNSURE),
+        Due(ABORTED, 0, OWN, BASE + 2), not_by_the_model=IN_DOUBT,
+    ),
+    Border(
+        "DISK-11", "the offset is one of a batch with a wrong checksum, or the one before",
+        _index(aborted(BASE, BASE + 1), log=UNSURE), _index(aborted(BASE, BASE), log=UNSURE),
+        Due(ABORTED, 0, OWN, BASE), not_by_the_model=IN_DOUBT,
+    ),
+    Border(
+        "DISK-11", "the offset lies behind what can be read of the log, or is the last read",
+        _index(aborted(BASE, BASE + 1), log=TORN), _index(aborted(BASE, BASE), log=TORN),
+        Due(ABORTED, 0, OWN, BASE), not_by_the_model=IN_DOUBT,
     ),
     # the entry of a marker
     Border(
