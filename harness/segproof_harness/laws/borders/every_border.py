@@ -14,6 +14,7 @@ from segproof_harness.laws.borders import (
     record_file,
     small_files,
     store,
+    store_parts,
     time_index,
     transaction_index,
 )
@@ -32,6 +33,7 @@ TABLES: Mapping[str, tuple[Border, ...]] = {
     "node_files": node_files.BORDERS,
     "index_file": index_file.BORDERS,
     "store": store.BORDERS,
+    "store_parts": store_parts.BORDERS,
 }
 """The tables, by the name of their module."""
 WITHOUT: Mapping[str, str] = {

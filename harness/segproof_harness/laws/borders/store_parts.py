@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the laws of a store's other parts: its layout, `config`, timers, another log."""
+
+import struct
+
+from segproof.findings import Severity
+from segproof_harness.laws.borders.border import Border, Due, Files
+from segproof_harness.laws.borders.store_files import (
+    END,
+    ENTRIES,
+    LOG_BYTES,
+    OFFSETS,
+    SIZE,
+    SOUND,
+    Entry,
+    border,
+    index_file,
+    queue_of,
+    store,
+    unit,
+)
+
+WARNING = Severity.WARNING
+TOPICS = "config/topics.json"
+TIMERS = f"timerlog/{0:020d}"
+DLEDGER = f"dledger-n0/data/{0:020d}"
+
+
+def _config(bound: str, lawful: bytes, unlawful: bytes, position: int | None) -> Border:
+    files = [{**SOUND, TOPICS: text} for text in (lawful, unlawful)]
+    return border("RMQDISK-43", bound, files[0], files[1], Due(TOPICS, position))
+
+
+def _of_another_log(wrong: int, right: int = 0) -> Files:
+    """Return a store whose index has so many entries that lead to no message, and right ones."""
+    entries = [*ENTRIES[:right], *(Entry(1, OFFSETS[2] + 1 + number) for number in range(wrong))]
+    return store(index=index_file(sorted(entries, key=lambda one: one.offset), room=20))
+
+
+def _queue_of_another_log(wrong: int) -> Files:
+    return store(queue=queue_of(*(unit(1 + number) for number in range(wrong))))
+
+
+def _timers(*offsets: int, rest: bytes = b"") -> Files:
+    """Return a store with timers for messages at these offsets of the log."""
+    entries = [struct.pack(">iqiqiqiiq", 52, -1, 0, 1, 1, at, SIZE, 0, 0) for at in offsets]
+    return {**SOUND, TIMERS: (b"".join(entries) + rest).ljust(520, b"\0")}
+
+
+BORDERS = (
+    border(
+        "RMQDISK-42", "a folder of DLedger is empty, or has the log",
+        store(log=bytes(LOG_BYTES)),
+        {**store(log=bytes(LOG_BYTES)), DLEDGER: struct.pack(">ii", 1, 256) + bytes(4088)},
+        Due("dledger-n0", severity=WARNING),
+    ),
+    _config("an object is closed, or not", b"{}", b"{", 1),
+    _config("an object has its bracket, or nothing", b"{}", b"", None),
+    _config("zeros follow the object, or one letter", b"{}\0\0", b"{}\0x", 3),
+    _config("the last of two values ends with the object, or a comma more",
+            b'{"a":1,}', b'{"a":1,,}', 7),
+    border(
+        "RMQDISK-44", "7 entries are wrong, or 8", _of_another_log(7), _of_another_log(8),
+        Due("index", None, None, 8, WARNING),
+    ),
+    border(
+        "RMQDISK-44", "9 entries are wrong and 3 are right, or 10",
+        _of_another_log(9, 3), _of_another_log(10, 3), Due("index", None, None, 10, WARNING),
+    ),
+    border(
+        "RMQDISK-44", "7 units are wrong, or 8", _queue_of_another_log(7),
+        _queue_of_another_log(8), Due("consumequeue", None, None, 8, WARNING),
+    ),
+    border(
+        "RMQDISK-45", "the timer leads to the last message, or to the end of the log",
+        _timers(OFFSETS[2]), _timers(END), Due(TIMERS, 0, f"below {END}", END),
+    ),
+    border(
+        "RMQDISK-45", "the second timer leads to the last byte of the log, or to its end",
+        _timers(0, END - 1), _timers(0, END), Due(TIMERS, 52, f"below {END}", END),
+    ),
+    border(
+        "RMQDISK-45", "both files of timers have one length, or one has a byte less",
+        {**_timers(0), f"timerlog/{520:020d}": bytes(520)},
+        {**_timers(0), f"timerlog/{520:020d}": bytes(519)},
+        Due(f"timerlog/{520:020d}", None, 520, 519, WARNING),
+    ),
+)  # fmt: skip
