@@ -149,16 +149,25 @@ class _Reading:
         position, rest = scan.end_position, self._size - scan.end_position
         if rest > 0 and holds_zeros(self._file, position, self._size):
             what = f"{plural(rest, 'byte')} from here to its end are zeros"
-            return self._wrong(what, position, is_silent=rest < 17)
+            return self._wrong(what, position, self._is_taken_for_cut(position))
         if rest > 0 and scan.error is not None:
             return self._wrong(f"no batch can be read here: {scan.error.message}", position)
         if rest > 0:
             what = f"it ends within a batch: {plural(rest, 'byte')} are left of it"
-            return self._wrong(what, position, is_silent=True)
+            return self._wrong(what, position, self._is_taken_for_cut(position))
         assert self._last is not None
         if not self._is_control(self._last, "SNAPSHOT_FOOTER"):
             return self._wrong("it has no footer: it was cut between two batches", position, True)
         return Contents(self._records, self._batches)
+
+    def _is_taken_for_cut(self, position: int) -> bool:
+        """Return whether Kafka takes these last bytes for the begin of a batch that was cut.
+
+        It looks at the size where 12 bytes are there, and at the magic where 17 are.
+        """
+        head = self._file.pread(17, position)
+        is_sized = len(head) < 12 or int.from_bytes(head[8:12], "big", signed=True) >= 14
+        return is_sized and (len(head) < 17 or head[16] <= 2)
 
     def _wrong(self, problem: str, position: int, is_silent: bool = False) -> Contents:
         # Without a whole batch there is no header, which Kafka asks for.
