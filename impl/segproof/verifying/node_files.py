@@ -3,7 +3,8 @@
 
 Upstream: Kafka 4.3.1: MetaProperties, MetaPropertiesEnsemble, FileQuorumStateStore.
 Laws: DISK-53, DISK-54.
-Not covered: whether the ids are those of the cluster; formats of `quorum-state` above version 1.
+Not covered: whether the ids are those of the cluster; in `quorum-state` the fields that no release
+    reads any more, and versions above 1.
 """
 
 import json
@@ -44,7 +45,7 @@ def check_quorum_state(report: PathReporter, files: Files) -> None:
         report.add(
             "DISK-53",
             f"Kafka can't read the vote of this node: {problem}; the node does not start",
-            expected='{"leaderId": NUMBER, "leaderEpoch": NUMBER, ..., "data_version": 0 or 1}',
+            expected='{"leaderId": NUMBER, "leaderEpoch": NUMBER, "votedId": NUMBER, ...}',
             actual=_shown(data),
         )
 
@@ -64,8 +65,11 @@ def _quorum_problem(data: bytes) -> str:
         return "its first line is not a JSON object"
     if content.get("data_version") not in (0, 1) or type(content["data_version"]) is not int:
         return "it has no data_version 0 or 1"
-    if any(type(content.get(name)) is not int for name in ("leaderId", "leaderEpoch")):
-        return "it lacks leaderId or leaderEpoch"
+    for name in ("leaderId", "leaderEpoch", "votedId"):
+        if type(content.get(name)) is not int:
+            return f"it has no number {name}"
+    if content["data_version"] == 1 and type(content.get("votedDirectoryId")) is not str:
+        return "it has no votedDirectoryId"
     return ""
 
 
@@ -90,20 +94,28 @@ def _properties_problem(data: bytes) -> str:
     if not data.strip(b"\0 \t\r\n"):
         return "the file is zeros" if data.strip() else "the file is empty"
     told: dict[str, str] = {}
-    for line in data.decode("latin-1").splitlines():
+    for line in re.split("[\r\n]", data.decode("latin-1")):
         if not line.lstrip().startswith(("#", "!")):
             key, _, value = line.replace(":", "=", 1).partition("=")
             told[key.strip()] = value.strip()
     version = told.get("version", "0")
     if version not in ("0", "1"):
         return f"its version is {version[:20]!r}"
+    directory_id = told.get("directory.id")
+    if directory_id is not None and not _UUID.fullmatch(directory_id):
+        return "its directory.id is not a UUID in base64"
     if version == "0":
-        is_told = _is_number(told.get("broker.id", "")) or bool(told.get("cluster.id"))
-        return "" if is_told else "it has neither broker.id nor cluster.id"
+        if not (told.get("broker.id") or told.get("cluster.id")):
+            return "it has neither broker.id nor cluster.id"
+        return "" if _is_number(told.get("broker.id", "0")) else "its broker.id is not a number"
     lacking = [name for name in ("node.id", "cluster.id") if not told.get(name)]
     if lacking:
         return f"it has no {lacking[0]}"
     return "" if _is_number(told["node.id"]) else "its node.id is not a number"
+
+
+_UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)
+"""16 bytes in base64 for URLs; the last digit has four bits that say nothing."""
 
 
 def _is_number(text: str) -> bool:

@@ -22,7 +22,10 @@ BOOTSTRAP = (KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint").read_bytes
 HEADER_BYTES, RECORDS_END = 83, 336
 SNAPSHOT = "00000000000000000001-0000000001.checkpoint"
 VOTE = b'{"leaderId":1,"leaderEpoch":7,"votedId":1,"data_version":0}'
-IDS = b"#\n#Sat Nov 21\nversion=1\nnode.id=1\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\n"
+IDS = (
+    b"#\n#Sat Nov 21\nversion=1\nnode.id=1\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\n"
+    b"directory.id=oG5Q4DkSR7CYBX0qVIYs0g\n"
+)
 CHECKPOINT = b"0\n1\nt 0 1\n"
 OF_FILES: dict[str, tuple[str, bytes]] = {
     SNAPSHOT: ("DISK-51", BOOTSTRAP),

@@ -4,6 +4,7 @@ ids in `meta.properties`, and checkpoints that were cut.
 """
 
 import json
+import re
 from collections.abc import Collection
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
@@ -57,36 +58,44 @@ def metadata_log_begins_within_a_snapshot(
 
 @law("DISK-53", PartitionLog, "Kafka FileQuorumStateStore 4.3.1")
 def quorum_state_can_be_read(quorum_state: bytes) -> bool:
-    """The first line of `quorum-state` is a JSON object with the integers `leaderId`, `leaderEpoch`
-    and `data_version`, which is 0 or 1.
+    """The first line of `quorum-state` is a JSON object with the integers `leaderId`,
+    `leaderEpoch`, `votedId` and `data_version`, which is 0 or 1. With 1 it has a text
+    `votedDirectoryId`.
     """
     try:
         content = json.loads(quorum_state.replace(b"\r", b"\n").split(b"\n")[0])
     except (ValueError, RecursionError):
         return False
-    names = ("leaderId", "leaderEpoch", "data_version")
-    is_told = isinstance(content, dict) and all(type(content.get(name)) is int for name in names)
-    return is_told and content["data_version"] in (0, 1)
+    names = ("leaderId", "leaderEpoch", "votedId", "data_version")
+    if not isinstance(content, dict) or any(type(content.get(name)) is not int for name in names):
+        return False
+    has_directory = isinstance(content.get("votedDirectoryId"), str)
+    return content["data_version"] == 0 or (content["data_version"] == 1 and has_directory)
 
 
 @law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.3.1")
 def node_properties_name_the_node(meta_properties: bytes) -> bool:
     """`meta.properties` of version 1 has a `node.id` and a `cluster.id`; of version 0, or without a
-    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of up to 10 digits.
+    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of up to 10 digits,
+    and a `directory.id` has 16 bytes in base64 for URLs.
     """
     told: dict[str, str] = {}
-    for line in meta_properties.decode("latin-1").splitlines():
+    for line in meta_properties.decode("latin-1").replace("\r", "\n").split("\n"):
         if line.lstrip()[:1] not in ("#", "!"):
             key, _, value = line.replace(":", "=", 1).partition("=")
             told[key.strip()] = value.strip()
-    broker, node = (told.get(name, "") for name in ("broker.id", "node.id"))
+    cluster = told.get("cluster.id")
 
     def is_id(text: str) -> bool:
         return text.isascii() and text.isdigit() and len(text) <= 10
 
-    has_cluster = bool(told.get("cluster.id"))
-    is_named = {"0": is_id(broker) or has_cluster, "1": is_id(node) and has_cluster}
-    return is_named.get(told.get("version", "0"), False)
+    directory = told.get("directory.id", "A" * 22)
+    if re.fullmatch("[A-Za-z0-9_-]{21}[AQgw]", directory) is None:
+        return False
+    version = told.get("version", "0")
+    if version == "0":
+        return bool(told.get("broker.id") or cluster) and is_id(told.get("broker.id", "0"))
+    return version == "1" and is_id(told.get("node.id", "")) and bool(cluster)
 
 
 @law("DISK-55", PartitionLog, "Kafka CheckpointFile 4.3.1")
