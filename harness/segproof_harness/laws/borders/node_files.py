@@ -55,7 +55,7 @@ def _vote(bound: str, lawful: bytes, unlawful: bytes) -> Border:
     files = [_metadata({"quorum-state": text}) for text in (lawful, unlawful)]
     due = Due(
         "quorum-state", None,
-        '{"leaderId": NUMBER, "leaderEpoch": NUMBER, ..., "data_version": 0 or 1}',
+        '{"leaderId": NUMBER, "leaderEpoch": NUMBER, "votedId": NUMBER, ...}',
         unlawful.decode("ascii")[:80],
     )  # fmt: skip
     return _node("DISK-53", bound, files[0], files[1], due)
@@ -80,7 +80,7 @@ def _emptied(bound: str, lawful: bytes, unlawful: bytes) -> Border:
     return Border("DISK-55", bound, files[0], files[1], due, below="..")
 
 
-VOTE = b'{"leaderId":1,"leaderEpoch":2,"data_version":%s}'
+VOTE = b'{"leaderId":1,"leaderEpoch":2,"votedId":3,"votedDirectoryId":"","data_version":%s}'
 IDS = b"version=1\nnode.id=1\ncluster.id=c\n"
 
 # --- logs that wait to take their place ----------------------------------------------------------
@@ -131,8 +131,13 @@ BORDERS = (
     _vote("the version is 1, or 2", VOTE % b"1", VOTE % b"2"),
     _vote("the version is 0, or -1", VOTE % b"0", VOTE % b"-1"),
     _vote("the version is an integer, or true", VOTE % b"1", VOTE % b"true"),
-    _vote("the leader is told, or not", VOTE % b"1", b'{"leaderEpoch":2,"data_version":1}'),
-    _vote("the epoch is told, or not", VOTE % b"1", b'{"leaderId":1,"data_version":1}'),
+    _vote("the leader is told, or not", VOTE % b"1", VOTE.replace(b'"leaderId":1,', b"") % b"1"),
+    _vote("the epoch is told, or not", VOTE % b"1",
+          VOTE.replace(b'"leaderEpoch":2,', b"") % b"1"),
+    _vote("the vote is told, or not", VOTE % b"1", VOTE.replace(b'"votedId":3,', b"") % b"1"),
+    _vote("of version 0, or 1, without a directory",
+          VOTE.replace(b'"votedDirectoryId":"",', b"") % b"0",
+          VOTE.replace(b'"votedDirectoryId":"",', b"") % b"1"),
     _vote("the object is closed, or not", VOTE % b"1", (VOTE % b"1")[:-1]),
     _ids("the node has an id, or none", IDS, IDS.replace(b"node.id=1", b"node.id=")),
     _ids("the cluster has an id, or none", IDS, IDS.replace(b"cluster.id=c\n", b"")),
@@ -141,6 +146,9 @@ BORDERS = (
          IDS.replace(b"=1\nc", b"=12345678901\nc")),
     _ids("the file of version 0 has a broker.id, or none", b"version=0\nbroker.id=1\n",
          b"version=0\n"),
+    _ids("the broker.id is a number, or a letter", b"broker.id=1\n", b"broker.id=x\n"),
+    _ids("the directory.id has 22 digits, or 21", IDS + b"directory.id=" + b"A" * 22 + b"\n",
+         IDS + b"directory.id=" + b"A" * 21 + b"\n"),
     _emptied("the checkpoint has a count, or a version only", b"0\n0\n", b"0\n"),
     _emptied("the checkpoint has two lines, or is empty", b"0\n0\n", b""),
     Border(
