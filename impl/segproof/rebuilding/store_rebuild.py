@@ -64,10 +64,6 @@ NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
 
 SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
-CUT_STORE = writes(
-    "no sound message follows: compare the end of the log with a replica; without one `segproof"
-    " rebuild STORE --out DIR2 --cut-tail` makes the index of what is before this place"
-)
 NO_MESSAGE = reads(
     "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
     " holds them"
@@ -438,10 +434,9 @@ class _Rebuild:
         if self._wanted.cut_tail:
             return left, messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
-        hint = SAVE_STORE if messages else CUT_STORE
         told = "; ".join([words, *damage.words()])
         law = _law_at(self._log.store_path, log_file.path, position, self._files)
-        return left, messages, (_finding(log_file.path, position, told, hint, law),)
+        return left, messages, (_finding(log_file.path, position, told, SAVE_STORE, law),)
 
     def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
         """Return the same of the messages behind false blank ends, which the reader has passed."""

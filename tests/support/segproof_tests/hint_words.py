@@ -18,7 +18,8 @@ REMOVES = re.compile(
 CHANGES = re.compile(
     _NOT_ADVICE
     + r"\b(?:move|rename|mv|overwrite|replace|correct|write|edit|restore|recover|mend|cut|abort)\b"
-    r"|--in-place\b|\bcopy (?:\S+ ){0,3}(?:over|back)\b|\bput [a-z ]*(?:in its place|back|right)\b"
+    r"|--in-place\b|\brebuild in place\b|\bcopy (?:\S+ ){0,3}(?:over|back)\b"
+    r"|\bput [a-z ]*(?:in its place|back|right)\b"
     r"|\bcopy (?:[^.;:,]* )?from (?:a|another|the) (?:replica|broker|follower|leader)\b"
     r"|\b(?:let (?:a|the) broker|and start it|start (?:a|the) broker|put it in)\b"
     r"|\bmake an empty\b|\bkeep the (?:right )?one\b|\btouch\b|\bmkdir\b",
