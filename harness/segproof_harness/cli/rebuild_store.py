@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof.counts import plural
-from segproof_harness.cli.common import (
-    Show,
-    complain,
-)
+from segproof_harness.cli.common import Show
 
 if TYPE_CHECKING:
     from segproof.rebuilding.segment_build import Options
     from segproof.rebuilding.store_rebuild import RebuiltIndex
-    from segproof.rocketmq.index_table import Geometry
+    from segproof.salvaging.store_salvage import SalvagedStore
     from segproof_model.language.behaviours import Release
 
 GivenGeometry = tuple[int | None, int | None]
@@ -32,6 +29,14 @@ IndexNumOption = Annotated[
         " Default: that of the old files, else 20000000.",
     ),
 ]
+
+
+GUESSED_BY = {
+    "ambiguous old index": "several pairs fit the old files, this is one",
+    "guessed old index": "as those of the old files, which were guessed too",
+    "default": "no old index file tells them: RocketMQ's defaults",
+}
+"""Where a guess is from, by the `GeometryFrom`."""
 
 
 def stores_below(path: Path) -> list[str]:
@@ -59,7 +64,7 @@ def rebuild_store(
     return rebuild_index(
         store,
         out,
-        *_geometry(store, given),
+        *given,
         in_place=out is None,
         index_tags=None if release is None else not release.has(TagsAreNotIndexed),
         count_puts=None if release is None else release.has(EachPutIsCounted),
@@ -71,46 +76,10 @@ def rebuild_store(
     )
 
 
-def _geometry(store: str, given: GivenGeometry) -> "Geometry":
-    """Return slots and entries: those given, else the old files', else RocketMQ's defaults.
-
-    Raises: InvalidArgumentError where the old files do not tell; OSError.
-    """
-    from segproof.errors import InvalidArgumentError
-    from segproof.files import REAL_FILES
-    from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
-    from segproof.rocketmq.index_table import Geometry
-
-    hash_slots, index_num = given
-    folder = os.path.join(store, "index")
-    old = DEFAULT_GEOMETRY
-    if (hash_slots is None or index_num is None) and os.path.isdir(folder):
-        names = index_file_names(REAL_FILES.list_directory(folder))
-        found = find_geometries(folder, names, hash_slot_num=hash_slots)
-        told = [
-            answer.geometry
-            for _, answer in sorted(found.items())
-            if answer.geometry is not None and answer.origin != "ambiguous"
-        ]
-        if told:
-            old = told[-1]
-        elif names:
-            raise InvalidArgumentError(
-                "the old index files do not tell how many slots and entries they have: give"
-                " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
-                path=folder,
-            )
-    if old is DEFAULT_GEOMETRY and hash_slots is None and index_num is None:
-        complain(
-            f"no old index file tells how many slots and entries to make: {old.hash_slot_num} and"
-            f" {old.index_num}, RocketMQ's defaults; --hash-slots and --index-num say others"
-        )
-    slots = old.hash_slot_num if hash_slots is None else hash_slots
-    return Geometry(slots, old.index_num if index_num is None else index_num)
-
-
 def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
     """Yield what the new index does not have."""
+    if guess := guess_words(rebuilt):
+        yield guess
     for name in rebuilt.removed:
         yield f"removed: {name}"
     if rebuilt.doubted_times:
@@ -124,6 +93,19 @@ def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
             sound = plural(rebuilt.left_messages, "sound message")
             with_messages = f", with {sound} behind damage, which no key finds now"
         yield f"left out: {rebuilt.left_bytes} bytes of the commit log{with_messages}"
+
+
+def guess_words(told: "RebuiltIndex | SalvagedStore") -> str | None:
+    """Return the slots and entries of a new index in words if they are a guess."""
+    from segproof.rebuilding.store_geometry import GeometryFrom
+
+    if told.geometry_from in (None, GeometryFrom.GIVEN, GeometryFrom.OLD_INDEX):
+        return None
+    return (
+        f"guessed: {told.hash_slot_num} slots and {told.index_num} entries in each index file"
+        f" ({GUESSED_BY[told.geometry_from or '']}); a broker with another maxHashSlotNum or"
+        " maxIndexNum finds no key in them: give --hash-slots and --index-num"
+    )
 
 
 def store_words(rebuilt: "RebuiltIndex") -> str:

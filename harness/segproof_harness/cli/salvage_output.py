@@ -14,7 +14,7 @@ from segproof_harness.cli.common import Format, complain, write_prose, write_row
 FULL = (errno.ENOSPC, errno.EDQUOT)
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
-LISTS = ("gaps", "lost_numbers")
+LISTS = ("gaps", "lost_numbers", "misnamed_files")
 """What is no plain field of the JSON object: it stands behind it, or at its end."""
 
 

@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     suggest,
     summarise,
 )
+from segproof_harness.cli.rebuild_store import guess_words
 from segproof_harness.cli.salvage_output import (
     GAPS_SHOWN,
     gap_lines,
@@ -77,7 +78,10 @@ def save_store(
             )
     except SegproofError as error:
         refuse(str(error))
-    beside = {"lost_numbers": [lost._asdict() for lost in told.lost_numbers]}
+    beside = {
+        "lost_numbers": [lost._asdict() for lost in told.lost_numbers],
+        "misnamed_files": [one._asdict() for one in told.misnamed_files],
+    }
     write_saved(told, _kept(told), _lines(told), output_format, beside)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
@@ -111,12 +115,42 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
                 f"broker: it loads them with mappedFileSizeCommitLog={told.mapped_file_size} only"
                 f" (default {MAPPED_FILE_BYTES}); with another, save again with --mapped-file-size"
             )
-    if told.lost_messages:
-        yield f"lost: {plural(told.lost_messages, 'message')}, {QUEUES_TELL}"
+        yield guess_words(told) or (
+            f"index: {told.hash_slot_num} slots and {told.index_num} entries in each file"
+            f" ({told.geometry_from}); a broker needs maxHashSlotNum and maxIndexNum to be these"
+        )
+    if told.lost_messages is not None and (told.lost_messages or told.gap_count):
+        known = told.lost_messages if told.is_lost_exact else None
+        yield f"lost: {lost_words(known, told.lost_messages, 'message')}, {QUEUES_TELL}"
     elif told.gap_count and told.lost_messages is None:
         how = ", by the numbers of those around" if told.stand_ins else ""
         yield f"lost: {lost_words(None, told.stand_ins, 'message')}{how}; no old queue tells more"
     yield from gap_lines(told, _gap)
+    yield from _message_lines(told)
+    yield from _number_lines(told)
+    for left_out in told.left_out:
+        yield f"left out: {left_out}"
+
+
+def _message_lines(told: "SalvagedStore") -> Iterator[str]:
+    """Yield which messages are not as they were, or not where they were."""
+    for one in told.misnamed_files:
+        yield (
+            f"names: {Path(one.path).name} holds the messages from offset {one.start} on, as they"
+            " say themselves, and was read there"
+        )
+    if told.fillers:
+        yield (
+            f"fillers: {plural(told.fillers, 'message')} of an earlier salvage in place of lost"
+            " ones, made new"
+        )
+    if told.moved_messages:
+        yield (
+            f"moved: {plural(told.moved_messages, 'message')} from another place to the offset that"
+            f" {'it says' if told.moved_messages == 1 else 'they say'}"
+        )
+    if told.copied_messages:
+        yield f"left out: {plural(told.copied_messages, 'copy')} of messages that are kept"
     if told.restored_messages:
         yield f"restored: {plural(told.restored_messages, 'message')} got the right offset back"
     if told.restored_times:
@@ -134,6 +168,10 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
             f"older: {plural(told.older_messages, 'message')} behind a gap, which an earlier"
             " recovery may have cut off"
         )
+
+
+def _number_lines(told: "SalvagedStore") -> Iterator[str]:
+    """Yield what is not as it was in the queues."""
     if told.stand_ins:
         yield (
             f"numbers without a message: {told.stand_ins} in the queues; consumers pass them over,"
@@ -149,11 +187,14 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
             f"in no queue: {plural(told.unqueued_messages, 'message')} whose number does not fit;"
             " keys find them"
         )
-    for left_out in told.left_out:
-        yield f"left out: {left_out}"
 
 
 def _gap(gap: "StoreGap") -> str:
-    count = "" if gap.messages is None else f", with {plural(gap.messages, 'message')}"
+    from segproof.counts import lost_words
+
+    count = ""
+    if gap.messages is not None:
+        known = gap.messages if gap.is_exact else None
+        count = f", with {lost_words(known, gap.messages, 'message')}"
     name = Path(gap.path).name
     return f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}{count}"

@@ -108,6 +108,9 @@ STORE_EXAMPLES: dict[str, Example] = {
     ),
     "RMQDISK-38": small("a file of notes lies among the index files", write("index/notes", b"x")),
     "RMQDISK-39": small("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
+    "RMQDISK-51": small(
+        "a salvage guessed the slots of the index", write("segproof-index.guessed", b"")
+    ),
     "RMQDISK-50": small("a unit has the tags code 12345", overwrite(QUEUE, 72, int64(12345))),
     "RMQDISK-41": small("a file of notes lies in the store", write("notes", b"x")),
     "RMQDISK-42": small(

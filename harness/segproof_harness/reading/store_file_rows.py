@@ -100,7 +100,8 @@ def store_rows(
     """Yield the wanted rows of one file, in its order.
 
     They are chosen by the offset in the commit log, or of a queue's unit in the queue, and by the
-    store time of a message. The header of an index file is always there.
+    store time of a message. The header of an index file is there, unless several numbers of slots
+    fit it.
 
     `on_damage` is what a message with a wrong checksum means: `fail` raises, `skip` leaves it out,
     `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a message,

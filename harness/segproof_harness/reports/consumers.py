@@ -33,6 +33,7 @@ OF_LAWS = {
     ),
     **dict.fromkeys((f"RMQDISK-{number}" for number in range(28, 34)), _BY_KEY),
     "RMQDISK-50": "a consumer that subscribes to tags misses these messages, without an error",
+    "RMQDISK-51": "a query by key finds nothing if the broker has other numbers",
     "RMQDISK-40": "a search by time may answer a wrong offset; reads by offset are not affected",
     "DISK-5": "reads are right, and slower until the broker makes the index new",
     "DISK-24": "reads are right, and slower: the broker scans the log behind the last entry",

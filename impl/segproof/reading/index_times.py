@@ -185,7 +185,8 @@ class IndexTimes:
                 with suppress(OSError):
                     with closing(files.open(path)) as file:
                         header = read_stored_header(file)
-                    if header is not None and answer.geometry is not None:
+                    is_told = answer.geometry is not None and answer.origin != "ambiguous"
+                    if header is not None and answer.geometry is not None and is_told:
                         stop = min(header.index_count, answer.geometry.index_num)
                         entries.append(IndexEntries(path, header, answer.geometry, stop, files))
         self._entries = EntriesInOrder(entries)

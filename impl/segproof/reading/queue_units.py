@@ -1,53 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many messages the consume queues of a store lead to in some stretches of its log.
+"""How many messages are lost in some stretches of a store's log, as its queues and index tell.
 
-Laws: RMQCQ-1.
+A unit of a queue has the offset of its message and its size, an entry of the index the offset. A
+queue has no unit of a message that is prepared or rolled back, and the index none of a message
+without keys. So the count is exact only where the units take all bytes of a stretch; else more
+messages may have been there.
+
+Laws: RMQCQ-1, RMQIDX-3.
 Not covered: queues kept in RocksDB; queues that other queues' messages are dispatched to, whose
   units lead to messages that have a unit elsewhere.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.errors import SegproofError
 from segproof.files import File, Files
-from segproof.integers import INT32_MAX
-from segproof.reading.store_pieces import Gap
+from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, Gap
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, UNITS, folders_in
+from segproof.rocketmq.geometry import find_geometries, index_file_names
+from segproof.rocketmq.index_service import INDEX
+from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 
 PIECE_BYTES = UNIT_BYTES << 16
 SPOKEN_FOR_OTHERS = "%LMQ%"
 
+Int64Array = NDArray[np.int64]
 
-def messages_in(store: str, gaps: Sequence[Gap], files: Files) -> list[int] | None:
-    """Return how many units lead into each gap of the log; None without queues.
 
-    The gaps are in order.
+class LostMessages(NamedTuple):
+    """How many messages are lost in a stretch of a log."""
 
-    Cost: all files of queues are read once, without their holes. Raises: OSError.
+    known: int
+    """How many queues or index lead to."""
+    is_exact: bool
+    """Whether no bytes are left in which more may have been."""
+
+
+NOTHING_LOST = LostMessages(0, True)
+
+
+def lost_together(lost: Sequence[LostMessages]) -> LostMessages:
+    """Return how many are lost in all of some stretches."""
+    return LostMessages(sum(one.known for one in lost), all(one.is_exact for one in lost))
+
+
+def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int]:
+    """Return at which offsets of the log a queue or the index knows a message, or one that ends.
+
+    `sizes` has the size of the message that may lie at each offset: a unit must have it too.
+    Cost: as `messages_in`. What can't be read tells nothing.
+    """
+    asked = np.array(sorted(sizes), np.int64)
+    found: set[int] = set()
+    contradicted: set[int] = set()
+    with suppress(OSError):
+        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+            for queue in folders_in(topic, files):
+                for units in _units(queue, files):
+                    for offset, size in units[np.isin(units[:, 0], asked)].tolist():
+                        (found if sizes[offset] == size else contradicted).add(offset)
+                    ends = units.sum(axis=1)
+                    found.update(ends[np.isin(ends, asked)].tolist())
+    for offsets in _index_offsets(os.path.join(store, INDEX), files):
+        found.update(offsets[np.isin(offsets, asked)].tolist())
+    return found - contradicted
+
+
+def messages_in(
+    store: str, gaps: Sequence[Gap], files: Files, sound_end: int = INT64_MAX
+) -> list[LostMessages] | None:
+    """Return how many messages are lost in each gap of the log; None without queues.
+
+    The gaps are in order. `sound_end` is the offset behind the last sound message of the log: no
+    count of a gap beyond it is exact, since nothing says how far the log went.
+
+    Cost: all files of queues are read once, without their holes, and all entries of the index.
+    Raises: OSError for the queues; what can't be read of the index tells nothing.
     """
     starts = np.array([gap.start for gap in gaps], np.int64)
     ends = np.array([gap.end for gap in gaps], np.int64)
-    found, has_queues = np.zeros(len(gaps), np.int64), False
+    found, has_queues = [np.zeros((0, 2), np.int64)], False
     for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
         if SPOKEN_FOR_OTHERS in os.path.basename(topic):
             continue
         for queue in folders_in(topic, files):
-            for offsets in _offsets(queue, files):
+            for units in _units(queue, files):
                 has_queues = True
-                place = np.searchsorted(starts, offsets, "right") - 1
-                inside = place[(place >= 0) & (offsets < ends[place])] if len(gaps) else place[:0]
-                found += np.bincount(inside, minlength=len(gaps))
-    counts: list[int] = found.tolist()
-    return counts if has_queues else None
+                found.append(_inside(units, starts, ends))
+    if not has_queues:
+        return None
+    if len(gaps):
+        for entries in _index_offsets(os.path.join(store, INDEX), files):
+            known = np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
+            found.append(np.unique(_inside(known, starts, ends), axis=0))
+    rows = np.concatenate(found)
+    # Of one offset the unit comes first, which has a size.
+    rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
+    rows = rows[np.diff(rows[:, 0], prepend=-1) > 0]
+    edges = np.searchsorted(rows[:, 0], [starts, ends])
+    lost = (
+        _lost_in(gap, rows[first:stop])
+        for gap, first, stop in zip(gaps, *edges.tolist(), strict=True)
+    )
+    return [
+        one._replace(is_exact=one.is_exact and gap.start < sound_end)
+        for one, gap in zip(lost, gaps, strict=True)
+    ]
 
 
-def _offsets(queue: str, files: Files) -> Iterator[NDArray[np.int64]]:
-    """Yield the offsets of the log in the units of a queue, but for fillers."""
+def _inside(rows: Int64Array, starts: Int64Array, ends: Int64Array) -> Int64Array:
+    """Return the rows whose offsets lie in one of the gaps."""
+    if not len(starts):
+        return rows[:0]
+    place = np.searchsorted(starts, rows[:, 0], "right") - 1
+    inside: Int64Array = rows[(place >= 0) & (rows[:, 0] < ends[place])]
+    return inside
+
+
+def _lost_in(gap: Gap, rows: Int64Array) -> LostMessages:
+    """Return what is lost in a gap; a row has offset and size of each message, 0 if untold."""
+    begins = np.append(rows[:, 0], gap.end)
+    ends = np.concatenate([[gap.start], rows[:, 0] + rows[:, 1]])
+    room = begins - ends
+    is_told = np.concatenate([[True], rows[:, 1] > 0])
+    # A message of a size that no unit tells has at least that of the smallest one.
+    most = np.where(is_told, MESSAGE_BYTES_MIN, 2 * MESSAGE_BYTES_MIN)
+    return LostMessages(len(rows), bool((room < most).all()))
+
+
+def _index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
+    """Yield the offsets of the log in the entries of the index."""
+    with suppress(OSError, SegproofError):
+        names = index_file_names(files.list_directory(folder))
+        for name, answer in find_geometries(folder, names, files=files).items():
+            if answer.geometry is None or answer.origin == "ambiguous":
+                continue
+            with closing(files.open(os.path.join(folder, name))) as file:
+                header = read_stored_header(file)
+                stop = 0 if header is None else min(header.index_count, answer.geometry.index_num)
+                for _, block in entry_blocks(file, answer.geometry, 1, stop):
+                    yield block["phy_offset"].astype(np.int64)
+
+
+def _units(queue: str, files: Files) -> Iterator[Int64Array]:
+    """Yield offset and size of the units of a queue, but for fillers."""
     for name in files.list_directory(queue):
         if named_offset(name) is None:
             continue
@@ -55,9 +159,10 @@ def _offsets(queue: str, files: Files) -> Iterator[NDArray[np.int64]]:
             yield from _in_file(file)
 
 
-def _in_file(file: File) -> Iterator[NDArray[np.int64]]:
+def _in_file(file: File) -> Iterator[Int64Array]:
     for units in units_in(file):
-        yield units["commit_log_offset"].astype(np.int64)
+        rows = [units[name].astype(np.int64) for name in ("commit_log_offset", "size")]
+        yield np.stack(rows, axis=1)
 
 
 def units_in(file: File) -> Iterator[NDArray[np.void]]:

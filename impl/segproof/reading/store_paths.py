@@ -27,6 +27,8 @@ Tell = Callable[[str, str], None]
 """Takes the path of a folder, and why it is not looked into."""
 LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")
+GUESS_FILE = "segproof-index.guessed"
+"""The file in a store that says that slots and entries of its index are a guess of ours."""
 BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
 
 

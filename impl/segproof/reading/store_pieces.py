@@ -141,7 +141,8 @@ class StorePieces:
     """The pieces of a commit log from an offset on, in order; iterate once.
 
     Between two of them lie at most the blank ends of files. The zeros that the last file ends with
-    are a gap too.
+    are a gap too. With `any_offset` a message behind damage may say another offset, and
+    end with the file, or begin inside of the one before it, behind its body.
     Memory: as `LogReader`. Cost: sound messages are read once, damaged bytes a few times.
     Raises: OSError.
     """
@@ -152,17 +153,22 @@ class StorePieces:
         files: Files,
         *,
         start: int | None = None,
+        any_offset: bool = False,
         open_file: Callable[[str], ReadOnlyFile] | None = None,
         advance: Callable[[int], None] = lambda count: None,
     ) -> None:
         self._log = log
         self._start = log.min_offset if start is None else start
+        self._any_offset = any_offset
+        self._last_end = log.mapped_file_size - (0 if any_offset else BLANK_BYTES)
+        """Where the last message of a file may end; a moved one leaves no room for a blank end."""
         self._open = open_file or files.open
         self._advance = advance
         self._reader = LogReader(log, files)
         self._told = self._start
-        self._time = -1
-        """The store time of the last message told of the present file; -1 without any."""
+        self._time = self._body_end = -1
+        """Store time of the last message told of the present file, and where its body ends; -1
+        without any."""
 
     def __iter__(self) -> Iterator[MessageBlock | Gap]:
         """Yield the pieces. A block holds until the next piece is asked for."""
@@ -179,14 +185,15 @@ class StorePieces:
             before = one
 
     def _file(self, file: ReadOnlyFile, one: LogFile, at: int) -> Iterator[MessageBlock | Gap]:
-        end, self._time = one.size_bytes, -1
+        end, self._time, self._body_end = one.size_bytes, -1, -1
         while at < end:
             broken_from, is_ended = yield from self._walk(file, one, at)
             is_ended = is_ended and self._is_filled_up(file, broken_from)
             least = self._time if is_ended else None
             found, searched_to, written = self._search(file, one, broken_from, least)
             if found is not None:
-                yield self._gap(GapKind.BROKEN, one, broken_from, found)
+                if broken_from < found:
+                    yield self._gap(GapKind.BROKEN, one, broken_from, found)
                 at = found
                 continue
             if searched_to < end:
@@ -226,7 +233,7 @@ class StorePieces:
         self, file: ReadOnlyFile, one: LogFile, at: int
     ) -> Generator[MessageBlock, None, tuple[int, bool]]:
         """Yield message after message; return where they end, and whether at a blank end."""
-        reader, last = self._reader, self._log.mapped_file_size - BLANK_BYTES
+        reader, last = self._reader, self._last_end
         try:
             for block in reader.blocks_of(file, one, at, FIRST_BYTES if at else None):
                 ends = block.lies_at + block.rows[:, 1] - one.start
@@ -234,6 +241,8 @@ class StorePieces:
                 if count:
                     self._tell(one.start + int(ends[count - 1]))
                     self._time = int(block.rows[count - 1, 3])
+                    row = block.rows[count - 1]
+                    self._body_end = int(row[5] + row[6]) + block.offset - one.start
                     yield block._replace(rows=block.rows[:count])
                 if count < len(ends):
                     return int(block.lies_at[count]) - one.start, False
@@ -249,8 +258,11 @@ class StorePieces:
         The last one is the position behind the last byte that is not zero. All are positions from
         `start` on. Messages whose store time is below `least_time` are passed over.
         """
-        written, to_sum = start, CRC_BYTES
-        last, piece_bytes = self._log.mapped_file_size - BLANK_BYTES, FIRST_BYTES
+        broken_from, written, to_sum = start, start, CRC_BYTES
+        if self._any_offset and 0 <= self._body_end < start:
+            # Where bytes are missing the next message may begin before the last one ends.
+            start = self._body_end
+        last, piece_bytes = self._last_end, FIRST_BYTES
         for begin, behind in file.data_ranges(start, one.size_bytes):
             # The first bytes of a length are zeros, and may lie in a hole.
             stop = max(start, begin - 3)
@@ -261,7 +273,8 @@ class StorePieces:
                 if filled := len(data[: stop - at].rstrip(b"\0")):
                     written = at + filled
                 to_sum += CRC_BYTES_OF_A_BYTE * (stop - at)
-                for position, size in _candidates(data, one.start + at, stop - at):
+                offset = None if self._any_offset else one.start + at
+                for position, size in _candidates(data, offset, stop - at):
                     position += at
                     if position < start or position + size > last:
                         continue
@@ -271,15 +284,33 @@ class StorePieces:
                     message = check_message_and_return_size(file.pread(size, position), 0).message
                     if message is None:
                         continue
-                    if least_time is None or message.store_timestamp >= least_time:
+                    is_moved = message.physical_offset != one.start + position
+                    if position < broken_from and not is_moved:
+                        continue
+                    if is_moved or least_time is None or message.store_timestamp >= least_time:
                         return position, position, written
         return None, one.size_bytes, written
 
 
-def _candidates(data: bytes, offset: int, count: int) -> Iterator[tuple[int, int]]:
+def whole_messages(data: bytes) -> Iterator[tuple[int, Message]]:
+    """Yield each sound message in some bytes with its position, whatever offset it says.
+
+    What lies inside of a sound message is passed over.
+    """
+    behind = 0
+    for position, size in _candidates(data, None, len(data)):
+        if position < behind or position + size > len(data):
+            continue
+        message = check_message_and_return_size(data[position : position + size], 0).message
+        if message is not None:
+            yield position, message
+            behind = position + size
+
+
+def _candidates(data: bytes, offset: int | None, count: int) -> Iterator[tuple[int, int]]:
     """Yield position and size of what looks like a message among the first `count` places.
 
-    The data begins at an offset of the log.
+    The data begins at an offset of the log. None: a message may say any offset.
     """
     count = min(count, len(data) - HEAD_BYTES + 1)
     if count <= 0:
@@ -291,5 +322,7 @@ def _candidates(data: bytes, offset: int, count: int) -> Iterator[tuple[int, int
     rows = rows[np.isin(view[rows + 7], MAGIC_ENDS)]
     sizes = np.ndarray((count,), ">i4", data, 0, (1,))[rows]
     offsets = np.ndarray((count,), ">i8", data, OFFSET_POSITION, (1,))[rows]
-    fits = (offsets == rows + offset) & (sizes >= MESSAGE_BYTES_MIN) & (sizes <= RECORD_LIMIT_BYTES)
+    fits = (sizes >= MESSAGE_BYTES_MIN) & (sizes <= RECORD_LIMIT_BYTES)
+    if offset is not None:
+        fits &= offsets == rows + offset
     yield from zip(rows[fits].tolist(), sizes[fits].tolist(), strict=True)

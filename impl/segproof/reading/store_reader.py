@@ -35,7 +35,7 @@ from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.reading.store_paths import Place, PlaceKind, place_of
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.geometry import find_geometries, find_geometry
+from segproof.rocketmq.geometry import GeometryAnswer, find_geometries, find_geometry
 from segproof.rocketmq.index_header import StoredHeader
 from segproof.rocketmq.index_table import (
     ENTRY,
@@ -84,17 +84,34 @@ def index_files_of(place: Place, files: Files) -> list[str]:
         return [folder]
 
 
-def geometry_of(path: str, hash_slots: int | None, files: Files) -> Geometry | None:
+def geometry_of(
+    path: str, hash_slots: int | None, files: Files, option: str = "--hash-slots"
+) -> Geometry | None:
     """Return the geometry of an index file that is read by itself, or None where it is not told.
 
-    Raises: OSError; CorruptIndexError where the number of slots that was given does not fit.
+    Raises: OSError; CorruptIndexError where the number of slots that was given does not fit, or
+    where several fit.
     """
     answer = find_geometry(path, hash_slot_num=hash_slots, files=files)
     if hash_slots is not None and answer.geometry is None:
         raise CorruptIndexError(
             f"its length does not fit {hash_slots} slots", law="RMQDISK-1", path=path
         )
+    if answer.origin == "ambiguous":
+        raise slots_ambiguous(path, answer, option)
     return answer.geometry
+
+
+def slots_ambiguous(path: str, answer: GeometryAnswer, option: str) -> CorruptIndexError:
+    """Return the error for an index file that several numbers of slots fit."""
+    slots = ", ".join(str(one.hash_slot_num) for one in answer.candidates)
+    return CorruptIndexError(
+        f"{len(answer.candidates)} numbers of slots fit the file ({slots}): which of them it has"
+        " can't be told, and with a wrong one keys are not found",
+        law="RMQDISK-2",
+        path=path,
+        hint=f"say how many it has (maxHashSlotNum of the broker) with {option}",
+    )
 
 
 def slots_untold(path: str, option: str) -> CorruptIndexError:
@@ -166,7 +183,7 @@ class StoreReader:
         self.path = os.fspath(path)
         self._files = files
         self._slots = hash_slot_num
-        self._geometries: dict[str, Geometry | None] = {}
+        self._geometries: dict[str, GeometryAnswer] = {}
         self._steps = Steps()
         place = place_of(self.path, files)
         if place is None or place.kind not in ASKED_KINDS:
@@ -333,11 +350,13 @@ class StoreReader:
             names = [os.path.basename(one) for one in self.index_paths()]
             found = find_geometries(folder, names, hash_slot_num=self._slots, files=self._files)
             for name, answer in found.items():
-                self._geometries[os.path.join(os.path.dirname(path), name)] = answer.geometry
-        geometry = self._geometries.get(path)
-        if geometry is None:
+                self._geometries[os.path.join(os.path.dirname(path), name)] = answer
+        answer = self._geometries.get(path, GeometryAnswer(None, "unknown"))
+        if answer.origin == "ambiguous":
+            raise slots_ambiguous(path, answer, "--hash-slots")
+        if answer.geometry is None:
             raise slots_untold(path, "--hash-slots")
-        return geometry
+        return answer.geometry
 
     def _one_file(self, question: _Question, path: str, key_hash: int, is_first: bool) -> bool:
         """Look into one file; return whether an older one is to be asked."""

@@ -29,9 +29,10 @@ from segproof.hints import Hint, reads, writes
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes, with_likely_times
+from segproof.reading.log_names import with_right_names
 from segproof.reading.store_layouts import check_layout
 from segproof.reading.store_log import LogReader, MessageBlock
-from segproof.reading.store_paths import Place, PlaceKind
+from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
 from segproof.reading.unfinished import MARKER, unfinished_store
@@ -43,6 +44,13 @@ from segproof.rebuilding.safe_places import (
     is_as_long,
     is_same,
     log_changed,
+)
+from segproof.rebuilding.store_geometry import (
+    GeometryFrom,
+    NewGeometry,
+    forget_guess,
+    keep_guess,
+    new_geometry,
 )
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -107,34 +115,47 @@ class RebuiltIndex:
     that hide messages."""
     left_messages: int = 0
     """Sound messages in them, behind damage."""
+    hash_slot_num: int = 0
+    """Slots of each new index file; 0 where none was made."""
+    index_num: int = 0
+    """Entries that each new index file has room for, entry 0 included."""
+    geometry_from: str | None = None
+    """What told these two numbers: a `GeometryFrom`."""
     doubted_times: int = 0
     """Messages whose store time can't be right: their entries have the likely one (RMQDISK-40)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    geometry: Geometry
+    told_geometry: NewGeometry
     index_tags: bool | None
     count_puts: bool | None
     cut_tail: bool
+    keep_times: bool
     all_files: bool
     is_dry: bool
     backup: str | None
     zone: tzinfo | None
     on_progress: Progress | None
 
+    @property
+    def geometry(self) -> Geometry:
+        """Slots and entries of each new file."""
+        return self.told_geometry.geometry
+
 
 def rebuild_index(
     store_path: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
-    hash_slot_num: int = 5_000_000,
-    index_num: int = 20_000_000,
+    hash_slot_num: int | None = None,
+    index_num: int | None = None,
     *,
     in_place: bool = False,
     index_tags: bool | None = None,
     count_puts: bool | None = None,
     mapped_file_size: int | None = None,
     cut_tail: bool = False,
+    keep_times: bool = False,
     all_files: bool = True,
     dry_run: bool = False,
     backup: str | os.PathLike[str] | None = None,
@@ -145,12 +166,17 @@ def rebuild_index(
 ) -> RebuiltIndex:
     """Make the index files of a store new from its commit log, into `out` or in place.
 
-    Slots and entries are those of each new file. `index_tags` says whether messages with tags have
+    `hash_slot_num` and `index_num` are the slots and entries of each new file; None: those of the
+    old files, else RocketMQ's defaults. A broker with other numbers finds nothing in the files: so
+    `geometry_from` of the result says where they are from, and in place a guess is kept in a file,
+    which `verify` reports (RMQDISK-51). `index_tags` says whether messages with tags have
     an entry for them, which releases from 5.4.0 on write; None: as the old index has it, else yes.
     `count_puts` says whether the slot count of a header counts puts, as releases up to 4.7.0 do,
     and not slots; None: as the old index has it, else slots.
     The files are named as the old ones if these are as many, else by the store time of their first
     message, in the zone (None: local).
+
+    With `keep_times` no entry has a likely time in place of an impossible one.
 
     Without `all_files` an index stays byte for byte if `verify` finds no error and no warning in
     the store, its queues and its checkpoint aside; into `out` it is copied. It may have entries of
@@ -178,19 +204,34 @@ def rebuild_index(
     kept = None if backup is None else os.fspath(backup)
     if (target is None) != (in_place or (dry_run and target is None)):
         raise InvalidArgumentError("give either a new directory or in_place")
-    if hash_slot_num < 1 or index_num < 2:
-        raise InvalidArgumentError("an index file has a slot and two entries at least")
     _check_places(store, target, kept, files)
     if not is_being_saved:
         check_finished(store, unfinished_store(store, files))
     wanted = _Wanted(
-        Geometry(hash_slot_num, index_num), index_tags, count_puts, cut_tail, all_files, dry_run,
-        kept, zone, on_progress,
+        _geometry(store, hash_slot_num, index_num, files), index_tags, count_puts, cut_tail,
+        keep_times, all_files, dry_run, kept, zone, on_progress,
     )  # fmt: skip
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
         return _rebuild(store, target, wanted, mapped_file_size, dry)
+
+
+def _geometry(
+    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
+) -> NewGeometry:
+    """Return slots and entries of the new files. Raises: InvalidArgumentError."""
+    least = (1 if hash_slot_num is None else hash_slot_num, 2 if index_num is None else index_num)
+    if least[0] < 1 or least[1] < 2:
+        raise InvalidArgumentError("an index file has a slot and two entries at least")
+    told = new_geometry(store, hash_slot_num, index_num, files)
+    if told.has_old_files and told.origin in (GeometryFrom.DEFAULT, GeometryFrom.AMBIGUOUS):
+        raise InvalidArgumentError(
+            "the old index files do not tell how many slots and entries they have: give"
+            " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
+            path=os.path.join(store, INDEX),
+        )
+    return told
 
 
 def _check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
@@ -218,7 +259,8 @@ def _rebuild(
             path=os.path.join(store, COMMIT_LOG),
             hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
-    findings = _holes(log) or _missing_end(log, wanted, out is None, files)
+    findings = _misnamed(log, files) or _holes(log)
+    findings = findings or _missing_end(log, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)
     place = (
@@ -240,11 +282,13 @@ def _rebuild(
 def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Finding]:
     """Return the errors and warnings of `verify` about the index, the log and the store.
 
-    Consume queues, checkpoint and the folder of an ended rebuild are no matter of the index.
+    Consume queues, checkpoint and the folder of an ended rebuild are no matter of the index, nor is
+    a guess of its slots.
     """
     place = Place(PlaceKind.STORE, store)
     meter = Meter(on_progress, size_of(place, files))
-    others = tuple(os.path.join(store, name) for name in ("consumequeue", CHECKPOINT, MARKER))
+    names = ("consumequeue", CHECKPOINT, MARKER, GUESS_FILE)
+    others = tuple(os.path.join(store, name) for name in names)
     found = check_place(place, Wanted(), files, meter.add)
     return [one for one in found if one.is_defect and not one.path.startswith(others)]
 
@@ -345,13 +389,22 @@ class _Rebuild:
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
         findings = findings or self._doubts
-        told = (self._messages, with_tags, tags_from, left_bytes, left_messages, self._doubted)
+        told = (
+            self._messages, with_tags, tags_from, left_bytes, left_messages,
+            *self._wanted.geometry, self._wanted.told_geometry.origin.value, self._doubted,
+        )  # fmt: skip
         if findings:
             return RebuiltIndex((), findings, (), *told)
         rows = tuple(self._row(one, place.directory) for one in built)
         like = self._log.log_files[0].path
         changed = {os.path.basename(row.path) for row in rows if row.changed}
+        is_written = isinstance(place, IndexInPlace) and not self._wanted.is_dry
+        is_guess = self._wanted.told_geometry.is_guess
+        if is_written and is_guess:  # before the new files are there
+            keep_guess(self._log.store_path, self._wanted.geometry, self._files)
         removed = place.complete(built, changed, self._old_names, like)
+        if is_written and not is_guess:
+            forget_guess(self._log.store_path, self._files)
         return RebuiltIndex(rows, (), removed, *told)
 
     def _next_time(self) -> int:
@@ -387,7 +440,10 @@ class _Rebuild:
     def _build(self, service: IndexService, reader: LogReader) -> None:
         first, last = self._log.min_offset, self._log.max_offset
         index = IndexTimes(self._old_directory, self._files)
-        for block, changed in with_likely_times(reader.blocks(), index):
+        blocks = reader.blocks()
+        as_they_are = ((block, 0) for block in blocks)
+        keeps = self._wanted.keep_times
+        for block, changed in as_they_are if keeps else with_likely_times(blocks, index):
             self._doubted += changed
             _feed(service, block)
             self._messages += len(block.rows)
@@ -511,6 +567,22 @@ def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
     with closing(files.open(built.path, writable=True)) as file:
         file.pwrite(built.entries.to_bytes(4, "big"), IndexHeader.POSITIONS["hash_slot_count"])
         file.sync()
+
+
+def _misnamed(log: CommitLog, files: Files) -> tuple[Finding, ...]:
+    """Return a finding for the first file whose name is not that of its messages."""
+    _, found = with_right_names(log, files)
+    return tuple(
+        _finding(
+            one.path,
+            0,
+            f"this file holds the messages from offset {one.start} on, as they say themselves, and"
+            f" its name says {one.named}: an index of them would lead to others",
+            writes("save the messages with `segproof salvage`, which puts each at its own offset"),
+            law="RMQDISK-25",
+        )
+        for one in found[:1]
+    )
 
 
 def _holes(log: CommitLog) -> tuple[Finding, ...]:

@@ -62,10 +62,10 @@ def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> boo
         if header is None or header.index_count <= 1:
             return None
         if file.size() != geometry.file_size:
-            found = find_geometry(path, files=files).geometry
-            if found is None:
+            answer = find_geometry(path, files=files)
+            if answer.geometry is None or answer.origin == "ambiguous":
                 return None
-            geometry = found
+            geometry = answer.geometry
         stop = min(header.index_count, geometry.index_num, ENTRIES + 1)
         first = max(header.begin_phy_offset, log.min_offset)
         known: dict[int, set[int]] = {}

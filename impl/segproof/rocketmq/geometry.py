@@ -4,7 +4,9 @@
 Only 40 + 4H + 20N is known. The answer is what was given, else the broker's default if its length
 is that of the file, else what files of the same length beside it tell, else what fits: the header
 names the offsets of the first and of the last entry, the newest entry is the head of its slot, and
-every chain is consistent. For nearly every real file one pair of numbers passes.
+every chain is consistent. In a sound file the last byte that is not zero lies in the last entry:
+only one pair of numbers puts it there. Where that pair does not pass, each other one is tried, and
+the answer is ambiguous unless all were tried and a single one passes.
 
 Upstream: RocketMQ 5.5.1: MessageStoreConfig.maxHashSlotNum, maxIndexNum.
 Laws: RMQIDX-1, RMQDISK-2.
@@ -181,6 +183,9 @@ def infer_geometries(file: File) -> tuple[Geometry, ...]:
         return ()
     if header.index_count <= 1:
         return ()
+    pinned = _pinned(file, size, header)
+    if pinned is not None and _is_sound(file, pinned, header):
+        return (pinned,)
     for use_begin, use_end in ((True, True), (True, False), (False, True)):
         found: list[tuple[float, Geometry]] = []
         for geometry in _fitting(file, size, header, use_begin, use_end):
@@ -188,9 +193,58 @@ def infer_geometries(file: File) -> tuple[Geometry, ...]:
             if len(found) >= CANDIDATES_MAX:
                 break
         best = max((score for score, _ in found), default=0.0)
-        if best > 0.5:
+        if best > 0.5 and len(found) < CANDIDATES_MAX:
             return tuple(geometry for score, geometry in found if score == best)
+        if best > 0.5:  # a better pair may be among those that were not tried
+            found.sort(key=lambda one: -one[0])
+            return tuple(geometry for _, geometry in found)
     return ()
+
+
+def _pinned(file: File, size: int, header: StoredHeader) -> Geometry | None:
+    """Return the only pair that puts the last byte that is not zero into the last entry."""
+    last = _last_byte(file, size)
+    words = (size - HEADER_BYTES) // SLOT_BYTES
+    most = (last - HEADER_BYTES - ENTRY_BYTES * (header.index_count - 1)) // SLOT_BYTES
+    slots = most - (most - words) % 5
+    if slots < 1 or (words - slots) // 5 < max(2, header.index_count):
+        return None
+    return Geometry(slots, (words - slots) // 5)
+
+
+def _last_byte(file: File, size: int) -> int:
+    """Return the position of the last byte that is not zero; -1 if all are."""
+    for start in range((size - 1) // _STEP * _STEP, -1, -_STEP):
+        if data := file.pread(_STEP, start).rstrip(b"\0"):
+            return start + len(data) - 1
+    return -1
+
+
+def _is_sound(file: File, geometry: Geometry, header: StoredHeader) -> bool:
+    """Return whether header, slots and chains agree with a pair, and name each entry once."""
+    count = header.index_count
+    slots = read_slots(file, geometry)
+    own = np.full(count, -1, np.int64)
+    previous, offsets = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for first, block in entry_blocks(file, geometry, 0, count):
+        rows = slice(first, first + len(block))
+        own[rows] = block["key_hash"]
+        previous[rows], offsets[rows] = block["prev_index"], block["phy_offset"]
+    is_begun = not (own[0] or previous[0] or offsets[0]) and bool((own >= 0).all())
+    if not is_begun or (header.begin_phy_offset, header.end_phy_offset) != (
+        offsets[1],
+        offsets[-1],
+    ):
+        return False
+    own %= geometry.hash_slot_num
+    used, linked = np.flatnonzero(slots), np.flatnonzero(previous)
+    linked = linked[linked > 0]
+    targets = np.concatenate([slots[used].astype(np.int64), previous[linked]])
+    sources = np.concatenate([used, own[linked]])
+    if len(targets) != count - 1 or not bool(((targets > 0) & (targets < count)).all()):
+        return False
+    is_once = len(np.unique(targets)) == count - 1
+    return is_once and bool((own[targets] == sources).all() & (previous[linked] < linked).all())
 
 
 def _fitting(

@@ -62,9 +62,10 @@ class CommitLogCopy:
         is_here = self._file is not None and self._start == start
         return offset - (self._end if is_here else start)
 
-    def put(self, start: int, offset: int, data: bytes | memoryview, time: int) -> None:
+    def put(self, start: int, offset: int, data: bytes | memoryview, time: int) -> list[int]:
         """Copy messages to an offset, in the file that begins at `start`.
 
+        Return the offsets of the messages that fill the room before them.
         `time` is the store time of the first one, and `fits_between` holds of the room before it.
         Raises: SegproofError where too many files are missing before this one; OSError.
         """
@@ -72,9 +73,10 @@ class CommitLogCopy:
             self._begin(start)
         file = self._file
         assert file is not None
-        self._fill(file, offset, time)
+        fillers = self._fill(file, offset, time)
         file.pwrite(data, offset - self._start)
         self._end = offset + len(data)
+        return fillers
 
     def restore(self, start: int, offset: int, store_timestamp: int) -> None:
         """Write a store time to an offset in the file that begins at `start`; before `close`."""
@@ -134,8 +136,8 @@ class CommitLogCopy:
         file.sync()
         file.close()
 
-    def _fill(self, file: File, end: int, time: int) -> None:
-        at = self._end
+    def _fill(self, file: File, end: int, time: int) -> list[int]:
+        at, fillers = self._end, []
         while at < end:
             size = min(end - at, FILLER_BYTES_MAX)
             if not fits_between(end - at - size):
@@ -147,7 +149,9 @@ class CommitLogCopy:
             file.pwrite(
                 data[max(tail, BODY_POSITION) :], at - self._start + max(tail, BODY_POSITION)
             )
+            fillers.append(at)
             at += size
+        return fillers
 
 
 def _filler(offset: int, size: int, time: int) -> bytes:

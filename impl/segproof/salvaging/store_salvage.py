@@ -8,7 +8,7 @@ Not covered: extension files of queues; queues and indexes kept in RocksDB; time
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,10 +21,19 @@ from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes
-from segproof.reading.queue_units import messages_in
+from segproof.reading.log_names import Misnamed, with_right_names
+from segproof.reading.moved_messages import MovedMessages
+from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout
-from segproof.reading.store_log import Int64Array, MessageBlock
-from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
+from segproof.reading.store_log import BORN_AT, Int64Array, LogReader, MessageBlock
+from segproof.reading.store_pieces import (
+    GAPS_MAX,
+    ROLLED_BACK,
+    Gap,
+    GapKind,
+    StorePieces,
+    is_filler,
+)
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
 from segproof.rebuilding.safe_places import (
@@ -34,22 +43,24 @@ from segproof.rebuilding.safe_places import (
     check_finished,
     end_salvage,
 )
+from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geometry
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
+from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
     MAPPED_FILE_BYTES,
     UNIT_BYTES,
     folders_in,
 )
-from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
+from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
-from segproof.rocketmq.index_table import Geometry, read_stored_header
+from segproof.rocketmq.index_table import read_stored_header
 from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
+from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
@@ -74,7 +85,9 @@ class StoreGap(NamedTuple):
     offset: int
     size_bytes: int
     messages: int | None
-    """How many the old queues lead to; None if they tell nothing."""
+    """How many the old queues and the old index lead to; None without old queues."""
+    is_exact: bool = False
+    """Whether there were no more messages: the units of the queues take all its bytes."""
 
 
 @dataclass(slots=True)
@@ -94,10 +107,18 @@ class SalvagedStore:
     first_offset: int = -1
     """Of the commit log; -1 without a message."""
     last_offset: int = -1
+    misnamed_files: list[Misnamed] = field(default_factory=list)
+    """Files of the log that were read at the offset that their messages say, not their name."""
     restored_messages: int = 0
     """Messages that said another offset than that at which they lie, and fit there."""
     restored_times: int = 0
     """Messages with an impossible store time (RMQDISK-40), which got the likely one."""
+    fillers: int = 0
+    """Messages of an earlier salvage in place of lost ones: they are no messages."""
+    moved_messages: int = 0
+    """Messages that lay elsewhere in the log, and are at the offset now that they say."""
+    copied_messages: int = 0
+    """Further copies of messages that lie at their own offsets: they are left out."""
     misplaced_messages: int = 0
     """Messages that said another offset, and whose number does not go on here: of a block that a
     disk wrote to a wrong place, or of an earlier file. Keys and offsets find them."""
@@ -105,8 +126,10 @@ class SalvagedStore:
     """Messages behind a gap that are older than the last one before it: an earlier recovery may
     have cut them off."""
     lost_messages: int | None = None
-    """How many the old queues lead to in the gaps; None: they tell nothing, or there are too many
-    gaps."""
+    """How many the old queues and the old index lead to in the gaps; None without old queues, or
+    where there are too many gaps."""
+    is_lost_exact: bool = False
+    """Whether no more are lost. Prepared and rolled back messages are in no queue."""
     mapped_file_size: int = 0
     """Bytes of each file of the new log: mappedFileSizeCommitLog of the broker must be that."""
     queues: int = 0
@@ -118,6 +141,13 @@ class SalvagedStore:
     """Messages whose numbers or topics do not fit into a queue: keys and offsets find them."""
     index_files: int = 0
     index_entries: int = 0
+    hash_slot_num: int = 0
+    """Slots of each new index file: a broker finds keys with this maxHashSlotNum only."""
+    index_num: int = 0
+    """Entries that each new index file has room for: maxIndexNum of the broker."""
+    geometry_from: str | None = None
+    """What told these two numbers: a `GeometryFrom`. A guess stands in a file of the new store
+    too."""
     gap_count: int = 0
     gaps: list[StoreGap] = field(default_factory=list)
     """The first GAPS_MAX of them."""
@@ -149,8 +179,9 @@ def salvage_store(
     only the messages in them.
 
     Slots and entries of the index files are those given, else those of the old files, else
-    RocketMQ's defaults; the length of the files of the log is the one given, else what most of the
-    old ones have. Memory: as a rebuild of the index, and a number of bytes for each queue.
+    RocketMQ's defaults: a guess, which `geometry_from` and a file in the new store tell. The length
+    of the files of the log is the one given, else what most of the old ones have. Memory: as a
+    rebuild of the index, and a number of bytes for each queue.
     Raises: InvalidArgumentError for a store without a commit log, and arguments that do not fit;
     FileExistsError, NotADirectoryError for `out`; SegproofError where the log has a file too far
     away; OSError.
@@ -170,12 +201,16 @@ def salvage_store(
         )
     if mapped_file_size is not None:
         log = CommitLog.open(store, mapped_file_size, files=files)
+    log, misnamed = with_right_names(log, files)
     run = _Salvage(log, target, files, on_progress)
+    run.put_in_order()
+    run.told.misnamed_files = misnamed
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
     begin_salvage(target, files)
     run.copy()
     if run.told.target is not None:
-        run.index(_geometry(store, hash_slot_num, index_num, files))
+        run.settle()
+        run.index(new_geometry(store, hash_slot_num, index_num, files))
         run.bring_extras()
         run.checkpoint()
     end_salvage(target, files)
@@ -194,6 +229,8 @@ class _Stored(NamedTuple):
     times_at: Int64Array
     """Where its store time does."""
     is_behind_gap: bool
+    fillers: list[int]
+    """The places of the messages that fill a gap before them: they get the time of the first."""
 
 
 class _Salvage:
@@ -206,7 +243,9 @@ class _Salvage:
         self._log = log
         self._target = target
         self._files = files
-        self._meter = Meter(on_progress, sum(one.size_bytes for one in log.log_files))
+        self.told.bytes_read = sum(one.size_bytes for one in log.log_files)
+        self._meter = Meter(on_progress, 2 * self.told.bytes_read)
+        self._open_file: Callable[[str], ReadOnlyFile] = files.open
         self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
         self._queues = ConsumeQueueCopy(
             log.store_path, target, _queue_file_size(log.store_path, files), log.mapped_file_size,
@@ -222,15 +261,28 @@ class _Salvage:
         self._times = TimesAround[_Stored]()
         self._old_times = IndexTimes(os.path.join(log.store_path, INDEX), files)
         self._opened: list[ReadableParts] = []
+        self._restored: set[int] = set()
+        """The places of messages that got a likely store time."""
+        self._sound_end = 0
+        """The offset behind the last message that was kept."""
         self._ends: dict[str, int] = {}
         """By path of a file: the offset behind its last message, or its last gap."""
 
     # --- log and queues
 
+    def put_in_order(self) -> None:
+        """Find messages that lie elsewhere than at their own offsets. Raises: OSError."""
+        moved = MovedMessages(
+            self._log, self._files, advance=self._meter.add,
+            open_file=lambda path: ReadableParts(self._files.open(path)),
+        )  # fmt: skip
+        self._log, self._open_file = moved.log, moved.open
+        self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
+        self.told.restored_messages = moved.restored
+
     def copy(self) -> None:
         """Copy all sound messages, and make their queues."""
         told = self.told
-        told.bytes_read = sum(one.size_bytes for one in self._log.log_files)
         pieces = StorePieces(self._log, self._files, open_file=self._open, advance=self._meter.add)
         for piece in pieces:
             if isinstance(piece, Gap):
@@ -238,7 +290,8 @@ class _Salvage:
                 if piece.kind is not GapKind.ZEROS:
                     self._close_gaps()
                 continue
-            for run in self._readable(piece):
+            readable = self._readable(piece)
+            for run in (one for part in readable for one in self._without_fillers(part)):
                 if block := self._fitting(run):
                     self._close_gaps()
                     self._keep(block)
@@ -247,12 +300,13 @@ class _Salvage:
         self._new_log.close()
         self._queues.close()
         told.unreadable_bytes = sum(one.unreadable_bytes for one in self._opened)
+        told.restored_times = len(self._restored)
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
 
     def _open(self, path: str) -> ReadOnlyFile:
-        self._opened.append(ReadableParts(self._files.open(path)))
+        self._opened.append(ReadableParts(self._open_file(path)))
         return self._opened[-1]
 
     def _file_start(self, block: MessageBlock) -> int:
@@ -277,6 +331,22 @@ class _Salvage:
                 yield run
                 continue
             self._broken(int(run.lies_at[0]), int(run.lies_at[-1] + rows[-1, 1]))
+
+    def _without_fillers(self, block: MessageBlock) -> Iterator[MessageBlock]:
+        """Yield the messages of a block without those with which an earlier salvage filled gaps.
+
+        They are made new from the messages around: so a second salvage changes no byte.
+        """
+        may_fill = block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK
+        numbers = np.flatnonzero(may_fill)
+        fills = [number for number in numbers.tolist() if is_filler(block.message(number))]
+        self.told.fillers += len(fills)
+        self._queues.lose(int(block.rows[fills, 1].sum()))
+        first = 0
+        for number in [*fills, len(block.rows)]:
+            if first < number:
+                yield block._replace(rows=block.rows[first:number])
+            first = number + 1
 
     def _fitting(self, block: MessageBlock) -> MessageBlock | None:
         """Return the messages of a block that have nothing, or room for a filler, before them."""
@@ -306,7 +376,7 @@ class _Salvage:
                 data[at : at + 8] = int(places[number]).to_bytes(8, "big")
         self._ends[self._opened[-1].path] = int(places[-1] + block.rows[-1, 1])
         time = int(sorted(times[:3])[len(times[:3]) // 2])
-        self._new_log.put(start, int(places[0]), memoryview(data), time)
+        fillers = self._new_log.put(start, int(places[0]), memoryview(data), time)
         for number, place in enumerate(places.tolist()):
             fits = self._queues.put(block.message(number), place)
             if block.phy_offsets[number] != place:
@@ -314,21 +384,26 @@ class _Salvage:
                 told.misplaced_messages += not fits
         born = block.born_timestamps(np.arange(len(places)))
         times_at = places + np.where(block.rows[:, 4] & BORN_HOST_V6, 68, 56)
-        stored = _Stored(start, times.copy(), born, places, times_at, bool(self._gaps))
+        has_gaps = bool(self._gaps)
+        stored = _Stored(start, times.copy(), born, places, times_at, has_gaps, fillers)
         for one, around in self._times.add(stored, stored.times):
             self._judge_times(one, around)
         self._end = int(places[-1] + block.rows[-1, 1])
         told.messages += len(places)
         told.bytes_kept += end - first
         told.last_offset = int(places[-1])
+        self._sound_end = int(places[-1] + block.rows[-1, 1])
 
     def _judge_times(self, stored: "_Stored", around: Bounds) -> None:
         """Put the likely time into messages that have another one."""
         told = self._old_times.told(stored.places)
         likely = likely_times(stored.times, stored.born.__getitem__, around, told)
         for row in np.flatnonzero(likely != stored.times).tolist():
-            self.told.restored_times += 1
+            self._restored.add(int(stored.places[row]))
             self._new_log.restore(stored.start, int(stored.times_at[row]), int(likely[row]))
+        for place in stored.fillers:
+            for at in (place + BORN_AT, place + STORE_TIME_V4):
+                self._new_log.restore(stored.start, at, int(likely[0]))
         if stored.is_behind_gap:
             self.told.older_messages += int(np.count_nonzero(likely < self._time))
         self._time = max(self._time, int(likely.max()))
@@ -354,19 +429,18 @@ class _Salvage:
 
     def _tell_gaps(self) -> None:
         """Tell each gap, with the messages that the old queues lead to."""
-        counts: list[int] | None = None
+        counts: list[LostMessages] | None = None
         with suppress(OSError):
             self._close_end()
-            counts = messages_in(self._log.store_path, self._gaps, self._files)
+            counts = messages_in(self._log.store_path, self._gaps, self._files, self._sound_end)
         starts = {one.path: one.start for one in self._log.log_files}
         for number, gap in enumerate(self._gaps):
             count = None if counts is None else counts[number]
-            position = gap.start - starts[gap.path]
-            self.told.gaps.append(
-                StoreGap(gap.path, gap.kind.value, position, gap.start, gap.size_bytes, count)
-            )
+            told = (None, False) if count is None else count
+            place = (gap.kind.value, gap.start - starts[gap.path], gap.start, gap.size_bytes)
+            self.told.gaps.append(StoreGap(gap.path, *place, *told))
         if counts is not None and self.told.gap_count == len(counts):
-            self.told.lost_messages = sum(counts)
+            self.told.lost_messages, self.told.is_lost_exact = lost_together(counts)
 
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""
@@ -376,7 +450,7 @@ class _Salvage:
         behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
         possible = self._zeros + behind
         counts = messages_in(self._log.store_path, possible, self._files) or []
-        reached = max((number for number, count in enumerate(counts, 1) if count), default=0)
+        reached = max((number for number, lost in enumerate(counts, 1) if lost.known), default=0)
         ended = {one.path for one in self._zeros}
         self._zeros = possible[:reached]
         self._close_gaps()
@@ -388,14 +462,28 @@ class _Salvage:
             if one.path not in ended
         ]
         counts = messages_in(self._log.store_path, rests, self._files) or []
-        lost = [gap for gap, count in zip(rests, counts, strict=False) if count]
+        lost = [gap for gap, count in zip(rests, counts, strict=False) if count.known]
         self.told.gap_count += len(lost)
         self._gaps = sorted([*self._gaps, *lost[: GAPS_MAX - len(self._gaps)]], key=_start_of)
 
     # --- what belongs to it
 
-    def index(self, geometry: Geometry) -> None:
+    def settle(self) -> None:
+        """Let no time be impossible beside those that were restored. Raises: OSError."""
+        if self.told.restored_times:
+            size = self._log.mapped_file_size
+            log = CommitLog.open(self._target, size, files=self._files)
+            old_index = os.path.join(self._log.store_path, INDEX)
+            self._restored |= settle_times(log, old_index, self._files)
+            self.told.restored_times = len(self._restored)
+            blocks = LogReader(log, self._files).blocks()
+            self._time = max(int(block.store_timestamps.max()) for block in blocks)
+
+    def index(self, new: NewGeometry) -> None:
         """Make the index of what was kept. Raises: SegproofError; OSError."""
+        geometry = new.geometry
+        self.told.hash_slot_num, self.told.index_num = geometry
+        self.told.geometry_from = new.origin.value
         folder = os.path.join(self._log.store_path, INDEX)
         log = CommitLog.open(self._target, self._log.mapped_file_size, files=self._files)
         tags, counts_puts = True, False
@@ -408,7 +496,8 @@ class _Salvage:
             pass  # a damaged index tells nothing: it is made as by the newest release
         rebuilt = rebuild_index(
             self._target, None, *geometry, in_place=True, index_tags=tags, count_puts=counts_puts,
-            mapped_file_size=self._log.mapped_file_size, is_being_saved=True, files=self._files,
+            keep_times=True, is_being_saved=True, mapped_file_size=self._log.mapped_file_size,
+            files=self._files,
         )  # fmt: skip
         if rebuilt.findings:
             one = rebuilt.findings[0]
@@ -416,6 +505,8 @@ class _Salvage:
                 one.message, law=one.law, path=one.path, position=one.position,
                 hint="report it, with the log if you can",
             )  # fmt: skip
+        if new.is_guess:
+            keep_guess(self._target, geometry, self._files)
         self.told.index_files = len(rebuilt.files)
         self.told.index_entries = sum(one.entries for one in rebuilt.files)
 
@@ -471,18 +562,3 @@ def _queue_file_size(store: str, files: Files) -> int:
     usable = {size: count for size, count in sizes.items() if 0 < size <= INT32_MAX}
     usable = {size: count for size, count in usable.items() if size % UNIT_BYTES == 0}
     return max(usable, key=lambda size: (usable[size], size), default=MAPPED_FILE_BYTES)
-
-
-def _geometry(
-    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
-) -> Geometry:
-    """Return slots and entries of the new index files."""
-    old = DEFAULT_GEOMETRY
-    folder = os.path.join(store, INDEX)
-    with suppress(OSError, SegproofError):
-        names = index_file_names(files.list_directory(folder))
-        found = find_geometries(folder, names, hash_slot_num=hash_slot_num, files=files)
-        for _, answer in sorted(found.items()):
-            if answer.geometry is not None and answer.origin != "ambiguous":
-                old = answer.geometry
-    return Geometry(hash_slot_num or old.hash_slot_num, index_num or old.index_num)

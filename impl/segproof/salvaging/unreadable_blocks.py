@@ -4,7 +4,7 @@
 import errno
 from collections.abc import Callable, Iterator
 
-from segproof.files import File
+from segproof.files import ReadOnlyFile
 
 BLOCK_BYTES = 4096
 """What a disk fails to read is a multiple of this, at a multiple of it."""
@@ -17,7 +17,9 @@ class ReadableParts:
     each `pread_into` has read.
     """
 
-    def __init__(self, file: File, on_read: Callable[[int], None] = lambda count: None) -> None:
+    def __init__(
+        self, file: ReadOnlyFile, on_read: Callable[[int], None] = lambda count: None
+    ) -> None:
         self._file = file
         self._on_read = on_read
         self.path = file.path

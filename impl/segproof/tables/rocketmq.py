@@ -40,7 +40,7 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
             raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=unit.path)
         if header.index_count <= 1:
             return
-        geometry = geometry_of(unit.path, request.hash_slots, files)
+        geometry = geometry_of(unit.path, request.hash_slots, files, "the option hash_slots")
         if geometry is None:
             raise slots_untold(unit.path, "the option hash_slots")
         stop = min(header.index_count, geometry.index_num)

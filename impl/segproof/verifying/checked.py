@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+from segproof.reading.queue_units import NOTHING_LOST, LostMessages
+
 
 @dataclass(slots=True)
 class Checked:
@@ -15,5 +17,5 @@ class Checked:
     end_offset: int | None = None
     batches_behind_damage: int = 0
     missing_offsets: int = 0
-    lost_messages: int | None = 0
+    lost_messages: LostMessages | None = NOTHING_LOST
     """Of RocketMQ, by damage in the commit log."""

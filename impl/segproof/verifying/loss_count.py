@@ -6,6 +6,7 @@ the next segment, each offset counts once.
 """
 
 from segproof.findings import Finding
+from segproof.reading.queue_units import LostMessages
 from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
@@ -78,12 +79,12 @@ class LossCount:
         """Return how many offsets are lost; None if that is unknown."""
         return self.at_least if self._is_complete and self._gone_from is None else None
 
-    def add_messages(self, lost: int | None) -> None:
+    def add_messages(self, lost: LostMessages | None) -> None:
         """Take how many messages damage in a commit log cost; None if that is unknown."""
         if not self._is_of_messages:
             return
-        self.at_least += lost or 0
-        self._is_complete &= lost is not None
+        self.at_least += 0 if lost is None else lost.known
+        self._is_complete &= lost is not None and lost.is_exact
 
     def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
         """Count what a damage costs.

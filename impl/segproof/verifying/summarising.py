@@ -41,7 +41,7 @@ INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index",
 INDEX_LAWS = frozenset({
     "DISK-5", "RMQDISK-17", "RMQDISK-18", "RMQDISK-19", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
     "RMQDISK-32", "RMQDISK-33", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37",
-    "RMQDISK-50",
+    "RMQDISK-50", "RMQDISK-51",
 })  # fmt: skip
 """Laws about what is made new from a log, of findings that name another structure."""
 CONTRADICTIONS = frozenset({

@@ -250,14 +250,18 @@ def test_progress_on_a_terminal(copy: Path) -> None:
 def test_a_store_without_an_index_gets_one_as_by_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That nothing told how large the index was is said, unless the caller tells."""
+    """That nothing told how large the index was is said, unless the caller gives both numbers."""
     store = tmp_path / "store"
     shutil.copytree(STORE, store, ignore=shutil.ignore_patterns("index"))
     out = tmp_path / "new"
-    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "a"), "--index-num", "50"])
+    given = ["--hash-slots", "8", "--index-num", "50"]
+    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "a"), *given])
     assert "no old index file" not in capsys.readouterr().err
-    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "b")])
-    assert "no old index file tells how many slots" in capsys.readouterr().err
+    for name, options, slots in (("b", [], 5_000_000), ("c", given[:2], 8)):
+        assert 0 == cli.run(["rebuild", str(store), "--out", str(out / name), *options])
+        told = capsys.readouterr().err
+        assert f"guessed: {slots} slots and 20000000 entries" in told
+        assert "no old index file tells them" in told
 
 
 @pytest.mark.parametrize("output_format", ["text", "jsonl"])

@@ -487,32 +487,28 @@ def stored_blocks(store: Path) -> tuple[Path, list[bytes]]:
 
 
 @pytest.mark.checks("RMQDISK-25", "RMQDISK-37")
-def test_blocks_at_a_wrong_place_make_no_number_up(tmp_path: Path) -> None:
-    """Two blocks of whole messages are swapped, or one has a copy of the other: no number of the
-    messages behind them is taken away, and what lies wrong is not said to be restored."""
+def test_blocks_at_a_wrong_place_are_put_in_order(tmp_path: Path) -> None:
+    """Two blocks of whole messages are swapped: each message gets its own offset and number back.
+    Or one has a copy of the other: the copies are left out, and cost no number of another one."""
     for is_copy in (False, True):
         store, out = tmp_path / f"store{is_copy}", tmp_path / f"out{is_copy}"
         log, parts = stored_blocks(store)
+        whole = messages_of(store)
         bad = [*parts[:12], *parts[18:24], *parts[12:18], *parts[24:]]
         if is_copy:
             bad = [*parts[:12], *parts[18:24], *parts[18:]]
         log.write_bytes(b"".join(bad).ljust(1 << 16, b"\0"))
         told = salvage_store(store, out, hash_slot_num=SLOTS, index_num=ENTRIES)
-        assert 6 == told.misplaced_messages == told.unqueued_messages
-        assert (0 if is_copy else 6) == told.restored_messages
-        assert not told.is_whole
-        units = {
-            (queue, number): unit
-            for queue in range(3)
-            for path in (out / "consumequeue" / "T" / str(queue)).glob("*")
-            for number, unit in enumerate(read_units(path.read_bytes()[: 20 * 16]))
-        }
-        messages = messages_of(out, 1 << 16)
-        for number in (*range(12), *range(24, 48)):
-            message = messages[units[number % 3, number // 3].commit_log_offset]
-            assert f"k{number:03}" == dispatch_request_of(message).keys
-        first, last = (4, 5) if is_copy else (6, 7)
-        assert [("T", queue, first, last) for queue in range(3)] == [*told.lost_numbers]
+        lost = list(whole)[12:18] if is_copy else []
+        assert {at: one for at, one in whole.items() if at not in lost} == messages_of(out, 1 << 16)
+        assert (0 if is_copy else 12, len(lost)) == (told.moved_messages, told.copied_messages)
+        assert (0, 0, 0) == (
+            told.misplaced_messages, told.unqueued_messages, told.restored_messages,
+        )  # fmt: skip
+        assert told.is_whole is not is_copy
+        assert whole.keys() - {*lost} == {*numbered_messages(out).values()}
+        numbers = [("T", queue, 4, 5) for queue in range(3)] if is_copy else []
+        assert numbers == [*told.lost_numbers]
 
 
 def test_a_full_disk_leaves_a_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ JUDGED = (
     "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31", "RMQDISK-32", "RMQDISK-33",
     "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
     "RMQDISK-40", "RMQDISK-41", "RMQDISK-42", "RMQDISK-43", "RMQDISK-44", "RMQDISK-45",
-    "RMQDISK-50",
+    "RMQDISK-50", "RMQDISK-51",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
@@ -306,7 +306,10 @@ def misplace(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) 
         return
     name = data.draw(st.sampled_from(names))
     folder = name.rpartition("/")[0]
-    what = data.draw(st.sampled_from(["gone", "odd", "far", "all"]))
+    what = data.draw(st.sampled_from(["gone", "odd", "far", "all", "guess"]))
+    if what == "guess":
+        files["segproof-index.guessed"] = b"3 slots and 7 entries in each index file"
+        return
     if what == "far" and folder:
         far = f"{folder}/{data.draw(st.sampled_from(FAR_NAMES))}"
         files[far] = files[name]

@@ -11,22 +11,28 @@ MappedFileQueue.truncateDirtyFiles.
 Laws: RMQDISK-24, RMQDISK-26, RMQDISK-27.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from segproof.counts import QUEUES_TELL, plural, verb
-from segproof.files import Files
+from segproof.counts import QUEUES_TELL, lost_words, plural, verb
+from segproof.files import Files, ReadOnlyFile
 from segproof.findings import time_text
-from segproof.reading.queue_units import messages_in
+from segproof.reading.moved_messages import MovedMessages
+from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
+from segproof.rocketmq.message import BLANK_BYTES
 from segproof.rocketmq.message_store import first_recovered_file
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
+
+FILES_BEYOND = 1024
+"""So many files beyond the last one of the log may be missing, by the queues."""
 
 
 class SoundMessages(NamedTuple):
@@ -85,6 +91,13 @@ class Damage:
     """Behind the damage."""
     gaps: Gaps = field(default_factory=Gaps)
     """Where messages are lost."""
+    moved: int = 0
+    """Sound messages that lie elsewhere than at the offset that they say, where they are counted;
+    in this and all later files."""
+    sound_end: int = 0
+    """The offset behind the last sound message of the log."""
+    tail: list[Gap] = field(default_factory=list)
+    """What follows it, without other bytes than zeros: messages are lost there if queues say so."""
     unsearched_from: int | None = None
     """The offset from which a file was not searched; None if all were."""
 
@@ -104,6 +117,12 @@ class Damage:
                 f" {verb(sound.messages, 'lies', 'lie')} behind it in"
                 f" {plural(sound.files, 'file')}, from offset {sound.first_offset} to"
                 f" {sound.last_offset}, stored {times}"
+            )
+        if self.moved:
+            told.append(
+                f"{plural(self.moved, 'sound message')} {verb(self.moved, 'lies', 'lie')} elsewhere"
+                " than at the offset that they say: brokers do not find them, `segproof salvage`"
+                " puts them there"
             )
         if sound.older:
             told.append(
@@ -147,13 +166,20 @@ class DamageMap:
         self._found: list[_FileDamage] = []
         self._zeros: list[tuple[_FileDamage, Gap]] = []
         """Zeros at the end of the log so far: they are gaps if anything follows."""
-        for one in log_files:
+        self._moved = self._sound_end = 0
+        self._open: Callable[[str], ReadOnlyFile] = files.open
+        later = tuple(log_files)
+        with suppress(OSError):  # which the reader of the records reports
+            moved = MovedMessages(log, files, is_cut=True)
+            self._moved, self._open = moved.moved, moved.open
+            later = tuple(one for one in moved.log.log_files if one.start >= log_files[0].start)
+        for one in later:
             self._read(one)
 
     def at(self, one: LogFile) -> Damage:
         """Return what lies behind the first damage of one of the files."""
         place = next(at for at, each in enumerate(self._found) if each.log_file.start == one.start)
-        told = Damage()
+        told = Damage(moved=self._moved, sound_end=self._sound_end, tail=self._tail())
         for number, each in enumerate(self._found[place:]):
             sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
             told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))
@@ -161,6 +187,12 @@ class DamageMap:
             if told.unsearched_from is None:
                 told.unsearched_from = each.damage.unsearched_from
         return told
+
+    def _tail(self) -> list[Gap]:
+        last, size = self._found[-1].log_file, self._log.mapped_file_size
+        end = last.start + last.size_bytes
+        beyond = Gap(GapKind.MISSING, last.path, end, end + FILES_BEYOND * size)
+        return [*(gap for _, gap in self._zeros), beyond]
 
     def _read(self, one: LogFile) -> None:
         found = _FileDamage(one)
@@ -170,10 +202,13 @@ class DamageMap:
             if end < one.start:
                 self._gap(self._found[-1], Gap(GapKind.MISSING, before.path, end, one.start))
         self._found.append(found)
-        alone = CommitLog(self._log.store_path, self._log.mapped_file_size, (one,), self._files)
+        size = self._log.mapped_file_size
+        if one.size_bytes > size:  # a moved message shows that the file was cut
+            size = one.size_bytes + BLANK_BYTES
+        alone = CommitLog(self._log.store_path, size, (one,), self._files)
         reached = one.start
         try:
-            for piece in StorePieces(alone, self._files):
+            for piece in StorePieces(alone, self._files, open_file=self._open):
                 if isinstance(piece, Gap):
                     reached = piece.end
                     self._gap(found, piece)
@@ -196,6 +231,7 @@ class DamageMap:
 
     def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
         self._flush()
+        self._sound_end = int(block.lies_at[-1] + block.rows[-1, 1])
         if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
             return
@@ -233,9 +269,10 @@ class Recovery:
         gaps = damage.gaps
         lost = f"{gaps.size_bytes} bytes in {plural(gaps.places, 'place')} are lost"
         count = self.lost_messages(damage)
-        told.append(
-            lost + ("" if count is None else f", with {plural(count, 'message')}, {QUEUES_TELL}")
-        )
+        if count is not None:
+            known = count.known if count.is_exact else None
+            lost += f", with {lost_words(known, count.known, 'message')}, {QUEUES_TELL}"
+        told.append(lost)
         if is_passed:
             told.append(
                 "a recovery that reaches this place goes on with the next file: no new queue and no"
@@ -249,13 +286,17 @@ class Recovery:
         )
         return "".join(f"; {each}" for each in told)
 
-    def lost_messages(self, damage: Damage) -> int | None:
-        """Return how many messages the queues know of in the gaps; None where they do not tell."""
+    def lost_messages(self, damage: Damage) -> LostMessages | None:
+        """Return how many messages are lost in the gaps; None where no queue tells."""
         if not damage.gaps.is_complete:
             return None
         try:
-            counts = messages_in(self._store, damage.gaps.kept, self._files)
-            return None if counts is None else sum(counts)
+            gaps = [*damage.gaps.kept, *damage.tail]
+            counts = messages_in(self._store, gaps, self._files, damage.sound_end)
+            if counts is None:
+                return None
+            inside = len(damage.gaps.kept)
+            return lost_together(counts[:inside] + [one for one in counts[inside:] if one.known])
         except OSError:
             return None
 

@@ -24,6 +24,8 @@ from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
+from segproof.reading.log_names import with_right_names
+from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces, is_filler
 from segproof.reading.store_reach import FAR_OFFSETS_MAX, Reach
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
@@ -83,6 +85,10 @@ NEW_FILE = writes(
 OF_ANOTHER_LENGTH = writes(
     "look for the whole file in lost+found or on a replica, or save what is sound with `segproof"
     " salvage STORE --out DIR2`, which gives each file its length"
+)
+SWAPPED_HINT = writes(
+    "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"
+    " the old files stay as they are"
 )
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
@@ -151,6 +157,25 @@ def report_missing_end(store: str, log: CommitLog, reach: Reach, reporter: Repor
     )
 
 
+def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
+    """Return the log with files that have each other's names where they belong; report these."""
+    log, swapped = with_right_names(log, files, only_swapped=True)
+    paths = {log_file.start: log_file.path for log_file in log.log_files}
+    for one in swapped:
+        owner = posixpath.basename(paths[one.named])
+        reporter.at(one.path).add(
+            "RMQDISK-25",
+            f"the names of files of the log are swapped: this one holds the messages from offset"
+            f" {one.start} on, as they say themselves, and {owner} those from {one.named} on."
+            " RocketMQ reads each offset in the file of its name, and so another message",
+            position=0,
+            expected=f"{one.start:020d}",
+            actual=f"{one.named:020d}",
+            hint=SWAPPED_HINT,
+        )
+    return log
+
+
 class TimesAlone:
     """Judges the store times of a log that no index is compared with."""
 
@@ -184,7 +209,7 @@ class LogRecords:
         """Messages so far, without those with which a salvage filled gaps."""
         self.fillers = 0
         """How many these are."""
-        self.lost: int | None = 0
+        self.lost: LostMessages | None = NOTHING_LOST
         """Messages that damage cost, from the first on; None: unknown how many."""
         self._time = -1
         """The store time of the last of them."""

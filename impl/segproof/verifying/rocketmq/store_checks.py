@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of what lies in the folders of a store, of the checkpoint, and of the abort marker.
 
-Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38, RMQDISK-39.
+Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38, RMQDISK-39, RMQDISK-51.
 """
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -15,7 +16,7 @@ from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
-from segproof.hints import changes, reads
+from segproof.hints import changes, reads, removes
 from segproof.integers import parse_int
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -43,6 +44,12 @@ declare("index-service", Severity.WARNING,
 declare("index-service", Severity.WARNING,
     REMAKE_STORE.after("after an abnormal stop the broker would keep index files that may be"
     " damaged: "), "RMQDISK-21")  # fmt: skip
+declare("index-service", Severity.WARNING,
+    removes("remove this file, which only says that they are a guess", only_if="maxHashSlotNum and"
+    " maxIndexNum of the broker are these numbers, as they are by default with 5000000 and"
+    " 20000000; with others make the index new in place with the verb rebuild, and give"
+    " --hash-slots, --index-num and --backup", if_wrong="the broker finds no message by its key,"
+    " and nothing says why", copy_step="copy this file away"), "RMQDISK-51")  # fmt: skip
 declare("index-service", Severity.NOTE,
     reads("nothing while the broker runs; else see what the message says of its next start"),
     "RMQDISK-22")  # fmt: skip
@@ -55,6 +62,8 @@ declare("index-service", Severity.ERROR,
     "RMQDISK-39")  # fmt: skip
 
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+GUESSED = re.compile(rb"[0-9]{1,10} slots and [0-9]{1,10} entries")
+GUESS_BYTES = 64
 KNOWN_BYTES = 40
 """What each release writes; with fewer bytes nothing is judged."""
 
@@ -230,6 +239,22 @@ def _report_room(one: IndexSummary, reporter: Reporter) -> None:
         position=36,
         expected=one.geometry.index_num,
         actual=one.header.index_count,
+    )
+
+
+def check_guess(path: str, files: Files, reporter: Reporter) -> None:
+    """Report that slots and entries of the index are a guess, as the file at `path` says."""
+    words = "its slots and entries"
+    try:
+        with closing(files.open(path)) as file:
+            told = GUESSED.match(file.pread(GUESS_BYTES, 0))
+            words = words if told is None else told[0].decode()
+    except OSError:
+        pass  # that it is there says it
+    reporter.at(path).add(
+        "RMQDISK-51",
+        f"the index was made with {words}, a guess: no old index file told the numbers of the"
+        " broker. A broker with other numbers finds no message by its key",
     )
 
 

@@ -10,7 +10,7 @@ from segproof.hints import reads
 from segproof.integers import INT64_MAX
 from segproof.reading.config_file import CONFIG
 from segproof.reading.store_layouts import is_rocksdb, names_of
-from segproof.reading.store_paths import PARTS, Place, PlaceKind
+from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
@@ -27,6 +27,7 @@ from segproof.verifying.rocketmq.log_records import (
     LogRecords,
     RecordsCheck,
     TimesAlone,
+    judged_by_contents,
     list_log,
     report_missing_end,
 )
@@ -34,6 +35,7 @@ from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_fi
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
     check_checkpoint,
+    check_guess,
     check_index_names,
     check_order,
     is_folder,
@@ -220,7 +222,7 @@ class _Store:
         listed = names_of(store, files)
         self._has_rocksdb_queues = has_queues_in_rocksdb(store, listed, files)
         self._has_rocksdb_keys = is_rocksdb(self._path(ROCKSDB_STORE), files)
-        self._is_log_alone = self._names == {COMMIT_LOG}
+        self._is_log_alone = self._names - {GUESS_FILE} == {COMMIT_LOG}
         self._is_running = "abort" in self._statuses
         self._missing: Reach | None = None
         """What is led to beyond the last file of the log."""
@@ -249,6 +251,8 @@ class _Store:
             path, time = self._path("abort"), self._stored.index_msg_timestamp
             check_abort(path, self._statuses["abort"], self._summaries, self._reporter, time)
         check_config(self._store, self._files, self._reporter)
+        if GUESS_FILE in self._names:
+            check_guess(self._path(GUESS_FILE), self._files, self._reporter)
         yield from self._reporter.drain()
         # Before the log is listed: what a queue leads to is in the log, also beside a writer.
         if "consumequeue" in self._folders and not is_rocksdb(
@@ -272,6 +276,7 @@ class _Store:
             )
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
+            log = judged_by_contents(log, self._files, self._reporter)
             if log.log_files:
                 recovery = Recovery(
                     self._store, log, self._files, self._stored, not self._is_running

@@ -15,13 +15,13 @@ from typing import Final
 from segproof.files import Files
 from segproof.reading.config_file import CONFIG, config_files_in
 from segproof.reading.store_layouts import is_rocksdb, names_of
-from segproof.reading.store_paths import PARTS
+from segproof.reading.store_paths import GUESS_FILE, PARTS
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
-KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG)
+KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG, GUESS_FILE)
 """What of a store is looked at."""
 LOCK: Final = "lock"
 LOCK_WORDS: Final = (b"", b"lock")

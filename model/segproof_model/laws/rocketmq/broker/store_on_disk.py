@@ -22,7 +22,9 @@ INDEX_SERVICE = "RocketMQ IndexService 4.7.0 to 5.5.1"
 BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
 COMMIT_LOG = "RocketMQ CommitLog.checkMessageAndReturnSize 4.7.0 to 5.5.1"
 QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
-READ_NAMES = ("commitlog", "index", "consumequeue", "checkpoint", "abort", "timerlog")
+READ_NAMES = (
+    "commitlog", "index", "consumequeue", "checkpoint", "abort", "timerlog", read.GUESS_FILE,
+)  # fmt: skip
 """What of a store segproof reads, beside its lock file and the JSON in `config`."""
 BLANK_TIMER = bytes.fromhex("cbd43194")
 """The magic of the entry that takes the rest of a file of timers."""
@@ -103,6 +105,12 @@ def files_are_looked_into(store: StoreFiles) -> bool:
         or CONFIG_NAME.fullmatch(name) is not None
         for name, data in store.files.items()
     )
+
+
+@law("RMQDISK-51", MessageStore, "RocketMQ MessageStoreConfig 4.7.0 to 5.5.1")
+def slots_are_not_guessed(store: StoreFiles) -> bool:
+    """No file in the store says that slots and entries of its index are a guess of segproof."""
+    return read.GUESS_FILE not in store.files
 
 
 # --- the log -------------------------------------------------------------------------------------

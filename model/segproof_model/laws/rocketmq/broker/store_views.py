@@ -45,6 +45,7 @@ FAR_OFFSET = 2**63
 UNIT = struct.Struct(">qiq")
 FILLER = (0, 2**31 - 1)
 """Offset and size of a unit that fills the place before a queue."""
+GUESS_FILE = "segproof-index.guessed"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which a broker keeps delayed messages until their time comes."""
 Times = tuple[int, int]

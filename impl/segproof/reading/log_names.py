@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a commit log whose names are not those of their messages.
+
+Each message says its own offset. So a file tells where it begins, whatever its name is. A file that
+was renamed, or given the name of another one, is read at the offset of its messages.
+
+Upstream: RocketMQ 5.5.1: MappedFileQueue.load.
+Laws: RMQDISK-25.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import NamedTuple
+
+from segproof.errors import SegproofError
+from segproof.files import Files, ReadOnlyFile
+from segproof.reading.store_pieces import whole_messages
+from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
+
+ASKED_BYTES = 1 << 20
+"""So many bytes of a file are searched for messages that tell its offset."""
+ASKED_MESSAGES = 16
+NAMES_BEYOND = 8
+"""So many files beyond the first and the last one a file may belong."""
+
+
+class Misnamed(NamedTuple):
+    """A file of a commit log whose name is not that of its messages."""
+
+    path: str
+    named: int
+    """The offset that its name says."""
+    start: int
+    """The offset at which it begins, by its messages."""
+    is_swapped: bool
+    """Whether files of the log have each other's names: the names together are right."""
+
+
+def with_right_names(
+    log: CommitLog, files: Files, *, only_swapped: bool = False
+) -> tuple[CommitLog, list[Misnamed]]:
+    """Return the log with each file where its messages say, and the files that are moved so.
+
+    A file without a message goes to a name that is left, if another file belongs to its own.
+    `only_swapped` leaves files where they are whose own name no other file has. What can't be read
+    stays where it is. Cost: a look at the first message of each file; 1 MiB of those that tell
+    another offset than their name, or nothing.
+    """
+    told = {one: _told_start(one, files) for one in log.log_files}
+    wrong = {one: start for one, start in told.items() if start is not None and start != one.start}
+    if not wrong:
+        return log, []
+    names = {one.start for one in log.log_files}
+    right = {one.start for one, start in told.items() if start == one.start}
+    times = Counter(wrong.values())
+    moved = {
+        one: start
+        for one, start in wrong.items()
+        if times[start] == 1 and start not in right and _is_near(start, log)
+    }
+    silent = [one for one, start in told.items() if start is None]
+    # Each name that a file leaves and no other one takes is free for one without a message.
+    moved = _among_names(moved, silent, names, only_swapped=only_swapped)
+    swapped = {one.start for one in moved} == set(moved.values())
+    placed = [one._replace(start=moved.get(one, one.start)) for one in log.log_files]
+    placed.sort(key=lambda one: one.start)
+    found = [Misnamed(one.path, one.start, start, swapped) for one, start in moved.items()]
+    return CommitLog(log.store_path, log.mapped_file_size, tuple(placed), files), found
+
+
+def _among_names(
+    moved: dict[LogFile, int], silent: list[LogFile], names: set[int], *, only_swapped: bool
+) -> dict[LogFile, int]:
+    """Return the moves after which no two files have one name."""
+    while True:
+        stays = names - {one.start for one in moved}
+        taken = {one.start: one for one in silent if one.start in moved.values()}
+        left = sorted({one.start for one in moved} - set(moved.values()))
+        blocked = {
+            one for one, start in moved.items()
+            if (start in stays and start not in taken) or (only_swapped and start not in names)
+        }  # fmt: skip
+        if not blocked and len(left) >= len(taken):
+            places = zip(taken.values(), left, strict=False)
+            return moved | dict(places)
+        if not blocked:
+            return {}
+        moved = {one: start for one, start in moved.items() if one not in blocked}
+
+
+def _is_near(start: int, log: CommitLog) -> bool:
+    """Return whether a file of the log may begin at an offset."""
+    size = log.mapped_file_size
+    steps = divmod(start - log.min_offset, size)
+    most = (log.max_offset - log.min_offset) // size + NAMES_BEYOND
+    return start >= 0 and steps[1] == 0 and -NAMES_BEYOND <= steps[0] < most
+
+
+def _told_start(one: LogFile, files: Files) -> int | None:
+    """Return where a file begins by its messages; its name if they contradict each other.
+
+    None for a file without a message.
+    """
+    with suppress(OSError), closing(files.open(one.path)) as file:
+        with suppress(SegproofError):
+            first = LogFileRecords(file, one, ASKED_BYTES).check(0, check_crc=True).message
+            if first is not None and first.physical_offset == one.start:
+                return one.start
+        starts = Counter(offset - position for position, offset in _some(file, one))
+        if not starts:
+            return None
+        start, times = starts.most_common(1)[0]
+        return start if 2 * times > starts.total() else one.start
+    return one.start
+
+
+def _some(file: ReadOnlyFile, one: LogFile) -> Iterator[tuple[int, int]]:
+    """Yield the position of some messages, and the offset that each says."""
+    data = file.pread(min(ASKED_BYTES, one.size_bytes), 0)
+    for number, (position, message) in enumerate(whole_messages(data), 1):
+        yield position, message.physical_offset
+        if number == ASKED_MESSAGES:
+            return

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many slots and entries the files of a new index get, and whether that is a guess.
+
+A broker reads all index files with its own numbers (maxHashSlotNum, maxIndexNum). With others it
+finds nothing in them. Where no old index file tells the numbers, RocketMQ's defaults are a guess. A
+file in the store then says so, until the index is made with given numbers; no broker reads it.
+
+Upstream: RocketMQ 5.5.1: MessageStoreConfig.maxHashSlotNum, maxIndexNum.
+Laws: RMQDISK-51.
+"""
+
+import os
+from contextlib import closing, suppress
+from enum import StrEnum
+from typing import NamedTuple
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.reading.store_paths import GUESS_FILE
+from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
+from segproof.rocketmq.index_service import INDEX
+from segproof.rocketmq.index_table import ENTRY_BYTES, SLOT_BYTES, Geometry
+
+WORDS_OF_AN_ENTRY = ENTRY_BYTES // SLOT_BYTES
+WORDS_OF_A_SLOT = 4 * WORDS_OF_AN_ENTRY
+"""Of its entries, by default."""
+
+
+class GeometryFrom(StrEnum):
+    """What told the slots and entries of a new index."""
+
+    GIVEN = "given"
+    """The caller gave both numbers."""
+    OLD_INDEX = "old index"
+    """The old index files tell the numbers that were not given."""
+    AMBIGUOUS = "ambiguous old index"
+    """A guess: several pairs fit the old index files, and one of them is taken."""
+    GUESSED_INDEX = "guessed old index"
+    """A guess: the old index was made with guessed numbers."""
+    DEFAULT = "default"
+    """A guess: RocketMQ's defaults in place of each number that was not given."""
+
+
+class NewGeometry(NamedTuple):
+    """Slots and entries of the files of a new index."""
+
+    geometry: Geometry
+    origin: GeometryFrom
+    has_old_files: bool
+    """Whether there are old index files."""
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the broker may have other numbers."""
+        return self.origin not in (GeometryFrom.GIVEN, GeometryFrom.OLD_INDEX)
+
+
+def new_geometry(
+    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
+) -> NewGeometry:
+    """Return slots and entries of a new index of a store; None: a number that is not given.
+
+    What can't be read of the old index tells nothing.
+    """
+    folder = os.path.join(store, INDEX)
+    names: list[str] = []
+    with suppress(OSError):
+        names = index_file_names(files.list_directory(folder))
+    if hash_slot_num is not None and index_num is not None:
+        return NewGeometry(Geometry(hash_slot_num, index_num), GeometryFrom.GIVEN, bool(names))
+    old, origin = DEFAULT_GEOMETRY, GeometryFrom.DEFAULT
+    with suppress(OSError, SegproofError):
+        found = find_geometries(folder, names, hash_slot_num=hash_slot_num, files=files)
+        for _, answer in sorted(found.items()):
+            is_told = answer.origin != "ambiguous"
+            if answer.geometry is not None and (is_told or origin is not GeometryFrom.OLD_INDEX):
+                old = answer.geometry
+                origin = GeometryFrom.OLD_INDEX if is_told else GeometryFrom.AMBIGUOUS
+        if origin is GeometryFrom.DEFAULT and names:
+            old, origin = _like_default(os.path.join(folder, names[-1]), files), origin.AMBIGUOUS
+        if origin is GeometryFrom.OLD_INDEX and files.status(os.path.join(store, GUESS_FILE)):
+            origin = GeometryFrom.GUESSED_INDEX
+    slots = old.hash_slot_num if hash_slot_num is None else hash_slot_num
+    entries = old.index_num if index_num is None else index_num
+    return NewGeometry(Geometry(slots, entries), origin, bool(names))
+
+
+def _like_default(path: str, files: Files) -> Geometry:
+    """Return the pair that fits the length of a file, with about four entries for each slot.
+
+    So it is by default. A file without entries tells only its length. Raises: OSError.
+    """
+    status = files.status(path)
+    words = ((0 if status is None else status.size_bytes) - HEADER_BYTES) // SLOT_BYTES
+    slots = words // (WORDS_OF_A_SLOT + 1)
+    slots -= (slots - words) % WORDS_OF_AN_ENTRY
+    if slots < 1:
+        return DEFAULT_GEOMETRY
+    return Geometry(slots, (words - slots) // WORDS_OF_AN_ENTRY)
+
+
+def keep_guess(store: str, geometry: Geometry, files: Files) -> None:
+    """Write durably into a store that the numbers of its index are a guess. Raises: OSError."""
+    path = os.path.join(store, GUESS_FILE)
+    words = (
+        f"{geometry.hash_slot_num} slots and {geometry.index_num} entries in each index file: a"
+        " guess of segproof, since no old index file told the numbers of the broker\n"
+    )
+    with closing(files.open(path, writable=True, create=True)) as file:
+        file.truncate(0)
+        file.pwrite(words.encode(), 0)
+        file.sync()
+    files.sync_directory(store)
+
+
+def forget_guess(store: str, files: Files) -> None:
+    """Remove durably what says that the numbers are a guess. Raises: OSError."""
+    path = os.path.join(store, GUESS_FILE)
+    if files.status(path) is not None:
+        files.remove(path)
+        files.sync_directory(store)

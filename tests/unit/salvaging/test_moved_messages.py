@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a store that lie elsewhere than at the offset that they say.
+
+Files of the log were swapped or renamed, bytes put in or taken out, blocks written elsewhere."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.findings import Summary
+from segproof.reading.log_names import with_right_names
+from segproof.reading.moved_messages import MovedMessages
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.message import Message, encode_message
+from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.verification import verify
+from segproof_harness.cli import run
+from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
+from segproof_tests.store_files import LOG, copied_store
+
+SIZE = 1500
+SLOTS, ENTRIES = 16, 200
+PER_FILE = 7
+"""Messages of a file of the log."""
+
+
+def messages_of(store: Path, size: int | None = None) -> dict[int, Message]:
+    """Return the messages of a log by the place of each, without fillers."""
+    found = CommitLog.open(store, size).scan()
+    messages = {at: result.message for at, result in found if result.message is not None}
+    return {at: one for at, one in messages.items() if one.sys_flag & 12 != 12}
+
+
+def made_store(store: Path, count: int = 40) -> dict[int, Message]:
+    """Write a store of several log files without queues; return its messages."""
+    drafts = [
+        message_of(
+            "T", {"KEYS": f"k{number}"}, body=b"b" * 60, queue_offset=number,
+            store_timestamp=FIRST_TIMESTAMP_MS + 1000 * number,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    images = log_images([replace(one, queue_id=0) for one in drafts], SIZE)
+    for name, image in images.items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    return messages_of(store)
+
+
+def saved(store: Path, out: Path) -> SalvagedStore:
+    """Save a store with log files of SIZE bytes."""
+    return salvage_store(store, out, hash_slot_num=SLOTS, index_num=ENTRIES, mapped_file_size=SIZE)
+
+
+def renamed(store: Path, new_names: dict[int, int]) -> None:
+    """Give log files of a store other names, by number."""
+    log = store / "commitlog"
+    for old in new_names:
+        os.rename(log / f"{old * SIZE:020d}", log / f"moved-{old}")
+    for old, new in new_names.items():
+        os.rename(log / f"moved-{old}", log / f"{new * SIZE:020d}")
+
+
+@pytest.mark.checks("RMQDISK-25")
+@pytest.mark.parametrize("new_names", [{0: 1, 1: 0}, {1: 3, 3: 1}, {0: 2, 2: 4, 4: 0}])
+def test_files_with_swapped_names(
+    new_names: dict[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two files of a log had each other's names: 332 messages of 900 got new offsets, and 167 no
+    queue. `verify` told each message, and `rebuild` made an index of them. Now each message keeps
+    its own offset, and one finding for each file says that the names are swapped."""
+    store = tmp_path / "store"
+    whole = made_store(store)
+    sound = [one for one in verify(store) if one.is_defect]
+    renamed(store, new_names)
+    found = [one for one in verify(store) if one.is_defect]
+    swapped = [one for one in found if one.law == "RMQDISK-25"]
+    assert sorted(f"{new * SIZE:020d}" for new in new_names.values()) == sorted(
+        os.path.basename(one.path) for one in swapped
+    )
+    assert all("names of files of the log are swapped" in one.message for one in swapped)
+    assert len(sound) == len(found) - len(swapped)
+    told = saved(store, tmp_path / "out")
+    assert whole == messages_of(tmp_path / "out")
+    assert (told.is_whole, len(whole)) == (True, told.messages)
+    assert {(new * SIZE, old * SIZE, True) for old, new in new_names.items()} == {
+        (one.named, one.start, one.is_swapped) for one in told.misnamed_files
+    }
+    (refusal,) = rebuild_index(store, None, SLOTS, ENTRIES, in_place=True).findings
+    assert ("RMQDISK-25", "messages from offset" in refusal.message) == (refusal.law, True)
+    words = ["--hash-slots", "16", "--index-num", "200", "--format", "jsonl"]
+    assert 0 == run(["salvage", str(store), "--out", str(tmp_path / "again"), *words])
+    row = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert len(new_names) == len(row["misnamed_files"])
+
+
+def test_a_renamed_file_goes_where_it_is_free(tmp_path: Path) -> None:
+    """A file that has the name of no other one is read at its own offset, also one that belongs
+    before the first or behind the last; not where another file has that offset."""
+    for new_names in ({0: 9}, {2: 9}, {4: 11}):
+        folder = tmp_path / str(new_names)
+        whole = made_store(folder / "store")
+        renamed(folder / "store", new_names)
+        told = saved(folder / "store", folder / "out")
+        assert (whole, True) == (messages_of(folder / "out"), told.is_whole)
+    whole = made_store(tmp_path / "store")
+    data = (tmp_path / "store" / "commitlog" / f"{SIZE:020d}").read_bytes()
+    copy = tmp_path / "store" / "commitlog" / f"{9 * SIZE:020d}"
+    copy.write_bytes(data)
+    told = saved(tmp_path / "store", tmp_path / "out")
+    assert [] == told.misnamed_files
+    assert whole == messages_of(tmp_path / "out")
+    assert PER_FILE <= told.copied_messages
+
+
+def test_a_file_without_messages_takes_the_name_that_is_left(tmp_path: Path) -> None:
+    """A preallocated file of zeros and a full one have each other's names."""
+    store = tmp_path / "store"
+    whole = made_store(store)
+    last = len(list((store / "commitlog").iterdir()))
+    (store / "commitlog" / f"{last * SIZE:020d}").write_bytes(bytes(SIZE))
+    renamed(store, {last: 1, 1: last})
+    log, misnamed = with_right_names(CommitLog.open(store), REAL_FILES)
+    assert [SIZE, last * SIZE] == sorted(one.start for one in misnamed)
+    assert [one * SIZE for one in range(last + 1)] == [one.start for one in log.log_files]
+    assert (whole, True) == (messages_of_saved(store, tmp_path / "out"))
+
+
+def messages_of_saved(store: Path, out: Path) -> tuple[dict[int, Message], bool]:
+    """Save a store; return its messages, and whether it is whole."""
+    told = saved(store, out)
+    return messages_of(out, SIZE), told.is_whole
+
+
+@pytest.mark.checks("RMQDISK-24")
+@pytest.mark.parametrize("shift", [1, 7, 8, 91, 512, -1, -8, -100])
+def test_bytes_that_were_put_in_or_taken_out(shift: int, tmp_path: Path) -> None:
+    """Behind 8 bytes too many 119 whole messages were not searched for. Now each is at its own
+    offset; only what the bytes lie in is lost. `verify` and `salvage` count alike."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    whole, before = messages_of(store), (store / LOG).read_bytes()
+    at = 16_206
+    put_in, rest = (b"\xee" * shift, before[at:]) if shift > 0 else (b"", before[at - shift :])
+    data = (before[:at] + put_in + rest).ljust(len(before), b"\0")
+    (store / LOG).write_bytes(data[: len(before)])
+    touched = range(at, at + 1) if shift > 0 else range(at, at - shift)
+    intact = {
+        place: one for place, one in whole.items()
+        if not any(place < byte < place + one.total_size for byte in touched)
+        and not place <= touched[-1] < place + one.total_size
+    }  # fmt: skip
+    summaries: list[Summary] = []
+    for _ in verify(store, on_summary=summaries.append):
+        pass
+    told = salvage_store(store, tmp_path / "out")
+    kept = messages_of(tmp_path / "out")
+    assert intact.items() <= kept.items()
+    assert kept.items() <= whole.items()
+    assert len(whole) - len(kept) == told.lost_messages == summaries[0].lost_offsets
+    assert told.is_lost_exact
+    assert len(kept) - len([one for one in kept if one < at]) == told.moved_messages
+    assert [] == [str(one) for one in verify(tmp_path / "out", deep=True) if one.is_defect]
+
+
+def changed(store: Path, change: Callable[[bytearray], None]) -> None:
+    """Change the bytes of a store's log file."""
+    data = bytearray((store / LOG).read_bytes())
+    change(data)
+    (store / LOG).write_bytes(data)
+
+
+def test_one_message_with_a_wrong_offset_stays(tmp_path: Path) -> None:
+    """Its neighbours are at their own offsets: so its field is damaged, whatever offset it says."""
+    whole_store = copied_store(tmp_path / "whole", "rolled-4.9.8")
+    whole = messages_of(whole_store)
+    at = list(whole)[20]
+    for offset in (at + 8, at + 512, at + 4096, 40_000, 60_000, 2, at ^ (1 << 40)):
+        store = copied_store(tmp_path / str(offset), "rolled-4.9.8")
+
+        def change(data: bytearray, offset: int = offset) -> None:
+            data[at + 28 : at + 36] = offset.to_bytes(8, "big")
+
+        changed(store, change)
+        told = salvage_store(store, tmp_path / str(offset) / "out")
+        assert whole == messages_of(tmp_path / str(offset) / "out")
+        assert (1, 0) == (told.restored_messages, told.moved_messages)
+
+
+def test_messages_in_the_body_of_another_one_are_not_believed(tmp_path: Path) -> None:
+    """A broken message has a message of another log in its body, or one that is there as well."""
+    whole = {}
+    for name, offset in (("other", 777_777), ("far", 300), ("same", 0)):
+        store = tmp_path / name
+        inner = encode_message(message_of("T", {"KEYS": "inner"}, body=b"x", queue_offset=99))
+        inner = inner[:28] + offset.to_bytes(8, "big") + inner[36:]
+        bodies = [b"first", b"<" + inner + b">", b"last"]
+        drafts = [
+            message_of("T", {"KEYS": f"k{number}"}, body=body, queue_offset=number)
+            for number, body in enumerate(bodies)
+        ]
+        (image,) = log_images([replace(one, queue_id=0) for one in drafts], 2000).values()
+        path = store / "commitlog" / ("0" * 20)
+        write_file(REAL_FILES, str(path), image)
+        whole = messages_of(store)
+        data = bytearray(image)
+        data[list(whole)[1] + 88] ^= 1  # the body's first byte
+        path.write_bytes(data)
+        told = salvage_store(store, tmp_path / f"{name}-out", hash_slot_num=4, index_num=20)
+        kept = messages_of(tmp_path / f"{name}-out")
+        assert [b"first", b"last"] == [one.body for one in kept.values()]
+        assert 0 == told.moved_messages
+
+
+def test_a_part_of_a_copy_takes_the_place_of_a_damaged_message(tmp_path: Path) -> None:
+    """A block of the log lies at another place too: what is damaged at its own place is taken from
+    there, and the rest is a copy."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    whole, places = messages_of(store), list(messages_of(store))
+
+    def change(data: bytearray) -> None:
+        start, end, at = places[40], places[46], places[60]
+        data[at : at + end - start] = data[start:end]
+        data[places[42] + 88] ^= 1
+
+    changed(store, change)
+    told = salvage_store(store, tmp_path / "out")
+    kept = messages_of(tmp_path / "out")
+    assert whole.items() >= kept.items()
+    assert {*places[:60]} <= kept.keys()
+    assert (1, 5) == (told.moved_messages, told.copied_messages)
+
+
+def test_a_log_in_order_is_opened_as_it_is(tmp_path: Path) -> None:
+    """Nothing stands between its files and their reader."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    log = CommitLog.open(store)
+    moved = MovedMessages(log, REAL_FILES)
+    file = moved.open(log.log_files[0].path)
+    assert type(REAL_FILES.open(str(store / LOG))) is type(file)
+    assert (0, 0, log.log_files) == (moved.moved, moved.copies, moved.log.log_files)
+    file.close()
+
+
+@pytest.mark.checks("RMQDISK-40")
+def test_a_saved_store_is_saved_again_byte_for_byte(tmp_path: Path) -> None:
+    """A filler had the impossible store time of the message behind it, so the next salvage changed
+    it; and fillers were counted as messages."""
+    store = copied_store(tmp_path)
+    places = list(messages_of(store))
+
+    def change(data: bytearray) -> None:
+        data[places[5] + 88] ^= 1
+        data[places[8] + 88] ^= 1
+        data[places[6] + 56 : places[6] + 64] = (1 << 41).to_bytes(8, "big")
+
+    changed(store, change)
+    first = salvage_store(store, tmp_path / "a")
+    second = salvage_store(tmp_path / "a", tmp_path / "b")
+    third = salvage_store(tmp_path / "b", tmp_path / "c")
+    assert (10, 0, 1) == (first.messages, first.fillers, first.restored_times)
+    for told in (second, third):
+        assert (10, 2, 0) == (told.messages, told.fillers, told.restored_times)
+        assert told.is_whole
+    for part in ("commitlog", "consumequeue", "index"):
+        one, two, three = (contents(tmp_path / name / part) for name in "abc")
+        assert one == two == three
+
+
+def contents(folder: Path) -> list[bytes]:
+    """Return the bytes of each file below a folder."""
+    return [one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file()]
