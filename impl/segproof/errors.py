@@ -42,6 +42,14 @@ class SegproofError(Exception):
         return None if self.position is None else f"byte {self.position}"
 
 
+class ProcessLimitError(Exception):
+    """A limit of this process or of the system ended the call: open files, or memory.
+
+    It says nothing about the files that were to be read. So it is neither an OSError nor a
+    SegproofError, which a check would tell as damage of a file.
+    """
+
+
 class TooLargeError(SegproofError):
     """Data beyond a limit for taking it into memory: it was not looked into and may be sound."""
 

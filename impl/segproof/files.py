@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from segproof.closing import undone_if_it_fails
+from segproof.errors import ProcessLimitError
 
 __all__ = [
     "LINK_TO_NOTHING",
@@ -30,6 +31,7 @@ __all__ = [
     "File",
     "FileStatus",
     "Files",
+    "LinkOutError",
     "Mapping",
     "NamelessFile",
     "ReadOnlyFile",
@@ -37,6 +39,7 @@ __all__ = [
     "SharedFiles",
     "data_end",
     "first_byte",
+    "check_limits",
     "first_byte_of",
     "holds_zeros",
     "nameless_file",
@@ -48,6 +51,16 @@ __all__ = [
 NOT_REGULAR = "not a regular file"
 """What is said of a directory, pipe or device where a file should be."""
 LINK_TO_NOTHING = "a symbolic link to nothing"
+LIMITS = {
+    errno.EMFILE: "this process may not open more files: raise its limit, such as by"
+    " `ulimit -n 4096`, and try again",
+    errno.ENFILE: "the system may not open more files: end other programs, or raise the limit of"
+    " the system (fs.file-max), and try again",
+    errno.ENOMEM: "the system has no memory left for this process: end other programs, or give it"
+    " more memory, and try again",
+    errno.EINTR: "a signal interrupted the process: try again",
+}
+"""What to do about errors that come from limits, and not from the file that was to be read."""
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
@@ -67,6 +80,22 @@ class FileStatus:
     """Modification time in nanoseconds since 1970."""
     identity: tuple[int, int]
     """Device and inode: two paths with one identity are one file."""
+
+
+class LinkOutError(OSError):
+    """A link leads to a file outside of the link's own folder: it is not followed.
+
+    A directory of files may come from anywhere, and its links could show any file of this machine.
+    Links to folders are followed, as for partitions on other disks.
+    """
+
+
+def check_limits(error: OSError) -> None:
+    """Return if an error is one of the file. Raises: ProcessLimitError for one of a limit."""
+    if error.errno in LIMITS:
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        words = f"{where}{error.strerror or os.strerror(error.errno)}"
+        raise ProcessLimitError(f"{words}: {LIMITS[error.errno]}") from error
 
 
 class Mapping(Protocol):
@@ -427,25 +456,47 @@ def nameless_file(path: str, *, in_memory: bool) -> NamelessFile:
         return _RealFile(os.dup(file.fileno()), path)
 
 
+def _open_link(path: str, flags: int) -> int:
+    """Open what a link leads to, in its own folder. Raises: OSError."""
+    try:
+        is_regular = stat_modes.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, LINK_TO_NOTHING, path) from None
+    if not is_regular:
+        raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
+    target = os.path.realpath(path)
+    folder = os.path.realpath(os.path.dirname(path) or ".")
+    if os.path.commonpath((folder, target)) != folder:
+        words = f"a link out of its folder is not read; give the path that it leads to, {target}"
+        raise LinkOutError(errno.ELOOP, words, path)
+    return os.open(target, flags)
+
+
 class RealFiles:
     """The files of the operating system."""
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open a regular file; directories and devices are refused, for writing links too."""
+        """Open a regular file; directories and devices are refused, for writing links too.
+
+        Raises: LinkOutError; ProcessLimitError where only reading was asked for.
+        """
         # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-        if writable or create:
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+        is_written = writable or create
+        if is_written:
             # A link may lead out of the directory, to a file that a recovery would cut to nothing.
-            flags |= os.O_NOFOLLOW | (os.O_RDWR if writable else 0) | (os.O_CREAT if create else 0)
+            flags |= (os.O_RDWR if writable else 0) | (os.O_CREAT if create else 0)
         try:
             descriptor = os.open(path, flags, 0o644)
         except OSError as error:
-            is_refused = flags & os.O_NOFOLLOW and os.path.islink(path)
-            if error.errno == errno.ELOOP and is_refused:
+            is_link = error.errno == errno.ELOOP and os.path.islink(path)
+            if is_link and is_written:
                 raise OSError(errno.ELOOP, "a symbolic link is not written through", path) from None
-            if error.errno == errno.ENOENT and os.path.islink(path):
-                raise FileNotFoundError(errno.ENOENT, LINK_TO_NOTHING, path) from None
-            raise
+            if not is_link and not is_written:
+                check_limits(error)
+            if not is_link:
+                raise
+            descriptor = _open_link(path, flags)
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
@@ -465,6 +516,9 @@ class RealFiles:
             status = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            check_limits(error)
+            raise
         return FileStatus(
             size_bytes=status.st_size,
             is_directory=stat_modes.S_ISDIR(status.st_mode),
@@ -475,7 +529,11 @@ class RealFiles:
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
-        return sorted(os.listdir(path))
+        try:
+            return sorted(os.listdir(path))
+        except OSError as error:
+            check_limits(error)
+            raise
 
     def rename(self, source: str, target: str) -> None:
         """Move `source` over `target`, atomically."""

@@ -11,13 +11,14 @@ Not covered: the snapshots of a cluster's metadata, and what remote storage keep
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
 from segproof.verifying.changed_files import Since
+from segproof.verifying.log_directories import Place, places_below
 from segproof.verifying.path_verification import run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
@@ -46,6 +47,7 @@ def verify(
     on_summary: Callable[[Summary], None] | None = None,
     since_ms: int | None = None,
     on_left_out: Callable[[str, int], None] | None = None,
+    beside: Sequence[Place] = (),
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -81,6 +83,9 @@ def verify(
     changed. Damage by a disk changes no time. `on_left_out` is called with each partition and store
     that is not checked completely, and with how many segments are left out; a store has 0.
 
+    `beside`, from `partition_places(paths)`, are where other paths of the same call have their
+    partitions. Two log directories of one broker must not have the same partition (DISK-48).
+
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
 
@@ -92,7 +97,12 @@ def verify(
     wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     _check(wanted, jobs)
     since = None if since_ms is None else Since(since_ms * 1_000_000, on_left_out)
-    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since)
+    return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside)
+
+
+def partition_places(paths: Iterable[str | os.PathLike[str]]) -> list[Place]:
+    """Return where paths have the folders of partitions, for the argument `beside` of `verify`."""
+    return [one for path in paths for one in places_below(os.fspath(path), REAL_FILES)]
 
 
 def _check(wanted: Wanted, jobs: int) -> None:

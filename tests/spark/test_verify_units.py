@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from segproof.verification import verify
+from segproof.verification import partition_places, verify
 from segproof.verifying.reporting import Wanted
 from segproof_spark.result_rows import finding_row
 from segproof_spark.verify import checkpoint
@@ -145,6 +145,32 @@ def test_laws_positions_and_single_files(data_directory: Path) -> None:
         wanted = Wanted(None if laws is None else frozenset(laws), position)
         found, _ = staged(make_plan([str(path)], wanted, 2, SMALL), wanted)
         assert whole(path, laws=laws, position=position) == told_of(found)
+
+
+def test_what_is_not_read_and_what_ends_a_start_is_told_here_too(
+    data_directory: Path, tmp_path: Path
+) -> None:
+    """Files that no check reads, links out, another layout, and a partition in two paths."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder, directory in ((one, "a"), (two, "b")):
+        shutil.copytree(data_directory / "data" / "plain-plain-0", folder / "plain-0")
+        told = f"version=1\nnode.id=1\ncluster.id=c\ndirectory.id={directory}\n"
+        (folder / "meta.properties").write_text(told)
+    (two / "plain-0" / "partition.metadata").unlink(missing_ok=True)
+    (one / "lost+found").mkdir()
+    (one / "plain-0" / "remote_log_snapshot").write_bytes(b"x")
+    (one / "plain-0" / "leader-epoch-checkpoint").unlink(missing_ok=True)
+    (one / "plain-0" / "leader-epoch-checkpoint").symlink_to(one / "meta.properties")
+    (one / "redpanda" / "t" / "0_1").mkdir(parents=True)
+    (one / "redpanda" / "t" / "0_1" / "0-1-v1.log").write_bytes(b"x")
+    found, _ = staged(make_plan([str(tmp_path)], Wanted(), 2, SMALL), Wanted())
+    laws = {row.finding["law"] for row in found if row.finding}
+    assert {"DISK-45", "DISK-46", "DISK-47", "DISK-48", "DISK-49"} <= laws
+    assert whole(tmp_path) == told_of(found)
+    paths = [str(one), str(two)]
+    found, _ = staged(make_plan(paths, Wanted(), 2, SMALL), Wanted())
+    beside = partition_places(paths)
+    assert sorted(whole(one, beside=beside) + whole(two, beside=beside)) == told_of(found)
 
 
 # --- what changes meanwhile

@@ -252,18 +252,27 @@ def _guarded(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and not _is_ours(error):
             _show_traceback(error)
-            complain(reason_of(error))
+            complain(f"{reason_of(error)}{_remedy_of(error)}")
             return EXIT_USAGE
-        if _asks_for_kernels(error):
+        if _is_of_the_call(error):
             complain(str(error))
             return EXIT_USAGE
         return _internal_error(error)
 
 
-def _asks_for_kernels(error: Exception) -> bool:
+def _remedy_of(error: OSError) -> str:
+    """Return what to do about a limit of the process, with a separator; else nothing."""
+    from segproof.files import LIMITS
+
+    return f": {LIMITS[error.errno]}" if error.errno in LIMITS else ""
+
+
+def _is_of_the_call(error: Exception) -> bool:
+    """Return whether kernels are missing that were asked for, or a limit of the process is met."""
+    from segproof.errors import ProcessLimitError
     from segproof.kernels.dispatch import KernelsError  # imported by whatever raises it
 
-    return isinstance(error, KernelsError)
+    return isinstance(error, KernelsError | ProcessLimitError)
 
 
 def _is_ours(error: OSError) -> bool:

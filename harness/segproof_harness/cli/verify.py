@@ -546,8 +546,9 @@ def _found(
     on_summary: "Callable[[Summary], None]",
     on_left_out: "Callable[[str, int], None]",
 ) -> "Iterator[Finding]":
-    from segproof.verification import verify
+    from segproof.verification import partition_places, verify
 
+    beside = partition_places(asked.paths) if len(asked.paths) > 1 else ()
     for path in asked.paths:
         yield from verify(
             path,
@@ -557,6 +558,7 @@ def _found(
             on_summary=on_summary,
             since_ms=asked.since_ms,
             on_left_out=on_left_out,
+            beside=beside,
         )
 
 

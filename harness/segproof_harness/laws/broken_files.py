@@ -148,6 +148,23 @@ def _cut_swap(folder: Path) -> None:
     rename(LOG, LOG + ".deleted")(folder)
 
 
+def _copy_beside(name: str, *missing: str) -> Damage:
+    """Copy the partition to a folder beside it, and remove some of its own files."""
+
+    def do(folder: Path) -> None:
+        shutil.copytree(folder, folder.parent / name, copy_function=shutil.copyfile)
+        for one in missing:
+            (folder / one).unlink()
+
+    return do
+
+
+def _foreign_folder(folder: Path) -> None:
+    """Make a folder beside the partition, in the log directory of a broker."""
+    (folder.parent / "lost+found").mkdir()
+    (folder.parent / "meta.properties").write_bytes(b"version=1\nnode.id=1\n")
+
+
 def _remove_segment(base: str) -> Damage:
     def do(folder: Path) -> None:
         for path in folder.glob(base + ".*"):
@@ -295,6 +312,10 @@ EXAMPLES: dict[str, Example] = {
     "DISK-61": plain(
         "a rebuild into the directory was ended", write("segproof-rebuild.incomplete", b"")
     ),
+    "DISK-46": plain("a segment has a name of Redpanda's", write("0-1-v1.log", b"")),
+    "DISK-47": plain("a folder lost+found lies beside the partition", _foreign_folder, below=".."),
+    "DISK-48": plain("a copy is named plain-00", _copy_beside("plain-00"), below=".."),
+    "DISK-49": plain("the topic id is gone", _copy_beside("plain-1", METADATA)),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),

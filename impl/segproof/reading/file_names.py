@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from segproof.integers import INT64_MAX
+from segproof.errors import NumberFormatError
+from segproof.integers import INT64_MAX, parse_int
 from segproof.kafka.segment_names import segment_file_name
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
@@ -52,7 +53,6 @@ KNOWN_IN_DATA_DIRECTORY = frozenset(
         "meta.properties",
         "recovery-point-offset-checkpoint",
         "replication-offset-checkpoint",
-        "lost+found",
     }
 )
 REMOTE_NAME = re.compile(
@@ -65,6 +65,12 @@ _PARTITION = re.compile(
     r"(?P<topic>.+)-(?P<partition>[0-9]+)(\.[0-9a-f]{32}-(?P<state>delete|future|stray))?",
     re.ASCII | re.DOTALL,
 )
+
+
+REDPANDA_FILE = re.compile(
+    r"[0-9]+-[0-9]+-v[0-9]+\.(log|base_index|compaction_index)(\..*)?", re.ASCII | re.DOTALL
+)
+"""A segment of Redpanda: base offset, term and version. Its headers of batches are its own."""
 
 
 class NameKind(Enum):
@@ -203,10 +209,35 @@ def read_partition_name(name: str) -> PartitionName | None:
     return PartitionName(match["topic"], int(match["partition"]), match["state"] or "")
 
 
+def starts_with_folder(name: str) -> bool:
+    """Return whether a broker starts with a folder of this name in its log directory (DISK-47).
+
+    As Kafka reads names, of all releases: a topic, `-`, and a number that Java reads as an int;
+    before the endings `-delete`, `-future` and `-stray` stands a dot and some letters. Only the
+    cache of remote indexes has a name of its own.
+    """
+    if name == REMOTE_INDEX_CACHE:
+        return True
+    ending = next((one for one in ("delete", "future", "stray") if name.endswith(f"-{one}")), "")
+    if ending and not re.fullmatch(rf"\S+-\S+\.\S+-{ending}", name, re.ASCII):
+        return False
+    topic, dash, number = (name.rpartition(".")[0] if ending else name).rpartition("-")
+    try:
+        parse_int(number, 32)
+    except NumberFormatError:
+        return False
+    return bool(topic and dash)
+
+
 def is_of_salvage(name: str) -> bool:
     """Return whether a salvage writes files of this name beside its partitions."""
     kinds = (SET_ASIDE_FILE, CUT_RECORDS_FILE)
     return name.startswith(tuple(one.partition("{")[0] for one in kinds))
+
+
+def is_of_redpanda(name: str) -> bool:
+    """Return whether a file is one of a segment of Redpanda, by its name."""
+    return REDPANDA_FILE.fullmatch(name) is not None
 
 
 def is_known_in_data_directory(name: str) -> bool:

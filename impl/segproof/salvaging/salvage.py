@@ -39,6 +39,7 @@ from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
+from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
 
@@ -202,7 +203,8 @@ def _partitions(
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:
-        if one.path not in by_path and _is_unread_directory(one, files):
+        is_unread = one.path not in by_path and _is_unread_directory(one, files)
+        if one.law in LAYOUTS or is_unread:
             refused[one.path] = one.message
     place = None if found else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:

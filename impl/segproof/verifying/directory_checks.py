@@ -6,14 +6,13 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, DISK-61,
-LOAD-1, LOAD-19.
+Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, DISK-46,
+DISK-61, LOAD-1, LOAD-19.
 Names of remote segments: see `remote_segments`.
 """
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from segproof.files import LINK_TO_NOTHING, Files, FileStatus
@@ -31,13 +30,21 @@ from segproof.reading.file_names import (
     RemoteName,
     holds_remote_segments,
     is_known_in_data_directory,
+    is_of_redpanda,
     is_of_salvage,
     read_file_name,
     read_partition_name,
     read_remote_name,
 )
 from segproof.reading.unfinished import VERBS
-from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
+from segproof.verifying.log_directories import (
+    Place,
+    is_log_directory,
+    place_of,
+    report_folder,
+    report_twice,
+)
+from segproof.verifying.long_indexes import report_long_indexes
 from segproof.verifying.metadata_snapshots import (
     BOOTSTRAP,
     check_metadata_snapshot,
@@ -66,6 +73,7 @@ from segproof.verifying.segment_listing import (
     segments_of,
     sized,
 )
+from segproof.verifying.sibling_files import report_missing
 from segproof.verifying.small_files import (
     EPOCHS,
     METADATA,
@@ -81,6 +89,7 @@ from segproof.verifying.swapped_logs import LOG_SWAP
 from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
 from segproof.verifying.unread_files import (
     not_looked_into,
+    report_redpanda,
     report_unread,
     report_unread_beside,
     why_unread,
@@ -96,9 +105,6 @@ declare("partition-log", Severity.NOTE,
     reads("find out what put it there; Kafka does not read it"), "DISK-3")  # fmt: skip
 declare("partition-log", Severity.NOTE,
     reads("nothing: the broker removes or completes it at its next start"), "LOAD-1")  # fmt: skip
-declare("partition-log", Severity.WARNING,
-    reads("give this topic a larger segment.index.bytes before a broker starts; if it has one of"
-    " its own, verify with that"), "LOAD-19")  # fmt: skip
 declare("partition-log", Severity.ERROR,
     reads("give the path of a partition or data directory, or of a .log, .index, .timeindex or"
     " .txnindex file, a snapshot or a checkpoint; of RocketMQ the whole store, its index folder"
@@ -115,6 +121,8 @@ declare("partition-log", Severity.NOTE,
 
 NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
+OF_FILE_SYSTEM = "lost+found"
+"""The folder at the root of a file system; only the superuser can list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +169,10 @@ class _Walk:
     """The directories that were looked into, by identity."""
     offsets: dict[str, Offsets] = field(default_factory=dict)
     """What the checkpoints in a data directory say, by its path."""
+    redpanda: list[str] = field(default_factory=list)
+    """Folders with segments of Redpanda."""
+    places: list[Place] = field(default_factory=list)
+    """The folders of partitions that were met."""
 
     def enters(self, path: str, status: FileStatus, level: int) -> bool:
         """Return whether to look into a directory; report one that is passed over (DISK-26)."""
@@ -183,9 +195,12 @@ class _Walk:
         return False
 
 
-def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Partition]:
+def find_partitions(
+    path: str, files: Files, reporter: Reporter, beside: Iterable[Place] = ()
+) -> Iterator[Partition]:
     """Yield every partition at or below `path`, or the one segment that a file belongs to.
 
+    `beside` are the partitions of other paths of the same call.
     Raises: OSError where `path` itself can't be read; below it, that is a finding.
     """
     status = files.status(path)
@@ -196,6 +211,7 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
         return
     walk = _Walk(files, reporter, path, {})
     walk.enters(path, status, 0)
+    walk.places += place_of(path, parent_of(path), status, files)
     found = False
     names = files.list_directory(path)
     for pause in PAUSES_SECONDS:
@@ -206,7 +222,9 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     for partition in _directory(path, names, walk, 0):
         found = found or bool(partition.segments)
         yield partition
-    if not found:
+    report_twice(walk.places, beside, files, reporter)
+    report_redpanda(walk.redpanda, path, reporter)
+    if not found and not walk.redpanda:
         _report_nothing(
             path, "there is nothing of Kafka's here, and no store of RocketMQ", reporter
         )
@@ -232,6 +250,9 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         names = files.list_directory(directory)
     except OSError:
         names = [name]
+    if is_of_redpanda(name):
+        report_redpanda([path], path, reporter)
+        return
     known, remote = read_file_name(name), read_remote_name(name)
     if remote is not None and not remote.passing and holds_remote_segments(directory, names):
         yield from _single_remote_file(path, remote, names, files, reporter)
@@ -285,6 +306,9 @@ def _join(directory: str, name: str) -> str:
 
 def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield the partitions of one directory and of those in it."""
+    if any(map(is_of_redpanda, names)):
+        walk.redpanda.append(path)
+        return
     kinds = kinds_of(names)
     own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
     has_segments = any(known.kind is NameKind.SEGMENT for known in kinds.values())
@@ -312,9 +336,10 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
             _report_name(full, known, reporter)
     report_pending(path, kinds, walk.files, reporter)
     report_unread(path, kinds, reporter)
+    report_missing(path, kinds, walk.files, reporter)
     _report_twins(path, kinds, reporter)
     if reporter.wanted.segment_index_bytes is not None:
-        _report_long_indexes(path, kinds, walk.files, reporter)
+        report_long_indexes(path, kinds, walk.files, reporter)
     if METADATA in kinds:
         check_metadata(reporter.at(_join(path, METADATA), PARTITION), walk.files)
     if QUORUM_STATE in kinds:
@@ -382,34 +407,6 @@ def _report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) 
             )
 
 
-def _report_long_indexes(
-    path: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
-) -> None:
-    """Report an index of the last segment whose entries do not fit what a broker makes of it."""
-    size = reporter.wanted.segment_index_bytes or 0
-    segments = [known for known in kinds.values() if known.kind is NameKind.SEGMENT]
-    last = max((known.base_offset for known in segments if known.suffix == ".log"), default=None)
-    for kind in (OffsetIndexFile, TimeIndexFile):
-        limit = size // kind.entry_type.itemsize * kind.entry_type.itemsize
-        if last is None or FileName(NameKind.SEGMENT, last, kind.suffix) not in segments:
-            continue
-        name = _join(path, segment_file_name(last, kind.suffix))
-        try:
-            with closing(files.open(name)) as file:
-                length = file.size()
-                entry = file.pread(kind.entry_type.itemsize, limit)
-        except OSError:
-            continue  # the check of the index reports it
-        if len(entry) == kind.entry_type.itemsize and any(entry):
-            reporter.at(name, shown_by=path).add(
-                "LOAD-19",
-                f"it has {length} bytes, and entries behind byte {limit}: with so small a"
-                " segment.index.bytes Kafka can't load this partition, and its start fails",
-                expected=limit,
-                actual=length,
-            )
-
-
 def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     """Return what the checkpoints above a partition say of it, without a word about them."""
     known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
@@ -467,10 +464,12 @@ def _older(path: str) -> str:
 
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield what lies in the directories of a directory that is no partition."""
-    is_kafkas = any(map(is_known_in_data_directory, names)) or REMOTE_INDEX_CACHE in names
+    is_brokers = is_log_directory(names)
+    is_kafkas = is_brokers or REMOTE_INDEX_CACHE in names
     _check_data_directory(path, names, walk)
     report_marks(path, names, walk.reporter)
     others: list[str] = []
+    has_partitions = any(read_partition_name(name) is not None for name in names)
     for name in names:
         full = _join(path, name)
         status = _status(path, name, walk)
@@ -480,6 +479,10 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
         if not status.is_directory:
             others.append(full)
             continue
+        walk.places += place_of(full, path, status, walk.files)
+        is_told = (is_brokers or has_partitions) and report_folder(
+            full, path, is_brokers, walk.reporter
+        )
         if not walk.enters(full, status, level):
             if partition is not None:
                 is_kafkas = True
@@ -501,15 +504,20 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             walk.reporter.at(full, PARTITION).vanished()
             continue
         except OSError as error:
-            walk.reporter.at(full, PARTITION, shown_by=path).unreadable(error)
+            report = walk.reporter.at(full, PARTITION, shown_by=path)
+            if name == OF_FILE_SYSTEM:
+                not_looked_into(report, f"it cannot be listed: {error.strerror or error}")
+            else:
+                report.unreadable(error)
             continue
-        found = False
+        found, others_before = False, len(walk.redpanda)
         for one in _directory(full, inner, walk, level + 1):
             found = is_kafkas = True
             yield one
+        is_told = is_told or len(walk.redpanda) > others_before
         if not found and partition is not None and not inner:
             yield Partition(full, ())
-        elif not found and not any(is_known_in_data_directory(one) for one in inner):
+        elif not found and not is_told and not is_log_directory(inner):
             others.append(full)
     if is_kafkas:
         for full in others:
@@ -558,10 +566,12 @@ def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:
     full = _join(directory, name)
     try:
         status = walk.files.status(full)
-        is_lost = status is None and read_partition_name(name) is not None
         # What the broker has removed meanwhile is no longer listed.
-        if is_lost and name in walk.files.list_directory(directory):
-            raise FileNotFoundError(2, LINK_TO_NOTHING)
+        if status is None and name in walk.files.list_directory(directory):
+            if read_partition_name(name) is not None:
+                raise FileNotFoundError(2, LINK_TO_NOTHING)
+            words = "a link to nothing: Kafka passes over it"
+            walk.reporter.at(full, shown_by=directory).add("DISK-3", words)
     except OSError as error:
         walk.reporter.at(full, PARTITION, shown_by=directory).unreadable(error)
         return None

@@ -24,6 +24,7 @@ from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.log_directories import Place as PartitionPlace
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
@@ -56,6 +57,7 @@ def run(
     jobs: int,
     on_summary: OnSummary | None = None,
     since: Since | None = None,
+    beside: Sequence[PartitionPlace] = (),
 ) -> Iterator[Finding]:
     """Yield the findings of everything at or below `path`, each partition's before its summary.
 
@@ -63,7 +65,7 @@ def run(
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
-    works, findings = plan(path, wanted, files)
+    works, findings = plan(path, wanted, files, beside)
     tallies = Tallies(path, findings, works, on_summary)
     if since is not None:
         works = since.changed(works, with_unpacked(files))
@@ -77,16 +79,25 @@ def run(
     yield from _one_by_one(works, wanted, files, meter, tallies)
 
 
-def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Finding]]:
+def plan(
+    path: str, wanted: Wanted, files: Files, beside: Sequence[PartitionPlace] = ()
+) -> tuple[list[Work], list[Finding]]:
     """Return what lies at or below `path`, and the findings of names and directories.
 
+    `beside` are the partitions of other paths of the same call.
     Raises: OSError where `path` itself can't be read.
     """
     findings: list[Finding] = []
-    return list(walk(path, wanted, files, findings)), findings
+    return list(walk(path, wanted, files, findings, beside)), findings
 
 
-def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> Iterator[Work]:
+def walk(
+    path: str,
+    wanted: Wanted,
+    files: Files,
+    findings: list[Finding],
+    beside: Sequence[PartitionPlace] = (),
+) -> Iterator[Work]:
     """Yield what lies at or below `path`. At the end `findings` has those of names and directories.
 
     Raises: OSError where `path` itself can't be read.
@@ -98,7 +109,7 @@ def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> It
     reporter = Reporter(wanted)
     waiting: list[Partition] = []
     is_kafkas = not places
-    for partition in find_partitions(path, with_unpacked(files), reporter):
+    for partition in find_partitions(path, with_unpacked(files), reporter, beside):
         is_kafkas = is_kafkas or bool(partition.segments)
         waiting.append(_sized(partition, files))
         # Beside a store, directories without a segment count only where there are some with one.

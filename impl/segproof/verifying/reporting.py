@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.commands import quoted_path
-from segproof.files import LINK_TO_NOTHING
+from segproof.files import LINK_TO_NOTHING, LinkOutError, check_limits
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads
 from segproof.verifying.rows import Int64Array
@@ -26,6 +26,8 @@ declare("log-segment", Severity.WARNING,
     reads("verify again, best while nothing writes here"), "DISK-2",
     is_of_any_file=True)  # fmt: skip
 
+OF_ROCKETMQ = ("index-service", "index-file")
+"""The structures that findings in a store name."""
 FINDINGS_PER_LAW = 100
 
 FURTHER = " further places in this file break the same law"
@@ -305,9 +307,30 @@ class PathReporter:
     # --- what is wrong with any kind of file
 
     def unreadable(self, error: OSError) -> None:
-        """Report what the operating system says."""
+        """Report what the operating system says of the file.
+
+        Raises: ProcessLimitError where it says that of this process.
+        """
+        check_limits(error)
+        if isinstance(error, LinkOutError):
+            self._leads_out()
+            return
         words = error.strerror or str(error)
         self.add("DISK-1", f"it cannot be read: {error.strerror or error}", actual=words)
+
+    def _leads_out(self) -> None:
+        """Report a link that is not followed (DISK-45, RMQDISK-41)."""
+        law = "RMQDISK-41" if self.structure in OF_ROCKETMQ else "DISK-45"
+        self.add(
+            law,
+            "it was not looked into: it is a link to a file outside of its folder, and its content"
+            " could be any file of this machine",
+            severity=Severity.WARNING,
+            hint=reads(
+                "look at where the link leads, and verify that file by its own path; a broker reads"
+                " through the link"
+            ),
+        )
 
     def failed(self, error: OSError) -> None:
         """Report what the operating system says of a file that was listed."""

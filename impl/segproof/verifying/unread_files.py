@@ -6,13 +6,14 @@ segproof does not read: the only finding of its directory. `why_unread` and `why
 the files of a partition and of a data directory; a check that reads
 one of these files needs its reason removed here, and its name from `UNREAD_NAME` of the model.
 
-Laws: DISK-45, RMQDISK-41.
+Laws: DISK-45, DISK-46, RMQDISK-41.
 """
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
@@ -38,6 +39,7 @@ declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 
 LAYOUTS: set[str] = set()
 """Laws whose finding names a layout that is not read: nothing at its path was judged."""
+REDPANDA_LEVELS = 3
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
 _REASONS = (
@@ -70,6 +72,32 @@ def declare_layout(structure: str, hint: Hint, law: str) -> None:
     """Declare the law of a layout that is recognised and not read; its verdict is "not checked"."""
     declare(structure, Severity.WARNING, hint, law)
     LAYOUTS.add(law)
+
+
+declare_layout("partition-log",
+    reads("read it with the tools of Redpanda, such as `rpk topic consume`"),
+    "DISK-46")  # fmt: skip
+
+
+def report_redpanda(paths: Iterable[str], root: str, reporter: Reporter) -> None:
+    """Report the data directory of Redpanda that has the folders of partitions at `paths`.
+
+    The path of a partition there is DATA/NAMESPACE/TOPIC/NUMBER_REVISION.
+    """
+    told: dict[str, int] = {}
+    for path in paths:
+        data = path
+        for _ in range(REDPANDA_LEVELS):
+            if data.rstrip("/") != root.rstrip("/"):
+                data = posixpath.dirname(data.rstrip("/")) or "."
+        told[data] = told.get(data, 0) + 1
+    for data, count in told.items():
+        report_layout(
+            reporter.at(data),
+            "DISK-46",
+            f"the layout of Redpanda, in {plural(count, 'place')}: its batches have headers of"
+            " their own, and segproof does not read them",
+        )
 
 
 def report_layout(report: PathReporter, law: str, words: str, hint: Hint | None = None) -> None:

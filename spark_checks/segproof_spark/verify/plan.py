@@ -18,6 +18,8 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.log_directories import Place as PartitionPlace
+from segproof.verifying.log_directories import places_below
 from segproof.verifying.path_verification import walk
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
@@ -108,10 +110,14 @@ def make_plan(
     """
     works: list[tuple[str, Work]] = []
     units: list[tuple[int, Unit]] = []
+    beside: list[PartitionPlace] = []
+    for files, path in map(open_place, places if len(places) > 1 else ()):
+        beside += places_below(path, files)
     for place in places:
         files, path = open_place(place)
         findings: list[Finding] = []
-        works += ((place, _slim(work)) for work in walk(path, wanted, files, findings))
+        walked = walk(path, wanted, files, findings, beside)
+        works += ((place, _slim(work)) for work in walked)
         for start in range(0, len(findings), KNOWN_FINDINGS):
             known = Known(place, tuple(findings[start : start + KNOWN_FINDINGS]))
             units.append((SEGMENT_BYTES, known))

@@ -17,6 +17,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from segproof.files import LIMITS
 from segproof_harness import cli
 from segproof_harness.cli import oracle
 from segproof_harness.files.shipped_directories import partition_of, scenarios, stores
@@ -205,14 +206,18 @@ def test_the_folder_of_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_an_error_of_the_system_is_one_line(
     number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no verb expects one, it is told as it is, and is no defect of ours."""
+    """Where no verb expects one, it is told as it is, and is no defect of ours.
+
+    What a limit of the process needs is told with it.
+    """
 
     def fail(*_: object) -> None:
         raise OSError(getattr(errno, number), "no such luck", "/a/\x1b[31mplace")
 
     monkeypatch.setattr("segproof_harness.cli.doctor.checks", fail)
     assert 2 == cli.run(["doctor"])
-    assert "segproof: /a/\\x1b[31mplace: no such luck\n" == capsys.readouterr().err
+    remedy = f": {LIMITS[errno.EMFILE]}" if number == "EMFILE" else ""
+    assert f"segproof: /a/\\x1b[31mplace: no such luck{remedy}\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

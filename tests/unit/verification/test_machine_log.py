@@ -5,7 +5,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.verification import verify
@@ -100,6 +100,100 @@ def test_marker_of_a_clean_stop(data: bytes) -> None:
     contents = {inside(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
     findings = list(verify(DATA, files=in_memory(contents, DATA)))
     assert bool(of("DISK-40", findings)) is not holds("DISK-40", data)
+
+
+FOLDERS = st.sampled_from(
+    (
+        "lost+found", ".snapshot", "data", "u-", "-0", "u-+5", "u--5", "u-007", "u-2147483647",
+        "u-2147483648", "u-\u0663", "u-x", "u-0.bak", "u-0-delete", "u-0-future", "u-0-stray",
+        f"u-0.{STATE}-delete", "u-0.1-future", f"u v-0.{STATE}-stray", "remote-log-index-cache",
+        "__cluster_metadata-0", "cluster-metadata", "u-1\n", "..-1", "u-0.old-1",
+    )
+)  # fmt: skip
+
+
+@pytest.mark.checks("DISK-47")
+@given(folders=st.sets(FOLDERS), is_brokers=st.booleans())
+def test_folders_in_a_log_directory(folders: set[str], is_brokers: bool) -> None:
+    """A folder at whose name a start ends is an error; without a broker's own files a note."""
+    contents = {inside(0, ".log"): log(0, 1)} | {f"{name}/": b"" for name in folders}
+    contents |= {"meta.properties": b"version=1\nnode.id=1\n"} if is_brokers else {}
+    found = of("DISK-47", list(verify(DATA, files=in_memory(contents, DATA))))
+    wrong = {f"{DATA}/{name}" for name in folders if not holds("DISK-47", [name])}
+    assert wrong == {one.path for one in found}
+    assert not found or {is_brokers} == {one.is_defect for one in found}
+
+
+@pytest.mark.checks("DISK-46")
+@given(
+    st.sets(
+        st.sampled_from(
+            (
+                "0-1-v1.log", "7-12-v1.base_index", "0-1-v1.compaction_index", "0-1-v1.log.staging",
+                "0-1.log", "-0-1-v1.log", "0-1-v1.txt", "0-1-vx.log", "00-1-v1.logs",
+            )
+        )
+    )
+)  # fmt: skip
+def test_layout_of_another_product(names: set[str]) -> None:
+    """One finding, and nothing else, where a segment has a name of Redpanda's."""
+    contents = {f"kafka/t/0_1/{name}": b"x" for name in names}
+    contents[f"other/{inside(0, '.log')}"] = log(0, 1)
+    findings = list(verify(DATA, files=in_memory(contents, DATA)))
+    found = of("DISK-46", findings)
+    assert bool(found) is not holds("DISK-46", names)
+    if found:
+        assert [DATA] == [one.path for one in found]
+        assert not [one for one in findings if one.path.startswith(f"{DATA}/kafka")]
+
+
+@pytest.mark.checks("DISK-48")
+@given(
+    places=st.sets(
+        st.tuples(st.sampled_from(("disk1", "disk2")), st.sampled_from(("t-0", "t-00", "u-0"))),
+        min_size=1,
+    ),
+    node=st.sampled_from("12"),
+    directory=st.sampled_from(("a", "b", "")),
+)
+def test_partitions_of_one_broker_have_one_folder(
+    places: set[tuple[str, str]], node: str, directory: str
+) -> None:
+    """An error in one directory, and in two of one broker with ids of their own."""
+    contents = {f"{disk}/{name}/{name_of(0, '.log')}": log(0, 1) for disk, name in places}
+    told = b"version=1\ncluster.id=c\nnode.id=%s\ndirectory.id=%s\n"
+    contents["disk1/meta.properties"] = told % (b"1", b"a")
+    contents["disk2/meta.properties"] = told % (node.encode(), directory.encode())
+    found = of("DISK-48", list(verify(DATA, files=in_memory(contents, DATA))))
+    keys = {place: ("t" if place[1] < "u" else "u", 0) for place in places}
+    alone = [[key for (disk, _), key in keys.items() if disk == one] for one in ("disk1", "disk2")]
+    is_one = node == "1" and directory == "b"
+    groups = [alone[0] + alone[1]] if is_one else alone
+    assert any(one.severity is Severity.ERROR for one in found) is not all(
+        holds("DISK-48", group) for group in groups
+    )
+    assert found or len(set(keys.values())) == len(keys) or node == "2"
+
+
+@pytest.mark.checks("DISK-49")
+@given(
+    own=st.sets(st.sampled_from(("partition.metadata", "leader-epoch-checkpoint"))),
+    beside=st.sets(st.sampled_from(("partition.metadata", "leader-epoch-checkpoint"))),
+)
+def test_small_files_that_the_partitions_beside_have(own: set[str], beside: set[str]) -> None:
+    """A file that another partition of the topic has is missed."""
+    texts = {
+        "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ",
+        "leader-epoch-checkpoint": b"0\n0\n",
+    }
+    contents = {f"t-{number}/{name_of(0, '.log')}": log(0, 1) for number in (0, 1)}
+    contents |= {f"t-0/{name}": texts[name] for name in own}
+    contents |= {f"t-1/{name}": texts[name] for name in beside}
+    found = of("DISK-49", list(verify(DATA, files=in_memory(contents, DATA))))
+    told = [one for one in found if one.path.startswith(f"{DATA}/t-0/")]
+    assert bool(told) is not holds("DISK-49", own, beside)
+    for one in told:
+        assert ("AAAAAAAAAAAAAAAAAAAAAQ" in one.hint) is one.path.endswith("metadata")
 
 
 NAMES = st.sampled_from(

@@ -214,6 +214,54 @@ def test_folders_that_are_passed_over_are_listed(data: Path) -> None:
     assert {str(gone), str(too_deep)} == listed
 
 
+def redpanda(tmp_path: Path) -> Path:
+    """Return a data directory of Redpanda with two partitions."""
+    data = tmp_path / "data"
+    for topic, folder in (("plain", "0_12"), ("other", "3_40")):
+        path = data / "kafka" / topic / folder
+        path.mkdir(parents=True)
+        (path / "0-1-v1.log").write_bytes(BROKEN)
+        (path / "0-1-v1.base_index").write_bytes(bytes(81))
+        (path / "archival_metadata.snapshot").write_bytes(bytes(64))
+    (data / "config_cache.yaml").write_text("x: 1")
+    return data
+
+
+@pytest.mark.checks("DISK-46")
+@pytest.mark.parametrize(
+    ("below", "named"),
+    [
+        ("..", ""), ("", ""), ("kafka", "kafka"), ("kafka/plain", "kafka/plain"),
+        ("kafka/plain/0_12", "kafka/plain/0_12"),
+        ("kafka/plain/0_12/0-1-v1.log", "kafka/plain/0_12/0-1-v1.log"),
+        ("kafka/plain/0_12/0-1-v1.base_index", "kafka/plain/0_12/0-1-v1.base_index"),
+    ],
+)  # fmt: skip
+def test_the_layout_of_redpanda_is_named_and_not_judged(
+    tmp_path: Path, below: str, named: str
+) -> None:
+    """A file of it was "readable with defects", to be moved away; a directory was nothing."""
+    data = redpanda(tmp_path)
+    path = data / below
+    (one,) = verify(path)
+    expected = data / named if below != ".." else path / "data"
+    assert ("DISK-46", str(expected), Severity.WARNING) == (one.law, one.path, one.severity)
+    (told,) = summaries_of(path, laws=["OFFIDX-1"])
+    assert (Verdict.NOT_CHECKED, 0) == (told.verdict, told.bytes_checked)
+
+
+@pytest.mark.checks("DISK-46")
+@pytest.mark.parametrize("verb", ["salvage", "rebuild"])
+def test_nothing_is_made_of_the_layout_of_redpanda(
+    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files are no logs of Kafka: the verbs refuse them, and write nothing."""
+    data, out = redpanda(tmp_path), tmp_path / "out"
+    assert 2 == cli.run([verb, str(data), "--out", str(out)])
+    assert not out.exists() or not list(out.iterdir())
+    assert str(data) in capsys.readouterr().err
+
+
 # --- what verdicts and exit codes say
 
 

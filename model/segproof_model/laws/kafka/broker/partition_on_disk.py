@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import Codecs
-from segproof_model.language.integers import INT64_MAX
+from segproof_model.language.integers import INT64_MAX, parsed_int
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import (
@@ -158,6 +158,52 @@ def removed_logs_are_in_whole_swaps(
         return not is_swap or completed_swap_is_whole(swaps[below or 0])
 
     return all(map(is_held, deleted_offsets))
+
+
+@law("DISK-46", PartitionLog, "segproof; Redpanda segment_path")
+def layout_is_of_kafka(files: Collection[str]) -> bool:
+    """A directory has the layout of Kafka, not that of Redpanda, whose segments have names such as
+    `0-1-v1.log`. Nothing of such a directory is judged.
+    """
+    suffixes = r"\.(log|base_index|compaction_index)(\..*)?"
+    return not any(re.fullmatch(rf"[0-9]+-[0-9]+-v[0-9]+{suffixes}", name) for name in files)
+
+
+@law("DISK-47", PartitionLog, "Kafka UnifiedLog.parseTopicPartitionName 4.4.0, LogManager")
+def folders_are_partitions(folders: Collection[str]) -> bool:
+    """Every folder in a log directory is named by a topic, `-` and the number of a partition, with
+    a suffix such as `.ID-delete` where it is on its way; or it is `remote-log-index-cache`. A start
+    of Kafka ends at any other folder.
+    """
+    return all(name == "remote-log-index-cache" or _is_partition(name) for name in folders)
+
+
+def _is_partition(name: str) -> bool:
+    if name.endswith(("-delete", "-future", "-stray")):
+        if not re.fullmatch(r"\S+-\S+\.\S+-[a-z]+", name, re.ASCII):
+            return False
+        name = name[: name.rindex(".")]
+    parts = re.fullmatch(r"(.+)-([^-]*)", name, re.DOTALL)
+    return parts is not None and parsed_int(parts[2], 32) is not None
+
+
+@law("DISK-48", PartitionLog, "Kafka LogManager.loadLog 4.4.0")
+def partitions_have_one_folder(folders: Sequence[tuple[str, int]]) -> bool:
+    """No two folders in the log directories of one broker are of the same topic and partition: a
+    start of Kafka ends with "Duplicate log directories". Two directories are of one broker if their
+    `meta.properties` have the same cluster and node, and different ids of the directory.
+    """
+    return len(set(folders)) == len(folders)
+
+
+@law("DISK-49", PartitionLog, "Kafka LogManager.isStrayKraftReplica 4.4.0")
+def small_files_are_there(files: Collection[str], beside: Collection[str]) -> bool:
+    """A partition has `partition.metadata` and `leader-epoch-checkpoint` if a partition beside it
+    has them, or if the directory is of a broker with KRaft, which takes a log without topic id for
+    a stray one at its start.
+    """
+    asked = {"partition.metadata", "leader-epoch-checkpoint"} & set(beside)
+    return asked <= set(files)
 
 
 # --- segments beside each other ------------------------------------------------------------------

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files that a partition lacks although the partitions beside it show that it had them.
+
+A broker with KRaft takes a log without topic id for a stray one and renames its folder, and the
+topic begins again, empty. A script that moves files
+away by their age moves these two first, since no append changes them.
+
+Upstream: Kafka 4.4.0: LogManager.isStrayKraftReplica, PartitionMetadataFile,
+    LeaderEpochCheckpointFile.
+Laws: DISK-49.
+"""
+
+import posixpath
+from collections.abc import Collection, Iterator
+
+from segproof.errors import SegproofError
+from segproof.files import Files, status_of
+from segproof.findings import Severity
+from segproof.hints import Hint, changes
+from segproof.kafka.checkpoint_file import read_text_file
+from segproof.kafka.partition_metadata_file import read_partition_metadata
+from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
+from segproof.verifying.log_directories import is_log_directory, read_broker
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import SALVAGE, declare
+from segproof.verifying.segment_listing import parent_of
+from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES
+
+MOVED = "if files were moved away by their age, look for all of them first, closed segments too. "
+
+
+def _write_id(which: str) -> Hint:
+    """Return what to do about a topic id that is missing; `which` names the id."""
+    return changes(
+        "put back what was moved away by its age, closed segments too; or copy the file of another"
+        " replica of this partition; or write it, of the two lines `version: 0` and `topic_id:"
+        f" ID`, with {which}",
+        only_if="the topic was not deleted and created again since",
+        if_wrong="the broker takes the log for that of another topic and sets it aside under a"
+        " name that ends in -stray",
+        copy_step="stop the broker, and copy the partition's folder away",
+    )
+
+
+declare("partition-log", Severity.WARNING,
+    _write_id("the id that `kafka-topics.sh --describe` shows"), "DISK-49")  # fmt: skip
+
+
+def report_missing(path: str, names: Collection[str], files: Files, reporter: Reporter) -> None:
+    """Report the small files that a partition lacks and the partitions beside it have."""
+    own = posixpath.basename(posixpath.normpath(path))
+    known = read_partition_name(own)
+    missing = [name for name in (METADATA, EPOCHS) if name not in names]
+    if known is None or known.state or known.topic == METADATA_TOPIC or not missing:
+        return
+    parent = parent_of(path)
+    broker = read_broker(parent, files)
+    is_kraft = broker is not None and broker.is_kraft
+    bases = [one.base_offset for one in map(read_file_name, names) if one.suffix == ".log"]
+    first = min(bases, default=0)
+    begins = f"; the log begins at offset {first}" if first else ""
+    try:
+        beside = [name for name in files.list_directory(parent) if name != own]
+    except OSError:
+        beside = []
+    is_brokers = is_log_directory(beside)
+    for name in missing:
+        sibling = next(_siblings_with(name, known.topic, parent, beside, files), None)
+        if sibling is None and is_brokers:
+            sibling = next(_siblings_with(name, None, parent, beside, files), None)
+        if not is_kraft and sibling is None:
+            continue
+        why = f"{sibling} has one" if sibling else f"{parent} is of a broker with KRaft"
+        report = reporter.at(posixpath.join(path, name), shown_by=path)
+        if name == EPOCHS:
+            report.add(
+                "DISK-49",
+                f"it is missing, and {why}: a follower cannot tell where leaders changed, and may"
+                f" keep records that its leader does not have{begins}",
+                hint=SALVAGE.after(f"{MOVED}A salvage makes the file new from the batches: "),
+            )
+            continue
+        cost = (
+            "a broker with KRaft takes the log for a stray one at its start: it renames the folder,"
+            " and the partition begins again without its records"
+        )
+        report.add(
+            "DISK-49",
+            f"it is missing, and {why}: {cost}{begins}",
+            severity=Severity.ERROR if is_kraft else None,
+            hint=_hint_of_id(known.topic, parent, beside, files),
+        )
+
+
+def _hint_of_id(topic: str, parent: str, beside: list[str], files: Files) -> Hint | None:
+    """Return what to write, if another partition of the topic has the id."""
+    for path in _siblings_with(METADATA, topic, parent, beside, files):
+        try:
+            told = read_partition_metadata(read_text_file(files, path), source=path)
+        except (OSError, SegproofError):
+            continue
+        topic_id = told.to_bytes().decode("ascii").rpartition(" ")[2]
+        return _write_id(f"the id {topic_id}, as in {path}")
+    return None
+
+
+def _siblings_with(
+    name: str, topic: str | None, parent: str, beside: list[str], files: Files
+) -> Iterator[str]:
+    """Yield the paths of files of a name in other partitions of a topic; None: of any topic."""
+    for folder in beside:
+        known = read_partition_name(folder)
+        if known is None or topic not in (None, known.topic):
+            continue
+        path = posixpath.join(parent, folder, name)
+        status = status_of(files, path)
+        if status is not None and status.is_regular and status.size_bytes <= SMALL_FILE_BYTES:
+            yield path
