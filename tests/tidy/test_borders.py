@@ -3,9 +3,19 @@
 
 from pathlib import Path
 
-from segproof_harness.laws.borders.every_border import TABLES
+from segproof.verification import VERIFIED_LAWS
+from segproof_harness.laws.borders.every_border import TABLES, WITHOUT
 
 TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_each_verified_law_has_a_border() -> None:
+    """Or a reason beside the tables. A new law needs a line in a table of
+    `segproof_harness.laws.borders`: the nearest lawful and the nearest unlawful files."""
+    with_border = {border.law for table in TABLES.values() for border in table}
+    assert set() == VERIFIED_LAWS - with_border - set(WITHOUT)
+    assert set() == set(WITHOUT) & with_border
+    assert with_border | set(WITHOUT) <= VERIFIED_LAWS
 
 
 def test_each_border_has_a_name_of_its_own() -> None:

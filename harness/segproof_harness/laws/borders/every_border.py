@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from segproof_harness.laws.borders import (
     index_file,
+    log_directories,
     log_segment,
     node_files,
     offset_index,
@@ -26,6 +27,7 @@ TABLES: Mapping[str, tuple[Border, ...]] = {
     "transaction_index": transaction_index.BORDERS,
     "record_file": record_file.BORDERS,
     "record_batch": record_batch.BORDERS,
+    "log_directories": log_directories.BORDERS,
     "log_segment": log_segment.BORDERS,
     "producers": producers.BORDERS,
     "partition_log": partition_log.BORDERS,

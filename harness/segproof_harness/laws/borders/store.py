@@ -396,6 +396,11 @@ BORDERS = (
     ),
     # names
     border(
+        "RMQDISK-51", "no file says that the slots are a guess, or one does",
+        {**SOUND, "segproof-index.guesses": b""}, {**SOUND, "segproof-index.guessed": b""},
+        Due("segproof-index.guessed", severity=WARNING),
+    ),
+    border(
         "RMQDISK-41", "the lock file is empty, or has a byte",
         {**SOUND, "lock": b""}, {**SOUND, "lock": b"x"}, Due("lock", severity=NOTE),
     ),

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the laws of a log directory: which folders and small files are in it."""
+
+from segproof.findings import Severity
+from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Folder
+from segproof_harness.laws.borders.log_files import BASE, batch, name, segment
+
+LOG_NAME = name(BASE, ".log")
+EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
+PLAIN = segment(batch(BASE))
+OF_A_BROKER = {"../meta.properties": b"version=1\nnode.id=1\ncluster.id=c\n"}
+ID = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+NO_EPOCHS = b"0\n0\n"
+WARNING = Severity.WARNING
+WAY = "0123456789abcdef" * 2
+
+
+def _folders(bound: str, lawful: str, unlawful: str) -> Border:
+    """Return the border between the names of two folders of a broker's directory."""
+    files = [{**PLAIN, **OF_A_BROKER, f"../{one}": Folder()} for one in (lawful, unlawful)]
+    due = Due(f"../{unlawful}", None, "TOPIC-NUMBER", unlawful)
+    return Border("DISK-47", bound, files[0], files[1], due, below="..")
+
+
+def _beside(file: str, content: bytes, *, is_here: bool) -> Files:
+    """Return a partition and another one beside it; this one may have the file, the other has."""
+    files = {**PLAIN, f"../t-1/{LOG_NAME}": b"", f"../t-1/{file}": content}
+    return {**files, file: content} if is_here else files
+
+
+BORDERS = (
+    Border(
+        "DISK-46", "the name of a segment has a letter of no layout, or that of Redpanda's",
+        {**PLAIN, "0-1-w1.log": b""}, {**PLAIN, "0-1-v1.log": b""}, Due("", severity=WARNING),
+    ),
+    Border(
+        "DISK-46", "the version of the name is missing, or 1",
+        {**PLAIN, "0-1-v.log": b""}, {**PLAIN, "0-1-v1.log": b""}, Due("", severity=WARNING),
+    ),
+    _folders("the partition is a number, or a letter", "u-1", "u-x"),
+    _folders("the partition is the largest of 32 bits, or one more", "u-2147483647",
+             "u-2147483648"),
+    _folders("the folder is the cache of remote indexes, or has a letter more",
+             "remote-log-index-cache", "remote-log-index-caches"),
+    _folders("a partition on its way has an id, or none", f"u-1.{WAY}-delete", "u-1-delete"),
+    _folders("the topic has a letter, or none", "u-1", "-1"),
+    Border(
+        "DISK-49", "a partition has its id as the one beside it, or not",
+        _beside(METADATA, ID, is_here=True), _beside(METADATA, ID, is_here=False),
+        Due(METADATA, severity=WARNING),
+        not_by_the_model="it is given the files of one partition",
+    ),
+    Border(
+        "DISK-49", "a partition has its epochs as the one beside it, or not",
+        _beside(EPOCHS, NO_EPOCHS, is_here=True), _beside(EPOCHS, NO_EPOCHS, is_here=False),
+        Due(EPOCHS, severity=WARNING),
+        not_by_the_model="it is given the files of one partition",
+    ),
+    Border(
+        "DISK-48", "two folders are of partitions 0 and 1, or of 0 by both names",
+        {**PLAIN, f"../t-01/{LOG_NAME}": b""}, {**PLAIN, f"../t-00/{LOG_NAME}": b""},
+        [
+            Due("", None, None, f"{DIRECTORY}/../t-00"),
+            Due("../t-00", None, None, f"{DIRECTORY}/../t-0"),
+        ], below="..",
+    ),
+)  # fmt: skip
