@@ -109,7 +109,7 @@ AllOption = Annotated[
     typer.Option(
         "--all",
         help="Make every index file new. Default: only those that verify finds wrong, and missing"
-        " ones; the others stay byte for byte.",
+        " ones; the others stay byte for byte, without zeros at their end.",
     ),
 ]
 DryOption = Annotated[
@@ -151,8 +151,9 @@ def command(
 ) -> None:
     """Rebuild wrong index files of partitions and RocketMQ stores from their logs.
 
-    An index file that verify finds sound stays byte for byte. The others, and missing ones, get the
-    entries of Kafka's own recovery of the segment. A partition whose log has anything but valid
+    An index file that verify finds sound stays byte for byte; zeros that a running broker keeps at
+    its end are cut off (a note, DISK-6). The others, and missing ones, get the entries of Kafka's
+    own recovery of the segment. A partition whose log has anything but valid
     batches is a finding, and none of its files is written; the other partitions are done.
 
     --out leaves DIR as it is; partitions lie below DIR2 as below DIR. Logs, snapshots and

@@ -165,6 +165,13 @@ def _foreign_folder(folder: Path) -> None:
     (folder.parent / "meta.properties").write_bytes(b"version=1\nnode.id=1\n")
 
 
+def _swap_two_logs(folder: Path) -> None:
+    """Let two logs change their names."""
+    rename(LOG, "one")(folder)
+    rename(f"{SECOND}.log", LOG)(folder)
+    rename("one", f"{SECOND}.log")(folder)
+
+
 def _remove_segment(base: str) -> Damage:
     def do(folder: Path) -> None:
         for path in folder.glob(base + ".*"):
@@ -316,6 +323,7 @@ EXAMPLES: dict[str, Example] = {
     "DISK-47": plain("a folder lost+found lies beside the partition", _foreign_folder, below=".."),
     "DISK-48": plain("a copy is named plain-00", _copy_beside("plain-00"), below=".."),
     "DISK-49": plain("the topic id is gone", _copy_beside("plain-1", METADATA)),
+    "DISK-62": plain("two logs have each other's name", _swap_two_logs),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),

@@ -41,9 +41,10 @@ def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) 
     Cost: one batch of each log is read; a log is read whole where that batch is broken or does not
     lie within its name. Raises: OSError.
     """
-    nexts = [*(log.base_offset for log in logs[1:]), INT64_MAX]
+    nexts = [log.base_offset for log in logs[1:]]
     odd: dict[int, _Range] = {}
-    for number, (log, following) in enumerate(zip(logs, nexts, strict=True)):
+    for number, log in enumerate(logs):
+        following = nexts[number] if number < len(nexts) else INT64_MAX
         found = _odd_range(log, following, open_log)
         if found is not None:
             odd[number] = found

@@ -76,9 +76,10 @@ def rebuild(
 ) -> Rebuilt:
     """Make the wrong index files of a partition new from its logs, into `out` or in place.
 
-    An index file that `verify` finds sound stays byte for byte, also where a recovery would give
-    other entries; into `out` it is copied. With `all_files` every one is made new, and so with an
-    `index_interval_bytes`, or first offsets as keys. A `dry_run` writes nothing and takes no lock;
+    An index file that `verify` finds sound stays byte for byte, without zeros at its end, also
+    where a recovery would give other entries; into `out` it is copied. With `all_files` every one
+    is made new, and so with an `index_interval_bytes`, or first offsets as keys. A `dry_run` writes
+    nothing and takes no lock;
     it returns what the same call would do, in place where `out` is None.
 
     In place, `backup` is a directory that keeps each old file, durable before it is replaced, at

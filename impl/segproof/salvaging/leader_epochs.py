@@ -10,16 +10,48 @@ Laws: EPOCH-1.
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
+from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.kafka.batch_table import check_batches
+from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
 
 EPOCH_POSITION = 12
+
+
+def keep_leader_epochs(old: str, new: str, end_offset: int, files: Files) -> None:
+    """Let a new checkpoint of epochs hold the old entries, if the kept batches agree with them.
+
+    The batches do not tell an epoch in which nothing was written, such as the one after the last
+    batch, nor where an epoch began before compaction. `end_offset` is the offset after the last
+    batch. Raises: OSError for the new file.
+    """
+    made = LeaderEpochCheckpointFile(new, writable=True, files=files)
+    by_batches = made.read()
+    try:
+        before = LeaderEpochCheckpointFile(old, files=files).read()
+    except (OSError, SegproofError):
+        return  # as the batches say
+    starts = {entry.epoch: entry.start_offset for entry in before}
+    rises = all(
+        one.epoch < other.epoch and one.start_offset <= other.start_offset
+        for one, other in pairwise(before)
+    )
+    first = by_batches[0] if by_batches else EpochEntry(-1, end_offset)
+    agrees = all(starts.get(one.epoch) == one.start_offset for one in by_batches[1:])
+    agrees &= not by_batches or starts.get(first.epoch, end_offset) <= first.start_offset
+    known = {entry.epoch for entry in by_batches}
+    others = (entry for entry in before if entry.epoch not in known)
+    is_outside = all(
+        entry.epoch < first.epoch or entry.start_offset >= end_offset for entry in others
+    )
+    if rises and agrees and is_outside and before != by_batches:
+        made.write(before)
 
 
 def restore_leader_epochs(paths: Sequence[str], files: Files) -> int:

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saving the sound batches of one partition into a new directory.
 
-The logs get every sound batch, byte for byte, with gaps as compaction leaves them. Then the new
-directory is loaded as a broker loads it after a crash: so its indexes, transaction indexes, leader
-epochs and producer snapshots are of what was kept.
+The logs get every sound batch, byte for byte. Then the new directory is loaded as a broker loads it
+after a crash: so indexes, leader epochs and producer snapshots are of what was kept.
 
 A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
-are missing between its neighbours: the base offset is not under the checksum. So are size and
-magic, and a batch that its checksum proves gets them back. Batches that a disk
-wrote to a wrong place are moved back. Any other such batch goes to a file of its own, for people to
-look at.
+are missing between its neighbours. So it is with size and magic, if its checksum proves them.
+Batches that a disk wrote to a wrong place are moved back. Any other goes to a file of its own.
 
 Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.
 Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
@@ -39,14 +36,14 @@ from segproof.reading.pieces import Piece, PieceKind, first_offsets
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.contents import Contents
-from segproof.salvaging.leader_epochs import restore_leader_epochs
+from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import end_that_is_gone, index_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.lost_offsets import are_of_records, has_keyless
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
-from segproof.verifying.small_files import METADATA
+from segproof.verifying.small_files import EPOCHS, METADATA
 
 MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
@@ -140,7 +137,11 @@ def salvage_partition(
     Raises: OSError for any trouble but blocks of a log that can't be read; SegproofError where the
     new directory can't be loaded.
     """
-    return _Salvage(partition, target, aside_path, files, on_bytes).run()
+    told = _Salvage(partition, target, aside_path, files, on_bytes).run()
+    if told.is_whole and told.target is not None:
+        new = os.path.join(target, EPOCHS)
+        keep_leader_epochs(partition.path(EPOCHS), new, told.last_offset + 1, files)
+    return told
 
 
 class _Salvage:

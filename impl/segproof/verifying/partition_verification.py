@@ -51,6 +51,7 @@ from segproof.verifying.small_files import (
     read_producers,
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
+from segproof.verifying.swapped_names import check_names
 from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
@@ -310,6 +311,8 @@ class _JoinedLog:
                 self._check_offsets(self._reached)
         for offset in self._snapshots:
             self._snapshot(offset)
+        if not self._is_remote:
+            check_names(self._partition, self._reporter, self._files)
         if self._epochs is not None:
             path = self._partition.path(self._epochs)
             entries = read_epochs(self._reporter.at(path, PARTITION), self._files)

@@ -12,6 +12,7 @@ import pytest
 
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.verification import verify
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.drawn_partitions import (
     Drawn,
@@ -77,7 +78,7 @@ def test_a_copy_never_gets_an_offset_of_a_wrapper(place: int, tmp_path: Path) ->
     assert (len(drawn.truth), 1) == (told.batches, told.set_aside_batches)
 
 
-@pytest.mark.checks("DISK-13", "LOG-4")
+@pytest.mark.checks("DISK-13", "LOG-4", "DISK-62")
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 3), (1, 2)])
 @pytest.mark.parametrize("is_broken", [False, True])
 @pytest.mark.parametrize("partition", [PLAIN, V1], ids=["plain", "v1-gzip"])
@@ -93,9 +94,12 @@ def test_logs_with_swapped_names_are_saved_by_their_contents(
         middle = len(drawn.logs[one]) // 2
         del drawn.logs[one][middle : middle + 20]
     write_drawn(drawn, tmp_path / "in" / "topic-0")
+    named = {one.path for one in verify(tmp_path / "in" / "topic-0") if one.law == "DISK-62"}
+    assert {drawn.names[one], drawn.names[other]} == {Path(path).name for path in named}
     told, outcome = saved(drawn, tmp_path)
     assert {} == outcome.faults
     assert (2, 0) == (told.renamed_logs, told.set_aside_batches)
+    assert [] == [one for one in verify(tmp_path / "out") if one.law == "DISK-62"]
     assert len(drawn.truth) - len(outcome.kept) in ((1, 2) if is_broken else (0,))
     assert lost_between(outcome.kept, drawn) == told.lost_offsets
 

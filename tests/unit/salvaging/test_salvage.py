@@ -542,3 +542,30 @@ def test_a_partition_without_a_sound_batch_leaves_no_directory(tmp_path: Path) -
     (told,) = salvage(bad, tmp_path / "out")
     assert (None, 1, False) == (told.target, told.gap_count, told.is_whole)
     assert [] == sorted((tmp_path / "out").iterdir())
+
+
+@pytest.mark.checks("DISK-37")
+@pytest.mark.parametrize(
+    ("entries", "is_kept"),
+    [
+        ("0 0", True),
+        ("0 0\n4 4000000", True),  # a leader that has written nothing so far
+        ("0 0\n4 END", True),
+        ("0 0\n4 20", False),  # the batches from offset 20 on are of epoch 0
+        ("1 0", False),
+        ("0 9", False),
+        ("4 0\n0 0", False),
+        ("0 zero", False),
+    ],
+)
+def test_the_epochs_of_a_sound_partition_stay(entries: str, is_kept: bool, tmp_path: Path) -> None:
+    """Under "everything kept" the epoch after the last batch was lost."""
+    original = copied_partition("plain", tmp_path)
+    end = saved(original, tmp_path / "plain").last_offset + 1
+    text = f"0\n{entries.count(chr(10)) + 1}\n{entries.replace('END', str(end))}\n"
+    (original / "leader-epoch-checkpoint").write_text(text)
+    told = saved(original, tmp_path / "out")
+    new = (tmp_path / "out" / original.name / "leader-epoch-checkpoint").read_text()
+    assert told.is_whole
+    assert (text if is_kept else "0\n1\n0 0\n") == new
+    assert [] == [str(one) for one in verify(tmp_path / "out") if one.is_defect]

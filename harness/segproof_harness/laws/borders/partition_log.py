@@ -102,6 +102,15 @@ BORDERS = (
         "DISK-61", "the file is Kafka's, or the mark of a rebuild that was ended",
         _names(EPOCHS), _names("segproof-rebuild.incomplete"), Due(""),
     ),
+    Border(
+        "DISK-62", "the first offset of the second log is above the first log's, or below",
+        {name(BASE, ".log"): THREE[0], name(LAST, ".log"): batch(LAST)},
+        {name(BASE, ".log"): batch(LAST), name(LAST, ".log"): THREE[0]},
+        [
+            Due(name(LAST, ".log"), None, name(BASE, ".log"), name(LAST, ".log")),
+            Due(name(BASE, ".log"), None, name(LAST, ".log"), name(BASE, ".log")),
+        ],
+    ),
     _named("DISK-41", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
     *(
         Border(

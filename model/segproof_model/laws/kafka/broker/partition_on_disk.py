@@ -6,6 +6,7 @@ what the data directory says of them.
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import Codecs
@@ -204,6 +205,19 @@ def small_files_are_there(files: Collection[str], beside: Collection[str]) -> bo
     """
     asked = {"partition.metadata", "leader-epoch-checkpoint"} & set(beside)
     return asked <= set(files)
+
+
+@law("DISK-62", PartitionLog, "segproof")
+def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
+    """No logs of a partition have each other's name: in the order of their names their offsets
+    rise, or they overlap in every order.
+    """
+    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    both = ((base, valid_batches(files[f"{base:020d}.log"])) for base in bases)
+    by_name = [(first_offset(each[0]), each[-1].last_offset) for _, each in both if each]
+    by_offset = sorted(by_name)
+    is_apart = all(one[1] < other[0] for one, other in pairwise(by_offset))
+    return by_name == by_offset or not is_apart
 
 
 # --- segments beside each other ------------------------------------------------------------------
