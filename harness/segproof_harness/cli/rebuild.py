@@ -151,10 +151,9 @@ def command(
 ) -> None:
     """Rebuild wrong index files of partitions and RocketMQ stores from their logs.
 
-    An index file that verify finds sound stays byte for byte; zeros that a running broker keeps at
-    its end are cut off (a note, DISK-6). The others, and missing ones, get the entries of Kafka's
-    own recovery of the segment. A partition whose log has anything but valid
-    batches is a finding, and none of its files is written; the other partitions are done.
+    An index file that verify finds sound stays byte for byte, without the zeros at its end (DISK-6).
+    Others, and missing ones, get the entries of Kafka's own recovery. A partition whose log has
+    anything but valid batches is a finding, and none of its files is written.
 
     --out leaves DIR as it is; partitions lie below DIR2 as below DIR. Logs, snapshots and
     checkpoints become hard links, so a broker on DIR2 appends to the last log of DIR too: give
