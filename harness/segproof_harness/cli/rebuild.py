@@ -151,7 +151,7 @@ def command(
 ) -> None:
     """Rebuild wrong index files of partitions and RocketMQ stores from their logs.
 
-    An index file that verify finds sound stays byte for byte, without the zeros at its end (DISK-6).
+    An index file that verify finds sound stays byte for byte, without zeros at its end (DISK-6).
     Others, and missing ones, get the entries of Kafka's own recovery. A partition whose log has
     anything but valid batches is a finding, and none of its files is written.
 

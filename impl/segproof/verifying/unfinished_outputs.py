@@ -18,7 +18,7 @@ LAW = "DISK-61"
 HINT = reads("find out from what it was made, and make it again: use nothing of this")
 declare("partition-log", Severity.ERROR, HINT, LAW)
 REBUILD_AGAIN = changes(
-    "run the same rebuild in place again: it removes this folder",
+    "run the rebuild again (`segproof rebuild STORE --in-place`), which ends what was begun",
     only_if="no broker and no other rebuild runs on this store",
     if_wrong="two processes write the same index files",
     copy_step="stop the broker and copy the index folder away",
