@@ -262,7 +262,10 @@ class MovedMessages:
     def _ends_its_file(self, one: _Stretch, begin: int) -> bool:
         """Return whether a blank end follows that takes the rest of the file, from its own end."""
         rest = begin + self._log.mapped_file_size - one.end
-        return self._bytes(one.lies_at + one.size_bytes, BLANK_BYTES) == blank_tail(rest)[:8]
+        return (
+            rest >= BLANK_BYTES
+            and self._bytes(one.lies_at + one.size_bytes, BLANK_BYTES) == blank_tail(rest)[:8]
+        )
 
     def _parts(self, one: _Stretch) -> Iterator[_Stretch]:
         """Yield a stretch, or parts of it: of each all offsets are free in a file, or none is."""
@@ -342,7 +345,10 @@ class MovedMessages:
             missing = LogFile(begin, os.path.join(folder, log_file_name(begin)), 0)
             one, needed = files.get(begin, missing), max((part.end for part in put), default=begin)
             files[begin] = one._replace(size_bytes=max(one.size_bytes, needed - begin))
-        in_order = tuple(one for _, one in sorted(files.items()) if one.size_bytes)
+        known = {one.start for one in log.log_files}
+        in_order = tuple(
+            one for start, one in sorted(files.items()) if one.size_bytes or start in known
+        )
         return CommitLog(log.store_path, log.mapped_file_size, in_order, self._files)
 
     def open(self, path: str) -> ReadOnlyFile:

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from enum import StrEnum
 from typing import NamedTuple
 
-from segproof.errors import SegproofError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import Files
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.reading.store_paths import GUESS_FILE
@@ -84,6 +84,26 @@ def new_geometry(
     slots = old.hash_slot_num if hash_slot_num is None else hash_slot_num
     entries = old.index_num if index_num is None else index_num
     return NewGeometry(Geometry(slots, entries), origin, bool(names))
+
+
+def told_geometry(
+    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
+) -> NewGeometry:
+    """Return slots and entries of a new index, if they are given or told, or if it is the first.
+
+    Raises: InvalidArgumentError where old index files do not tell them.
+    """
+    least = (1 if hash_slot_num is None else hash_slot_num, 2 if index_num is None else index_num)
+    if least[0] < 1 or least[1] < 2:
+        raise InvalidArgumentError("an index file has a slot and two entries at least")
+    told = new_geometry(store, hash_slot_num, index_num, files)
+    if told.has_old_files and told.origin in (GeometryFrom.DEFAULT, GeometryFrom.AMBIGUOUS):
+        raise InvalidArgumentError(
+            "the old index files do not tell how many slots and entries they have: give"
+            " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
+            path=os.path.join(store, INDEX),
+        )
+    return told
 
 
 def _like_default(path: str, files: Files) -> Geometry:

@@ -46,11 +46,10 @@ from segproof.rebuilding.safe_places import (
     log_changed,
 )
 from segproof.rebuilding.store_geometry import (
-    GeometryFrom,
     NewGeometry,
     forget_guess,
     keep_guess,
-    new_geometry,
+    told_geometry,
 )
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
@@ -177,7 +176,6 @@ def rebuild_index(
     message, in the zone (None: local).
 
     With `keep_times` no entry has a likely time in place of an impossible one.
-
     Without `all_files` an index stays byte for byte if `verify` finds no error and no warning in
     the store, its queues and its checkpoint aside; into `out` it is copied. It may have entries of
     messages that retention has removed, and so differ from one that is made of the log. `messages`
@@ -208,30 +206,13 @@ def rebuild_index(
     if not is_being_saved:
         check_finished(store, unfinished_store(store, files))
     wanted = _Wanted(
-        _geometry(store, hash_slot_num, index_num, files), index_tags, count_puts, cut_tail,
+        told_geometry(store, hash_slot_num, index_num, files), index_tags, count_puts, cut_tail,
         keep_times, all_files, dry_run, kept, zone, on_progress,
     )  # fmt: skip
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
         return _rebuild(store, target, wanted, mapped_file_size, dry)
-
-
-def _geometry(
-    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
-) -> NewGeometry:
-    """Return slots and entries of the new files. Raises: InvalidArgumentError."""
-    least = (1 if hash_slot_num is None else hash_slot_num, 2 if index_num is None else index_num)
-    if least[0] < 1 or least[1] < 2:
-        raise InvalidArgumentError("an index file has a slot and two entries at least")
-    told = new_geometry(store, hash_slot_num, index_num, files)
-    if told.has_old_files and told.origin in (GeometryFrom.DEFAULT, GeometryFrom.AMBIGUOUS):
-        raise InvalidArgumentError(
-            "the old index files do not tell how many slots and entries they have: give"
-            " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
-            path=os.path.join(store, INDEX),
-        )
-    return told
 
 
 def _check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
