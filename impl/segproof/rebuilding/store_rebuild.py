@@ -21,15 +21,13 @@ from typing import Final, Literal
 
 import numpy as np
 
-from segproof.commands import quoted_path
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
-from segproof.hints import Hint, reads, writes
+from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes, with_likely_times
-from segproof.reading.log_names import with_right_names
 from segproof.reading.store_layouts import check_layout
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
@@ -44,6 +42,14 @@ from segproof.rebuilding.safe_places import (
     is_as_long,
     is_same,
     log_changed,
+)
+from segproof.rebuilding.store_findings import (
+    NO_MESSAGE,
+    SAVE_STORE,
+    finding_at,
+    holes,
+    law_at,
+    misnamed,
 )
 from segproof.rebuilding.store_geometry import (
     NewGeometry,
@@ -61,7 +67,6 @@ from segproof.rocketmq.index_table import Geometry
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.commit_log_damage import DamageMap
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
-from segproof.verifying.rules import with_paths
 
 __all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
 
@@ -69,12 +74,6 @@ BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
-
-SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
-NO_MESSAGE = reads(
-    "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
-    " holds them"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def _rebuild(
             path=os.path.join(store, COMMIT_LOG),
             hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
-    findings = _misnamed(log, files) or _holes(log)
+    findings = misnamed(log, files) or holes(log)
     findings = findings or _missing_end(log, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)
@@ -296,7 +295,7 @@ def _missing_end(
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
     return (
-        _finding(
+        finding_at(
             log.log_files[-1].path,
             0,
             f"the log ends with this file at offset {end}, and the old index or the queues lead to"
@@ -472,8 +471,8 @@ class _Rebuild:
             return left, messages, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"
         told = "; ".join([words, *damage.words()])
-        law = _law_at(self._log.store_path, log_file.path, position, self._files)
-        return left, messages, (_finding(log_file.path, position, told, SAVE_STORE, law),)
+        law = law_at(self._log.store_path, log_file.path, position, self._files)
+        return left, messages, (finding_at(log_file.path, position, told, SAVE_STORE, law),)
 
     def _judge_blank_ends(self, reader: LogReader) -> tuple[int, int, tuple[Finding, ...]]:
         """Return the same of the messages behind false blank ends, which the reader has passed."""
@@ -492,7 +491,7 @@ class _Rebuild:
                 return (
                     left,
                     messages,
-                    (_finding(one.path, position, told, SAVE_STORE, "RMQDISK-24"),),
+                    (finding_at(one.path, position, told, SAVE_STORE, "RMQDISK-24"),),
                 )
         return left, messages, ()
 
@@ -503,7 +502,7 @@ class _Rebuild:
         if not entries:
             return ()
         return (
-            _finding(
+            finding_at(
                 self._log.log_files[0].path,
                 0,
                 f"the commit log has no message, and the old index has {entries} entries",
@@ -548,56 +547,6 @@ def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
     with closing(files.open(built.path, writable=True)) as file:
         file.pwrite(built.entries.to_bytes(4, "big"), IndexHeader.POSITIONS["hash_slot_count"])
         file.sync()
-
-
-def _misnamed(log: CommitLog, files: Files) -> tuple[Finding, ...]:
-    """Return a finding for the first file whose name is not that of its messages."""
-    _, found = with_right_names(log, files)
-    return tuple(
-        _finding(
-            one.path,
-            0,
-            f"this file holds the messages from offset {one.start} on, as they say themselves, and"
-            f" its name says {one.named}: an index of them would lead to others",
-            writes("save the messages with `segproof salvage`, which puts each at its own offset"),
-            law="RMQDISK-25",
-        )
-        for one in found[:1]
-    )
-
-
-def _holes(log: CommitLog) -> tuple[Finding, ...]:
-    """Return a finding for the first file that does not follow the one before."""
-    for before, after in zip(log.log_files, log.log_files[1:], strict=False):
-        if before.start + log.mapped_file_size != after.start:
-            return (
-                _finding(
-                    after.path,
-                    0,
-                    f"the log has a hole: the file before ends at offset"
-                    f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
-                    reads("look for the missing file in lost+found or on a replica"),
-                    law="RMQDISK-23",
-                ),
-            )
-    return ()
-
-
-def _law_at(store: str, path: str, position: int, files: Files) -> str:
-    """Return the law that `verify` finds broken at a byte of the log: its command shows it."""
-    place = Place(PlaceKind.STORE, store)
-    for one in check_place(place, Wanted(), files, lambda count: None):
-        if (one.path, one.position, one.severity) == (path, position, Severity.ERROR):
-            return one.law
-    return "RMQDISK-24"
-
-
-def _finding(path: str, position: int, message: str, hint: Hint, law: str) -> Finding:
-    return Finding(
-        law, Severity.ERROR, "index-service", path, position, None, None, message,
-        with_paths(hint, path, os.path.dirname(os.path.dirname(path)) or "."),
-        f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')} --law {law}",
-    )  # fmt: skip
 
 
 def _old_names(store: str, files: Files) -> list[str]:

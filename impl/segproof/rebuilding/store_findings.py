@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why no index is made from the commit log of a store: findings, with what to do instead."""
+
+import os
+
+from segproof.commands import quoted_path
+from segproof.files import Files
+from segproof.findings import Finding, Severity
+from segproof.hints import Hint, reads, writes
+from segproof.reading.log_names import with_right_names
+from segproof.reading.store_paths import Place, PlaceKind
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.verifying.reporting import Wanted
+from segproof.verifying.rocketmq.store_verification import check_place
+from segproof.verifying.rules import with_paths
+
+SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
+NO_MESSAGE = reads(
+    "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
+    " holds them"
+)
+
+
+def misnamed(log: CommitLog, files: Files) -> tuple[Finding, ...]:
+    """Return a finding for the first file whose name is not that of its messages."""
+    _, found = with_right_names(log, files)
+    return tuple(
+        finding_at(
+            one.path,
+            0,
+            f"this file holds the messages from offset {one.start} on, as they say themselves, and"
+            f" its name says {one.named}: an index of them would lead to others",
+            writes("save the messages with `segproof salvage`, which puts each at its own offset"),
+            law="RMQDISK-25",
+        )
+        for one in found[:1]
+    )
+
+
+def holes(log: CommitLog) -> tuple[Finding, ...]:
+    """Return a finding for the first file that does not follow the one before."""
+    for before, after in zip(log.log_files, log.log_files[1:], strict=False):
+        if before.start + log.mapped_file_size != after.start:
+            return (
+                finding_at(
+                    after.path,
+                    0,
+                    f"the log has a hole: the file before ends at offset"
+                    f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
+                    reads("look for the missing file in lost+found or on a replica"),
+                    law="RMQDISK-23",
+                ),
+            )
+    return ()
+
+
+def law_at(store: str, path: str, position: int, files: Files) -> str:
+    """Return the law that `verify` finds broken at a byte of the log: its command shows it."""
+    place = Place(PlaceKind.STORE, store)
+    for one in check_place(place, Wanted(), files, lambda count: None):
+        if (one.path, one.position, one.severity) == (path, position, Severity.ERROR):
+            return one.law
+    return "RMQDISK-24"
+
+
+def finding_at(path: str, position: int, message: str, hint: Hint, law: str) -> Finding:
+    """Return the error at a byte of a log file, by whose path its store is found."""
+    return Finding(
+        law, Severity.ERROR, "index-service", path, position, None, None, message,
+        with_paths(hint, path, os.path.dirname(os.path.dirname(path)) or "."),
+        f"segproof verify {quoted_path(os.path.dirname(os.path.dirname(path)) or '.')} --law {law}",
+    )  # fmt: skip
