@@ -334,9 +334,10 @@ def _several_paths(store: str, folders: Sequence[LogFolder]) -> Layout:
         posixpath.join(store, COMMIT_LOG),
         words,
         writes(
-            "stop the broker, make a new directory, and link into it index, consumequeue, config"
-            " and checkpoint of this store (`ln -s`), and into its folder commitlog each log file"
-            " of all these folders, of a name in two folders the one that holds messages; then"
-            " verify, rebuild or salvage that directory. The folders stay as they are"
+            "stop the broker, make a new directory, copy index, consumequeue, config and"
+            " checkpoint of this store into it, and link into its folder commitlog (`ln -s`) each"
+            " log file of all these folders under its own name, of a name in two folders the one"
+            " that holds messages; then verify, rebuild or salvage that directory. The folders"
+            " stay as they are"
         ),
     )

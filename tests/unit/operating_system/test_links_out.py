@@ -70,6 +70,19 @@ def test_a_file_of_kafka_that_is_a_link_out(tmp_path: Path, name: str) -> None:
     assert not all(two.verdict is Verdict.SOUND for two in told)
 
 
+def test_a_link_to_a_log_file_of_the_same_name_is_followed(tmp_path: Path) -> None:
+    """So RocketMQ's log files on several disks are joined. Another name could be any file."""
+    store, disk = tmp_path / "store", tmp_path / "disk"
+    shutil.copytree(ROCKETMQ / "small-4.9.8" / "store", store)
+    disk.mkdir()
+    for name in (f"commitlog/{NAME}", "checkpoint"):
+        moved = disk / Path(name).name
+        (store / name).rename(moved)
+        leads_to(store / name, moved)
+    found, _ = verdicts(store)
+    assert {str(store / "checkpoint")} == {one.path for one in found if one.is_not_looked_into}
+
+
 @pytest.mark.checks("RMQDISK-41")
 @pytest.mark.parametrize("name", STORE_FILES)
 def test_a_file_of_a_store_that_is_a_link_out(tmp_path: Path, name: str) -> None:
