@@ -3,12 +3,13 @@
 
 Upstream: Kafka 4.3.1: MetaProperties, MetaPropertiesEnsemble, FileQuorumStateStore.
 Laws: DISK-53, DISK-54.
-Not covered: whether the ids are those of the cluster; in `quorum-state` the fields that no release
-    reads any more, and versions above 1.
+Not covered: whether the ids are those of the cluster; in `quorum-state` versions above 1, and the
+    limits of Jackson: 1 000 levels, and numbers of 1 000 digits.
 """
 
 import json
 import re
+from codecs import getincrementaldecoder
 from contextlib import closing
 
 from segproof.files import Files
@@ -18,6 +19,8 @@ from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import declare
 
 QUORUM_STATE = "quorum-state"
+READ_BYTES = 8192
+"""Kafka decodes so many bytes at once, until it has the first line."""
 NODE_FILE_BYTES = 1 << 20
 """A larger file is not read: the largest known have some hundred bytes."""
 declare("partition-log", Severity.ERROR,
@@ -52,25 +55,71 @@ def check_quorum_state(report: PathReporter, files: Files) -> None:
 
 def _quorum_problem(data: bytes) -> str:
     """Return why Kafka can't read a `quorum-state`; empty if it can."""
-    line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
-    if not line:
-        return "the file is empty"
-    if not line.strip(b"\0"):
+    if not data or data[0] in b"\r\n":
+        return "the file is empty" if not data else "its first line is empty"
+    if not data.strip(b"\0"):
         return "the file is zeros"
+    line_end = len(re.split(rb"[\r\n]", data, maxsplit=1)[0])
+    blocks = data[: (line_end // READ_BYTES + 1) * READ_BYTES]
     try:
-        content = json.loads(line)
+        text = getincrementaldecoder("utf-8")().decode(blocks, final=len(blocks) == len(data))
+        line = re.split("[\r\n]", text, maxsplit=1)[0].lstrip(" \t")
+        content = _JSON.raw_decode(line)[0]
     except (ValueError, RecursionError):
-        return "its first line is not JSON"
+        return "its first line does not begin with JSON"
     if not isinstance(content, dict):
         return "its first line is not a JSON object"
-    if content.get("data_version") not in (0, 1) or type(content["data_version"]) is not int:
-        return "it has no data_version 0 or 1"
+    if "data_version" not in content:
+        return "it has no data_version"
+    version = _as_short(content["data_version"])
+    if version not in (0, 1):
+        return f"its data_version is {version}"
+    return _field_problem(content, version)
+
+
+def _field_problem(content: dict[str, object], version: int) -> str:
+    """Return which field of a `quorum-state` Kafka refuses; empty for none."""
     for name in ("leaderId", "leaderEpoch", "votedId"):
-        if type(content.get(name)) is not int:
-            return f"it has no number {name}"
-    if content["data_version"] == 1 and type(content.get("votedDirectoryId")) is not str:
-        return "it has no votedDirectoryId"
+        if not _is_integer(content.get(name), 32):
+            return f"it has no number {name} of 32 bits"
+    of_version_0 = {"clusterId": "", "appliedOffset": 0, "currentVoters": []}
+    for name, default in of_version_0.items():
+        if name not in content and version == 0:
+            return f"it has no {name}, which version 0 has"
+        content.setdefault(name, default)
+    if type(content["clusterId"]) is not str:
+        return "its clusterId is no text"
+    if not _is_integer(content["appliedOffset"], 64):
+        return "its appliedOffset is no number of 64 bits"
+    voters = content["currentVoters"]
+    if not isinstance(voters, list) or (voters and version == 1):
+        return "its currentVoters are no list" + (", or not empty in version 1" if version else "")
+    if not all(isinstance(one, dict) and _is_integer(one.get("voterId"), 32) for one in voters):
+        return "one of its currentVoters has no number voterId of 32 bits"
+    directory = content.get("votedDirectoryId", None if version else _NO_DIRECTORY)
+    if not isinstance(directory, str) or not _UUID_READ.fullmatch(directory):
+        return "it has no votedDirectoryId of 16 bytes in base64"
     return ""
+
+
+def _as_short(number: object) -> int:
+    """Return what Jackson makes of a version: the low 16 bits of a number, 0 of all else."""
+    if isinstance(number, float):
+        number = int(max(min(number, 2.0**31 - 1), -(2.0**31)))
+    return ((number if type(number) is int else 0) + 2**15) % 2**16 - 2**15
+
+
+def _is_integer(value: object, bits: int) -> bool:
+    """Return whether a value of JSON is an integer of so many bits."""
+    return type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)
+"""As Jackson: no NaN, and what comes after the first value is not looked at."""
 
 
 def check_node_properties(report: PathReporter, files: Files) -> None:
@@ -116,6 +165,10 @@ def _properties_problem(data: bytes) -> str:
 
 _UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)
 """16 bytes in base64 for URLs; the last digit has four bits that say nothing."""
+
+_UUID_READ = re.compile("[A-Za-z0-9_-]{22}(==)?")
+"""What Kafka reads as a UUID: it ignores those four bits."""
+_NO_DIRECTORY = "A" * 22
 
 
 def _is_number(text: str) -> bool:

@@ -21,7 +21,14 @@ BOOTSTRAP = (KAFKA / "compacted" / "logdir" / "bootstrap.checkpoint").read_bytes
 """Made by `kafka-storage.sh format`: a header, a batch of six records, and a footer."""
 HEADER_BYTES, RECORDS_END = 83, 336
 SNAPSHOT = "00000000000000000001-0000000001.checkpoint"
-VOTE = b'{"leaderId":1,"leaderEpoch":7,"votedId":1,"data_version":0}'
+VOTE_0 = (
+    b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
+    b'"currentVoters":[{"voterId":1}],"data_version":0}'
+)
+VOTE = (
+    b'{"leaderId":1,"leaderEpoch":7,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
+    b'"data_version":1}'
+)
 IDS = (
     b"#\n#Sat Nov 21\nversion=1\nnode.id=1\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\n"
     b"directory.id=oG5Q4DkSR7CYBX0qVIYs0g\n"
@@ -201,3 +208,61 @@ def test_an_emptied_checkpoint_is_told(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(b"0\n0")
     (folder / "leader-epoch-checkpoint").write_bytes(b"0\n0\n")
     assert not list(verify(tmp_path, laws=["DISK-55"]))
+
+
+def changed(text: bytes, old: str, new: str) -> bytes:
+    """Return a text with one place changed."""
+    assert old.encode() in text
+    return text.replace(old.encode(), new.encode("latin-1"))
+
+
+READ_BY_KAFKA = (
+    VOTE, VOTE_0, VOTE + bytes(4), VOTE + b"garbage", VOTE + b" {", b" \t" + VOTE, VOTE + b"\nx",
+    VOTE + b"\rx", VOTE + b"\n" + b" " * 8300 + b"\xff",
+    changed(VOTE, "A" * 22, "A" * 21 + "B"), changed(VOTE, "A" * 22, "A" * 22 + "=="),
+    changed(VOTE, '"leaderId":1', '"leaderId":2147483647'), changed(VOTE, ":7", ":-5"),
+    changed(VOTE, ":7", ":-0"), changed(VOTE, "}", ',"x":1,"x":2}'),
+    changed(VOTE, "}", ',"leaderId":3}'), changed(VOTE, "}", ',"currentVoters":[]}'),
+    changed(VOTE, '"data_version":1', '"data_version":1.9'),
+    changed(VOTE, '"data_version":1', '"data_version":65537'),
+    changed(VOTE, "leaderId", "l\\u0065aderId"), changed(VOTE_0, ':0,"c', ':99999999999,"c'),
+    changed(VOTE_0, '[{"voterId":1}]', "[]"), changed(VOTE_0, ":1}]", ':1,"x":2}]'),
+    changed(VOTE_0, "}],", '}],"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAQ",'),
+    changed(VOTE_0, '"data_version":0', '"data_version":true'),
+)  # fmt: skip
+REFUSED_BY_KAFKA = (
+    b"", b"\n" + VOTE, b"\xef\xbb\xbf" + VOTE, VOTE + b"\xff", VOTE + b"\n\xff", VOTE + b"\xe2",
+    VOTE + b" " * 8300 + b"\xff", b"[]", b"null", b"{}", bytes(5), b"x" + VOTE, VOTE[:-1],
+    VOTE[:-1] + b"\n}", changed(VOTE, "A" * 22, ""), changed(VOTE, "A" * 22, "xx"),
+    changed(VOTE, "A" * 22, "A" * 21), changed(VOTE, "A" * 22, "A" * 23),
+    changed(VOTE, "A" * 22, "A" * 22 + "="), changed(VOTE, "A" * 22, "A" * 21 + "+"),
+    changed(VOTE, '"leaderId":1', '"leaderId":99999999999'), changed(VOTE, ":7", ":7.0"),
+    changed(VOTE, ":7", ":true"), changed(VOTE, ":7", ':"7"'), changed(VOTE, ":7", ":07"),
+    changed(VOTE, ":7", ":null"), changed(VOTE, "}", ',"x":NaN}'),
+    changed(VOTE, "}", ',"x":-Infinity}'), changed(VOTE, "}", ',"x":"\t"}'),
+    changed(VOTE, "}", ',"x":"\xff"}'), changed(VOTE, "}", ',"clusterId":1}'),
+    changed(VOTE, "}", ',"appliedOffset":"x"}'), changed(VOTE, "}", ',"currentVoters":null}'),
+    changed(VOTE, "}", ',"currentVoters":[{"voterId":1}]}'),
+    changed(VOTE, '"data_version":1', '"data_version":"1"'),
+    changed(VOTE, '"data_version":1', '"data_version":2'),
+    changed(VOTE, '"data_version":1', '"data_version":99999999999999999999'),
+    changed(VOTE, ',"data_version":1', ""), changed(VOTE_0, '"clusterId":"",', ""),
+    changed(VOTE_0, '"appliedOffset":0,', ""), changed(VOTE_0, '"currentVoters":', '"x":'),
+    changed(VOTE_0, '[{"voterId":1}]', "null"), changed(VOTE_0, '{"voterId":1}', "{}"),
+    changed(VOTE_0, '{"voterId":1}', "1"), changed(VOTE_0, "}],", '}],"votedDirectoryId":1,'),
+    changed(VOTE_0, ':0,"c', ':99999999999999999999,"c'),
+)  # fmt: skip
+
+
+@pytest.mark.checks("DISK-53")
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_vote_is_judged_as_kafka_reads_it(is_read: bool) -> None:
+    """A vote with zeros after its line was called unreadable, and the hint removed it.
+
+    A real FileQuorumStateStore of 4.3.1 was asked for each of these.
+    """
+    for data in READ_BY_KAFKA if is_read else REFUSED_BY_KAFKA:
+        files = MemoryFiles()
+        write_file(files, "place/quorum-state", data)
+        found = list(verify("place/quorum-state", files=files, laws=["DISK-53"]))
+        assert (is_read, is_read) == (not found, LAWS["DISK-53"].predicate(data)), data

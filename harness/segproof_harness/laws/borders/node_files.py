@@ -80,7 +80,15 @@ def _emptied(bound: str, lawful: bytes, unlawful: bytes) -> Border:
     return Border("DISK-55", bound, files[0], files[1], due, below="..")
 
 
-VOTE = b'{"leaderId":1,"leaderEpoch":2,"votedId":3,"votedDirectoryId":"","data_version":%s}'
+VOTE = (
+    b'{"leaderId":1,"leaderEpoch":2,"votedId":3,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
+    b'"data_version":%s}'
+)
+VOTE_0 = (
+    b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":3,"appliedOffset":0,'
+    b'"currentVoters":[{"voterId":1}],"data_version":%s}'
+)
+DIRECTORY = b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
 IDS = b"version=1\nnode.id=1\ncluster.id=c\n"
 
 # --- logs that wait to take their place ----------------------------------------------------------
@@ -129,15 +137,25 @@ BORDERS = (
         _metadata({SNAPSHOT: WHOLE}, 10), _metadata({SNAPSHOT: WHOLE}, 11), 11, 10,
     ),
     _vote("the version is 1, or 2", VOTE % b"1", VOTE % b"2"),
-    _vote("the version is 0, or -1", VOTE % b"0", VOTE % b"-1"),
+    _vote("the version is 0, or -1", VOTE_0 % b"0", VOTE_0 % b"-1"),
     _vote("the version is an integer, or true", VOTE % b"1", VOTE % b"true"),
     _vote("the leader is told, or not", VOTE % b"1", VOTE.replace(b'"leaderId":1,', b"") % b"1"),
     _vote("the epoch is told, or not", VOTE % b"1",
           VOTE.replace(b'"leaderEpoch":2,', b"") % b"1"),
     _vote("the vote is told, or not", VOTE % b"1", VOTE.replace(b'"votedId":3,', b"") % b"1"),
-    _vote("of version 0, or 1, without a directory",
-          VOTE.replace(b'"votedDirectoryId":"",', b"") % b"0",
-          VOTE.replace(b'"votedDirectoryId":"",', b"") % b"1"),
+    _vote("of version 0, or 1, without a directory", VOTE_0 % b"0",
+          VOTE.replace(DIRECTORY, b"") % b"1"),
+    _vote("the epoch has 32 bits, or 33", VOTE.replace(b":2,", b":2147483647,") % b"1",
+          VOTE.replace(b":2,", b":2147483648,") % b"1"),
+    _vote("the directory has 16 bytes, or 15", VOTE % b"1", VOTE.replace(b"AA", b"", 1) % b"1"),
+    _vote("version 0 has a cluster, or none", VOTE_0 % b"0",
+          VOTE_0.replace(b'"clusterId":"",', b"") % b"0"),
+    _vote("version 0 has an offset, or none", VOTE_0 % b"0",
+          VOTE_0.replace(b'"appliedOffset":0,', b"") % b"0"),
+    _vote("version 0 has voters, or none", VOTE_0 % b"0",
+          VOTE_0.replace(b'"currentVoters":[{"voterId":1}],', b"") % b"0"),
+    _vote("a voter has an id, or none", VOTE_0 % b"0", VOTE_0.replace(b'"voterId":1', b"") % b"0"),
+    _vote("garbage comes after the object, or before it", VOTE % b"1" + b"x", b"x" + VOTE % b"1"),
     _vote("the object is closed, or not", VOTE % b"1", (VOTE % b"1")[:-1]),
     _ids("the node has an id, or none", IDS, IDS.replace(b"node.id=1", b"node.id=")),
     _ids("the cluster has an id, or none", IDS, IDS.replace(b"cluster.id=c\n", b"")),

@@ -3,9 +3,12 @@
 ids in `meta.properties`, and checkpoints that were cut.
 """
 
-import json
+import math
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Collection
+from json import JSONDecoder
+from typing import Any
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.record_batch import RecordBatch
@@ -56,21 +59,71 @@ def metadata_log_begins_within_a_snapshot(
     return metadata_log_start == 0 or max(snapshot_offsets, default=-1) >= metadata_log_start
 
 
+def quorum_state_fields(quorum_state: bytes) -> dict[str, Any] | None:
+    """Return the object in the first line of a `quorum-state`; None if Kafka finds none.
+
+    Kafka decodes 8192 bytes at a time until it has a line, and nothing after the object matters.
+    NaN is no JSON.
+    """
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    text, at = "", 0
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        while "\n" not in text and at < len(quorum_state):
+            block = quorum_state[at : at + 8192]
+            at += len(block)
+            text += decoder.decode(block, final=at == len(quorum_state)).replace("\r", "\n")
+        line = text.split("\n")[0].strip(" \t")
+        content, _ = JSONDecoder(parse_constant=refuse).raw_decode(line)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def is_signed(value: object, bits: int) -> bool:
+    """Return whether a value is an integer of so many bits, and no truth value."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer and abs(2 * value + 1) < 1 << bits
+
+
+def quorum_state_version(value: Any) -> int:
+    """Return a `data_version` as Kafka takes it: a number's low 16 bits, and 0 for all else."""
+    if isinstance(value, float):
+        value = math.trunc(min(max(value, -(2**31)), 2**31 - 1))
+    low = value & 0xFFFF if isinstance(value, int) and not isinstance(value, bool) else 0
+    return low - 0x10000 if low >= 0x8000 else low
+
+
 @law("DISK-53", PartitionLog, "Kafka FileQuorumStateStore 4.3.1")
 def quorum_state_can_be_read(quorum_state: bytes) -> bool:
-    """The first line of `quorum-state` is a JSON object with the integers `leaderId`,
-    `leaderEpoch`, `votedId` and `data_version`, which is 0 or 1. With 1 it has a text
-    `votedDirectoryId`.
+    """The first line of `quorum-state` begins with a JSON object with the 32-bit integers
+    `leaderId`, `leaderEpoch` and `votedId`, and the `data_version` 0 or 1. With 0 it has a text
+    `clusterId`, a 64-bit integer `appliedOffset`, and a list `currentVoters` of objects with a
+    32-bit integer `voterId`. With 1 it has a `votedDirectoryId` of 16 bytes in base64 for URLs, and
+    no voters. What comes after the object is not read.
     """
-    try:
-        content = json.loads(quorum_state.replace(b"\r", b"\n").split(b"\n")[0])
-    except (ValueError, RecursionError):
+    content = quorum_state_fields(quorum_state)
+    if content is None or "data_version" not in content:
         return False
-    names = ("leaderId", "leaderEpoch", "votedId", "data_version")
-    if not isinstance(content, dict) or any(type(content.get(name)) is not int for name in names):
+    version = quorum_state_version(content["data_version"])
+    first = {"clusterId": "", "appliedOffset": 0, "currentVoters": []}
+    content = {"votedDirectoryId": "A" * 22, **content} if version == 0 else {**first, **content}
+    if version not in (0, 1) or not {*first, "votedDirectoryId"} <= set(content):
         return False
-    has_directory = isinstance(content.get("votedDirectoryId"), str)
-    return content["data_version"] == 0 or (content["data_version"] == 1 and has_directory)
+    voters, directory = content["currentVoters"], content["votedDirectoryId"]
+    return (
+        all(is_signed(content.get(name), 32) for name in ("leaderId", "leaderEpoch", "votedId"))
+        and isinstance(content["clusterId"], str)
+        and is_signed(content["appliedOffset"], 64)
+        and isinstance(voters, list)
+        and (not voters or version == 0)
+        and all(isinstance(one, dict) and is_signed(one.get("voterId"), 32) for one in voters)
+        and isinstance(directory, str)
+        and re.fullmatch("[A-Za-z0-9_-]{22}(==)?", directory) is not None
+    )
 
 
 @law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.3.1")
