@@ -21,8 +21,9 @@ from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
-from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, reach_of
-from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size, named_offset
+from segproof.reading.log_rows import LogFolder, begins, log_folder, names_of, rows_with
+from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
+from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
 __all__ = ["Layout", "check_layout", "dledger_groups", "is_rocksdb", "names_of", "unread_layout"]
 
@@ -49,13 +50,6 @@ class Layout(NamedTuple):
     """What shows it."""
     words: str
     hint: Hint
-
-
-class LogFolder(NamedTuple):
-    """A folder with files of a commit log."""
-
-    path: str
-    log_files: tuple[LogFile, ...]
 
 
 def check_layout(store: str, files: Files) -> None:
@@ -129,20 +123,11 @@ def _is_dledger(folder: str, files: Files) -> bool:
 
 def _leads_beyond(store: str, own: LogFolder | None, files: Files) -> bool:
     """Return whether index or queues lead out of the usual log, or it has no message."""
-    if own is None or not any(_begins(one, files) for one in own.log_files):
+    if own is None or not any(begins(one, files) for one in own.log_files):
         return True
     size = inferred_size(own.log_files)
     end = own.log_files[-1].start + size
     return bool(reach_of(store, [Stretch(end, 1 << 62)], files).counts[0])
-
-
-def _begins(one: LogFile, files: Files) -> bool:
-    """Return whether something is written at the begin of a file."""
-    try:
-        with closing(files.open(one.path)) as file:
-            return bool(file.pread(8, 0).strip(b"\0"))
-    except OSError:
-        return True
 
 
 def _dledger(groups: Sequence[str]) -> Layout:
@@ -162,26 +147,6 @@ def _dledger(groups: Sequence[str]) -> Layout:
 # --- a log over several folders
 
 
-def log_folder(path: str, files: Files) -> LogFolder | None:
-    """Return a folder with files that are named as those of a log; None without any."""
-    found = []
-    for name in names_of(path, files):
-        start = named_offset(name)
-        full = posixpath.join(path, name)
-        status = None if start is None else status_of(files, full)
-        if start is not None and status is not None and status.is_regular:
-            found.append(LogFile(start, full, status.size_bytes))
-    return LogFolder(path, tuple(found)) if found else None
-
-
-def names_of(folder: str, files: Files) -> list[str]:
-    """Return the names in a folder; none if it can't be listed."""
-    try:
-        return files.list_directory(folder)
-    except OSError:
-        return []
-
-
 class _Lacks(Enum):
     """What a log lacks, by the index and the queues beside it."""
 
@@ -190,6 +155,8 @@ class _Lacks(Enum):
     """Only files before its first one, which may have expired."""
     FILES = "files"
     """Files after its first one, or all."""
+    UNKNOWN = "unknown"
+    """No queue is kept in files: what the index leads to is not all that the log held."""
 
 
 def _other_folders(store: str, own: LogFolder | None, files: Files) -> list[LogFolder]:
@@ -198,11 +165,13 @@ def _other_folders(store: str, own: LogFolder | None, files: Files) -> list[LogF
     if lacks is _Lacks.NOTHING or not STORE_NAMES & {*names_of(store, files)}:
         return []
     found: list[LogFolder] = []
+    others: list[LogFolder] = []
     for one in _log_folders_around(store, lacks, files):
         if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
             known = [each for folder in (own, *found) if folder for each in folder.log_files]
-            if _adds_to(one, known, store, files):
-                found.append(one)
+            (found if _adds_to(one, known, store, files) else others).append(one)
+    if own is not None and not found and not has_queue_units(store, files):
+        return rows_with(own, others, files)
     return found if own is not None or len(found) > 1 else []
 
 
@@ -215,9 +184,9 @@ def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> 
     there = {each.start: each for each in known}
     new = [each for each in one.log_files if each.start not in there]
     twice = [(each, there[each.start]) for each in one.log_files if each.start in there]
-    if len(twice) > 1 or any(_begins(each, files) and _begins(old, files) for each, old in twice):
+    if len(twice) > 1 or any(begins(each, files) and begins(old, files) for each, old in twice):
         return False
-    written = [each for each in new if _begins(each, files)]
+    written = [each for each in new if begins(each, files)]
     return SamePlaces(store, written, files).hold_what_is_missing()
 
 
@@ -231,6 +200,8 @@ def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
     is_row = starts == list(range(starts[0], starts[0] + len(starts) * size, size))
     if not is_row or furthest >= starts[-1] + size:
         return _Lacks.FILES
+    if not has_queue_units(store, files):
+        return _Lacks.UNKNOWN
     return _Lacks.BEGIN if lowest < starts[0] else _Lacks.NOTHING
 
 
@@ -238,7 +209,7 @@ def _log_folders_around(store: str, lacks: _Lacks, files: Files) -> list[LogFold
     """Return the folders near a store in which a log lies alone, without that of the store."""
     own = posixpath.realpath(posixpath.join(store, COMMIT_LOG))
     found: dict[str, LogFolder] = {}
-    for path in _places_around(store, lacks is _Lacks.FILES, files):
+    for path in _places_around(store, lacks is not _Lacks.BEGIN, files):
         real = posixpath.realpath(path)
         if real == own or real in found or not _lies_alone(path, files):
             continue
@@ -304,7 +275,7 @@ def _claimed_by(
     if own is None or STORE_NAMES & names:
         return None
     for path in dict.fromkeys(_places_around(folder, True, files)):
-        if not {"index", "consumequeue"} & {*names_of(path, files)}:
+        if not {"index", "consumequeue", "checkpoint"} & {*names_of(path, files)}:
             continue
         its_own = log_folder(posixpath.join(path, COMMIT_LOG), files)
         others = _other_folders(path, its_own, files)

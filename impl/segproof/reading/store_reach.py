@@ -29,7 +29,7 @@ from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 
-__all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "reach_of"]
+__all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "has_queue_units", "reach_of"]
 
 COMPARED_UNITS = 64
 """Units that are compared with a log file that may belong to the same log."""
@@ -97,6 +97,13 @@ def ends_of(store: str, files: Files) -> tuple[int, int]:
                 lows.append(header.begin_phy_offset)
                 highs.append(header.end_phy_offset)
     return min(lows), max(highs)
+
+
+def has_queue_units(store: str, files: Files) -> bool:
+    """Return whether a queue that is kept in files leads to a message."""
+    with suppress(OSError):
+        return next(_first_units(store, files), None) is not None
+    return False
 
 
 def _first_units(store: str, files: Files) -> Iterator[int]:

@@ -47,7 +47,10 @@ def holes(log: CommitLog) -> tuple[Finding, ...]:
                     0,
                     f"the log has a hole: the file before ends at offset"
                     f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
-                    reads("look for the missing file in lost+found or on a replica"),
+                    reads(
+                        "look for the missing file where else the broker keeps files of its log"
+                        " (several paths in storePathCommitLog), in lost+found and on a replica"
+                    ),
                     law="RMQDISK-23",
                 ),
             )

@@ -121,6 +121,46 @@ def test_a_log_over_several_folders_is_left_alone(place: str, own: int, tmp_path
 
 
 @pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("there", [(0, 1), (2, 3), (0, 2), (1, 3)])
+def test_a_row_of_files_shows_the_log_where_no_queue_does(
+    place: str, there: tuple[int, int], tmp_path: Path
+) -> None:
+    """Half a log was sound beside queues in RocksDB, and rebuild made an index of that half."""
+    store = long_store(tmp_path / PLACES[place][0])
+    other = tmp_path / PLACES[place][1]
+    other.mkdir(parents=True)
+    for number in {*range(4)} - {*there}:
+        path = store / "commitlog" / log_name(number * LOG_BYTES)
+        path.rename(other / path.name)
+    for part in ("index", "consumequeue"):
+        shutil.rmtree(store / part)
+    database = store / "consumequeue"
+    database.mkdir()
+    (database / "CURRENT").write_bytes(b"MANIFEST-000004\n")
+    (database / "MANIFEST-000004").write_bytes(b"m")
+    (only,) = verify(store)
+    assert ("RMQDISK-42", Severity.WARNING) == (only.law, only.severity)
+    assert os.fspath(other) in only.message
+    assert "over 2 folders" in refused(store, tmp_path / "out")
+    path = sorted(other.iterdir())[0]  # a file that says another offset, so that it is no part
+    overwrite(path.name, 28, int64(7))(other)
+    assert "RMQDISK-42" not in {one.law for one in verify(store)}
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_hints_about_missing_log_files_name_the_other_folders(tmp_path: Path) -> None:
+    """Files of the log over two disks were to be looked for in lost+found only."""
+    store = long_store(tmp_path / "store")
+    logs = sorted((store / "commitlog").iterdir())
+    for number in (1, 3, 0, 2):
+        logs[number].unlink()
+        if number != 1:
+            (hint, *_) = (one.hint for one in verify(store) if one.law == "RMQDISK-23")
+            assert "storePathCommitLog" in hint
+
+
+@pytest.mark.checks("RMQDISK-42")
 @pytest.mark.parametrize("turn", [0, 1])
 def test_each_folder_of_such_a_log_is_left_alone(turn: int, tmp_path: Path) -> None:
     """The folders that hold a part of the log only were judged as logs with holes."""

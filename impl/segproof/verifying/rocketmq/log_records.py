@@ -48,7 +48,8 @@ from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 declare("index-service", Severity.ERROR,
-    reads("look for the missing file in lost+found or on a replica"), "RMQDISK-23")  # fmt: skip
+    reads("look for the missing file where else the broker keeps files of its log (several paths in"
+    " storePathCommitLog), in lost+found and on a replica"), "RMQDISK-23")  # fmt: skip
 declare("index-service", Severity.ERROR,
     COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
 declare("index-service", Severity.ERROR,

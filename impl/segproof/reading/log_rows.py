@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders with files of a commit log, and whether those of several make one row without a gap.
+
+A row that several folders make speaks for one log where no queue does: queues may be in RocksDB.
+
+Layout: a message has its offset in the log at byte 28, flags at 36, and its store time at byte 56,
+  or at 68 if its born host is of IPv6.
+Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, MessageDecoder.
+Laws: RMQDISK-42.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+from segproof.files import Files, status_of
+from segproof.rocketmq.commit_log import LogFile, inferred_size, named_offset
+from segproof.rocketmq.message import BORN_HOST_V6
+
+__all__ = ["LogFolder", "begins", "log_folder", "names_of", "rows_with"]
+
+MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
+"""What the bytes 4 to 7 of a message are."""
+
+
+class LogFolder(NamedTuple):
+    """A folder with files of a commit log."""
+
+    path: str
+    log_files: tuple[LogFile, ...]
+
+
+def log_folder(path: str, files: Files) -> LogFolder | None:
+    """Return a folder with files that are named as those of a log; None without any."""
+    found = []
+    for name in names_of(path, files):
+        start = named_offset(name)
+        full = posixpath.join(path, name)
+        status = None if start is None else status_of(files, full)
+        if start is not None and status is not None and status.is_regular:
+            found.append(LogFile(start, full, status.size_bytes))
+    return LogFolder(path, tuple(found)) if found else None
+
+
+def names_of(folder: str, files: Files) -> list[str]:
+    """Return the names in a folder; none if it can't be listed."""
+    try:
+        return files.list_directory(folder)
+    except OSError:
+        return []
+
+
+def begins(one: LogFile, files: Files) -> bool:
+    """Return whether something is written at the begin of a file."""
+    try:
+        with closing(files.open(one.path)) as file:
+            return bool(file.pread(8, 0).strip(b"\0"))
+    except OSError:
+        return True
+
+
+def rows_with(own: LogFolder, others: Sequence[LogFolder], files: Files) -> list[LogFolder]:
+    """Return the folders whose files make one row with those of a log: all that may, or one.
+
+    None of their files is there twice, but for one that is new; each message that begins a file
+    says its offset, and none of them was stored before that of the file before.
+    """
+    asked = [one for one in others if _is_row([own, one], files, has_gaps=True)]
+    for some in (asked, *([one] for one in asked)):
+        if some and _is_row([own, *some], files):
+            return list(some)
+    return []
+
+
+def _is_row(folders: Sequence[LogFolder], files: Files, *, has_gaps: bool = False) -> bool:
+    """Return whether the written files of folders follow each other."""
+    written: list[LogFile] = []
+    for folder in folders:
+        mine = [one for one in folder.log_files if begins(one, files)]
+        if not mine or len(folder.log_files) - len(mine) > 1:
+            return False
+        written += mine
+    written.sort()
+    size = inferred_size(written)
+    steps = [after.start - before.start for before, after in pairwise(written)]
+    if any(step < size or step % size or (step > size and not has_gaps) for step in steps):
+        return False
+    times = [_first_time(one, files) for one in written]
+    known = [time for time in times if time is not None]
+    return len(known) == len(times) and known == sorted(known)
+
+
+def _first_time(one: LogFile, files: Files) -> int | None:
+    """Return when the first message of a file was stored; None if it is no message of this file."""
+    with suppress(OSError), closing(files.open(one.path)) as file:
+        head = file.pread(76, 0)
+        if head[4:8] in MAGICS and int.from_bytes(head[28:36], "big") == one.start:
+            at = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
+            return int.from_bytes(head[at : at + 8], "big")
+    return None
