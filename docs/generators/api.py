@@ -33,6 +33,9 @@ GROUPS = {
         "Findings about files, streamed.",
         (
             "segproof.verification.verify",
+            "segproof.verification.partition_places",
+            "segproof.verifying.log_directories.Place",
+            "segproof.verifying.log_directories.Broker",
             "segproof.verification.VERIFIED_LAWS",
             "segproof.findings",
         ),
@@ -60,6 +63,7 @@ GROUPS = {
             "segproof.salvaging.store_salvage.salvage_store",
             "segproof.salvaging.store_salvage.SalvagedStore",
             "segproof.salvaging.store_salvage.StoreGap",
+            "segproof.reading.log_names.Misnamed",
             "segproof.salvaging.consume_queue_copy.LostNumbers",
         ),
     ),

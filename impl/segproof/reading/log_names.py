@@ -19,10 +19,10 @@ from segproof.reading.store_pieces import whole_messages
 from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
 
 ASKED_BYTES = 1 << 20
-"""So many bytes of a file are searched for messages that tell its offset."""
+"""Bytes of a file that are searched for messages, which state its offset."""
 ASKED_MESSAGES = 16
 NAMES_BEYOND = 8
-"""So many files beyond the first and the last one a file may belong."""
+"""A file belongs at most this many files before the first file, or after the last one."""
 
 
 class Misnamed(NamedTuple):
