@@ -42,6 +42,7 @@ from segproof.verifying.log_directories import (
     is_log_directory,
     place_of,
     report_folder,
+    report_shared,
     report_twice,
 )
 from segproof.verifying.long_indexes import report_long_indexes
@@ -189,7 +190,8 @@ class _Walk:
                 self.seen[status.identity] = path
             return True
         report = self.reporter.at(path, shown_by=self.root)
-        report.add("DISK-26", words)
+        if earlier is None or not report_shared(path, earlier, self.files, report):
+            report.add("DISK-26", words)
         if earlier is None:
             not_looked_into(report, f"it lies more than {LEVELS_MAX} levels below {self.root}")
         return False

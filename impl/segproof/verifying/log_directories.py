@@ -5,7 +5,7 @@ A start of Kafka ends where two of its log directories, or two folders of one, h
 partition. Whether two directories are of one broker is in their `meta.properties`.
 
 Upstream: Kafka 4.4.0: LogManager.loadLog, MetaProperties, MetaPropertiesEnsemble.
-Laws: DISK-47, DISK-48.
+Laws: DISK-26, DISK-47, DISK-48.
 """
 
 import posixpath
@@ -27,7 +27,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     starts_with_folder,
 )
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
 declare("partition-log", Severity.ERROR,
@@ -43,6 +43,12 @@ declare("partition-log", Severity.ERROR,
     if_wrong="the offsets that it alone has are missing until it is put back",
     copy_step="stop the broker, and copy both folders to another disk"), "DISK-48")  # fmt: skip
 
+HINT_OF_SHARED = changes(
+    "move the link out of the log directory",
+    only_if="the records in the folder are of the other partition, as `segproof dump` shows",
+    if_wrong="the partition of that name begins again without its records",
+    copy_step="stop the broker, and copy the folder to another disk",
+)
 HINT_OF_COPIES = reads(
     "nothing, if one is a backup, or a replica of another broker; else compare both with another"
     " replica: only one may be in log.dirs"
@@ -178,6 +184,32 @@ def report_twice(
             order = list(Severity)
             two, severity = min(judged, key=lambda each: order.index(each[1]))
             _report_pair(one, two, severity, files, reporter)
+
+
+def report_shared(path: str, other: str, files: Files, report: PathReporter) -> bool:
+    """Report a folder that is another partition too, by a link; return whether one broker has both.
+
+    Two names of one partition are no such case.
+    """
+    keys = [_key_of(posixpath.basename(posixpath.normpath(one))) for one in (path, other)]
+    if None in keys or keys[0] == keys[1]:
+        return False
+    parents = [posixpath.dirname(posixpath.normpath(one)) for one in (path, other)]
+    brokers = [read_broker(parent, files) for parent in parents]
+    is_one = parents[0] == parents[1] or (
+        brokers[0] is not None
+        and brokers[1] is not None
+        and (brokers[0].cluster, brokers[0].node) == (brokers[1].cluster, brokers[1].node)
+    )
+    if is_one:
+        report.add(
+            "DISK-26",
+            f"it is the folder of another partition too, {other}: a broker loads two logs that"
+            " write to the same files, and each destroys what the other one wrote",
+            severity=Severity.ERROR,
+            hint=HINT_OF_SHARED,
+        )
+    return is_one
 
 
 def _severity(one: Place, two: Place) -> Severity | None:

@@ -7,6 +7,7 @@ Not covered: whether the ids are those of the cluster; in `quorum-state` version
     limits of Jackson: 1 000 levels, and numbers of 1 000 digits.
 """
 
+import base64
 import json
 import re
 from codecs import getincrementaldecoder
@@ -21,6 +22,9 @@ from segproof.verifying.rules import declare
 QUORUM_STATE = "quorum-state"
 READ_BYTES = 8192
 """Kafka decodes so many bytes at once, until it has the first line."""
+RESERVED_TO = 100
+"""A start ends at a directory.id that is a lower number."""
+INT32_MAX = (1 << 31) - 1
 NODE_FILE_BYTES = 1 << 20
 """A larger file is not read: the largest known have some hundred bytes."""
 declare("partition-log", Severity.ERROR,
@@ -97,7 +101,7 @@ def _field_problem(content: dict[str, object], version: int) -> str:
     if not all(isinstance(one, dict) and _is_integer(one.get("voterId"), 32) for one in voters):
         return "one of its currentVoters has no number voterId of 32 bits"
     directory = content.get("votedDirectoryId", None if version else _NO_DIRECTORY)
-    if not isinstance(directory, str) or not _UUID_READ.fullmatch(directory):
+    if not isinstance(directory, str) or not _UUID.fullmatch(directory):
         return "it has no votedDirectoryId of 16 bytes in base64"
     return ""
 
@@ -151,8 +155,11 @@ def _properties_problem(data: bytes) -> str:
     if version not in ("0", "1"):
         return f"its version is {version[:20]!r}"
     directory_id = told.get("directory.id")
-    if directory_id is not None and not _UUID.fullmatch(directory_id):
-        return "its directory.id is not a UUID in base64"
+    if directory_id is not None:
+        if not _UUID.fullmatch(directory_id):
+            return "its directory.id is not a UUID in base64"
+        if _is_reserved(directory_id):
+            return f"its directory.id {directory_id} is reserved"
     if version == "0":
         if not (told.get("broker.id") or told.get("cluster.id")):
             return "it has neither broker.id nor cluster.id"
@@ -163,16 +170,19 @@ def _properties_problem(data: bytes) -> str:
     return "" if _is_number(told["node.id"]) else "its node.id is not a number"
 
 
-_UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)
-"""16 bytes in base64 for URLs; the last digit has four bits that say nothing."""
-
-_UUID_READ = re.compile("[A-Za-z0-9_-]{22}(==)?")
-"""What Kafka reads as a UUID: it ignores those four bits."""
+_UUID = re.compile("[A-Za-z0-9_-]{22}(==)?")
+"""16 bytes in base64 for URLs; Kafka ignores the last four bits."""
 _NO_DIRECTORY = "A" * 22
 
 
+def _is_reserved(directory_id: str) -> bool:
+    """Return whether an id is one of those that stand for no directory, or is kept for such use."""
+    data = base64.urlsafe_b64decode(directory_id[:22] + "==")
+    return not any(data[:8]) and int.from_bytes(data[8:], signed=True) < RESERVED_TO
+
+
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None
+    return re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None and int(text) <= INT32_MAX
 
 
 def _contents(report: PathReporter, files: Files) -> bytes | None:

@@ -160,3 +160,20 @@ def test_a_lone_copy_of_a_partition_misses_nothing(tmp_path: Path) -> None:
         shutil.copytree(PLAIN, tmp_path / name)
     (tmp_path / "other-0" / "partition.metadata").unlink()
     assert [] == of(tmp_path, "DISK-49")
+
+
+@pytest.mark.checks("DISK-26")
+@pytest.mark.parametrize("place", ["one", "two"])
+def test_a_folder_of_two_partitions_is_an_error(tmp_path: Path, place: str) -> None:
+    """A link from one partition to another was a note, with the hint "nothing for a link"."""
+    one, two = broker(tmp_path / "one"), broker(tmp_path / "two", directory="b")
+    shutil.rmtree(two / "plain-0")
+    (tmp_path / place / "u-0").symlink_to(one / "plain-0")
+    (found,) = of(tmp_path, "DISK-26")
+    assert (str(tmp_path / place / "u-0"), Severity.ERROR) == (found.path, found.severity)
+    assert f"{one}/plain-0: a broker loads two logs" in found.message
+    # A folder that no broker loads may have any name.
+    (tmp_path / place / "u-0").unlink()
+    (tmp_path / "u-0").symlink_to(one / "plain-0")
+    (found,) = of(tmp_path, "DISK-26")
+    assert Severity.NOTE == found.severity

@@ -266,3 +266,30 @@ def test_a_vote_is_judged_as_kafka_reads_it(is_read: bool) -> None:
         write_file(files, "place/quorum-state", data)
         found = list(verify("place/quorum-state", files=files, laws=["DISK-53"]))
         assert (is_read, is_read) == (not found, LAWS["DISK-53"].predicate(data)), data
+
+
+@pytest.mark.checks("DISK-54")
+@pytest.mark.parametrize(
+    ("old", "new", "is_read"),
+    [
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "oG5Q4DkSR7CYBX0qVIYs0h", True),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "oG5Q4DkSR7CYBX0qVIYs0g==", True),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAZA", True),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAYw", False),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAAQ", False),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAD__________w", False),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "", False),
+        ("oG5Q4DkSR7CYBX0qVIYs0g", "x", False),
+        ("node.id=1\n", "node.id=2147483647\n", True),
+        ("node.id=1\n", "node.id=2147483648\n", False),
+    ],
+)
+def test_ids_are_judged_as_kafka_reads_them(old: str, new: str, is_read: bool) -> None:
+    """Reserved ids of a directory, at which a start ends, were sound.
+
+    A real MetaPropertiesEnsemble of 4.3.1 was asked for each of these.
+    """
+    data, files = changed(IDS, old, new), MemoryFiles()
+    write_file(files, "place/meta.properties", data)
+    found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
+    assert (is_read, is_read) == (not found, LAWS["DISK-54"].predicate(data))

@@ -5,6 +5,8 @@ ids in `meta.properties`, and checkpoints that were cut.
 
 import math
 import re
+import struct
+from base64 import urlsafe_b64decode
 from codecs import getincrementaldecoder
 from collections.abc import Collection
 from json import JSONDecoder
@@ -83,7 +85,7 @@ def quorum_state_fields(quorum_state: bytes) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def is_signed(value: object, bits: int) -> bool:
+def is_signed(value: Any, bits: int) -> bool:
     """Return whether a value is an integer of so many bits, and no truth value."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return is_integer and abs(2 * value + 1) < 1 << bits
@@ -129,8 +131,9 @@ def quorum_state_can_be_read(quorum_state: bytes) -> bool:
 @law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.3.1")
 def node_properties_name_the_node(meta_properties: bytes) -> bool:
     """`meta.properties` of version 1 has a `node.id` and a `cluster.id`; of version 0, or without a
-    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of up to 10 digits,
-    and a `directory.id` has 16 bytes in base64 for URLs.
+    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of 31 bits, and a
+    `directory.id` has 16 bytes in base64 for URLs. It is none of the reserved ids, whose first 8
+    bytes are zeros and whose others are a signed number below 100.
     """
     told: dict[str, str] = {}
     for line in meta_properties.decode("latin-1").replace("\r", "\n").split("\n"):
@@ -140,11 +143,15 @@ def node_properties_name_the_node(meta_properties: bytes) -> bool:
     cluster = told.get("cluster.id")
 
     def is_id(text: str) -> bool:
-        return text.isascii() and text.isdigit() and len(text) <= 10
+        return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 31
 
-    directory = told.get("directory.id", "A" * 22)
-    if re.fullmatch("[A-Za-z0-9_-]{21}[AQgw]", directory) is None:
-        return False
+    directory = told.get("directory.id")
+    if directory is not None:
+        if re.fullmatch("[A-Za-z0-9_-]{22}(==)?", directory) is None:
+            return False
+        high, low = struct.unpack(">qq", urlsafe_b64decode(directory[:22] + "=="))
+        if high == 0 and low < 100:
+            return False
     version = told.get("version", "0")
     if version == "0":
         return bool(told.get("broker.id") or cluster) and is_id(told.get("broker.id", "0"))
