@@ -312,12 +312,16 @@ class _Salvage:
                 self._restore_held(file, next_offset, base_offset)
             self._give_up_held(file)
             self._move_back(file, base_offset, limit)
-            is_gone = (entries.positions >= size) & (entries.offsets > self._reached)
+            is_zero_end = bool(found) and found[-1].kind is PieceKind.ZEROS
+            end = found[-1].start if is_zero_end else size
+            is_gone = (entries.positions >= end) & (entries.offsets > self._reached)
             is_told = bool(self._pending) and self._pending[-1].path == path
+            if next_offset is None and is_zero_end:
+                is_told = self._pending[-1].kind != PieceKind.ZEROS
             if next_offset is not None:
                 is_gone &= entries.offsets < next_offset
             if not is_told and (is_gone.any() or self._is_cut(file, base_offset, next_offset)):
-                self._miss(path, size)
+                self._miss(path, end)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
         self._count_read(self._bytes_to_read)

@@ -22,6 +22,7 @@ from segproof.reading.pieces import Piece
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
+from segproof.verifying.lost_offsets import ZEROED_END, entries_in_zeros
 from segproof.verifying.reporting import Described
 from segproof.verifying.rows import Bools, shifted
 from segproof.verifying.rules import RESTORE, SALVAGE, TRIMMED, WRITTEN_SO, declare
@@ -69,6 +70,7 @@ ONE_BIT = writes(
 )
 MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
+PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38 or"
     " SEG-7 says that the log went on: a recovery removes these bytes; else compare the end of the"
@@ -355,15 +357,16 @@ class BatchCheck(LogCheck):
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment
         why = f", although {segment.why_closed}" if segment.is_closed else ""
+        is_lost = entries_in_zeros(self._log)[0] > 0
+        what = "the offset index has entries for batches there" if is_lost else PREALLOCATED
         self._report.add(
             "DISK-6",
-            f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file"
-            f"{self._begin_words()}",
+            f"{rest} zero bytes follow the last batch{why}: {what}{self._begin_words()}",
             position=position,
             expected=position,
             actual=self._log.size,
             severity=segment.tail_severity,
-            hint=None if segment.is_closed else TRIMMED,
+            hint=ZEROED_END if is_lost else None if segment.is_closed else TRIMMED,
         )
 
     def _report_partial(self, position: int, rest: int) -> None:

@@ -73,6 +73,8 @@ class LossCount:
             # After what is lost before this segment: `_add` takes losses in the order of offsets.
             self._add(*self._lost_behind)
             self._lost_behind = None
+            if segment.next_base_offset is None:
+                self._is_complete = False  # an index has no entry for each batch
         self._is_damaged = self._is_gone = False
 
     def finish(self) -> int | None:

@@ -8,7 +8,8 @@ compacted.
 
 An entry of the offset index for such an offset, with a position at or behind the end of the log,
 shows that the log held it: the log was cut between two batches, or emptied. Zeros do not belong to
-the log here: a disk may have left them in place of its end.
+the log here: a disk may have left them in place of its end. Entries that lead into such zeros show
+it in the last log too: a preallocated tail has none.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
@@ -21,7 +22,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import ReadOnlyFile, holds_zeros
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import reads, writes
 from segproof.kafka.batch_table import CONTROL, BatchTable
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
@@ -37,10 +38,32 @@ CUT_LOG = reads(
     "compare the segment with another replica; until then keep its .index file: a new one would no"
     " longer show that batches were here"
 )
+ZEROED_END = writes(
+    "copy this directory away before a broker starts here: it takes the log to end before the"
+    " zeros, and removes the entries. Compare the end of the log with another replica; `segproof"
+    " salvage DIR --out DIR2` saves what is left"
+)
+
+
+def entries_in_zeros(log: LogPass) -> tuple[int, int]:
+    """Return how many entries of the offset index lead into zeros after the last batch.
+
+    And the largest of their offsets. A broker writes a batch before its entry, and cuts a log
+    before it lowers the number of entries: so batches were there.
+    """
+    count = largest = 0
+    start, base = log.scan.end_position, log.segment.base_offset
+    if log.offsets is not None and start < log.size:
+        for _, block in log.offsets.blocks():
+            positions, distances = block["position"].astype(np.int64), block["offset"]
+            is_there = (positions >= start) & (positions < log.size) & (distances > log.reach)
+            count += int(np.count_nonzero(is_there))
+            largest = max(largest, base + int(distances[is_there].max(initial=-1)))
+    return (count, largest) if count and holds_zeros(log.file, start, log.size) else (0, 0)
 
 
 class LostOffsetsCheck(LogCheck):
-    """Judges what lies between the end of the log and the next segment."""
+    """Judges what lies between the end of the log and the next segment, or the zeros there."""
 
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
@@ -49,11 +72,6 @@ class LostOffsetsCheck(LogCheck):
         """The offset behind the last batch; None if that batch is damaged."""
         self._last: np.void | None = None
         """The header of the last sound batch of records."""
-
-    @classmethod
-    def applies(cls, log: LogPass) -> bool:
-        """Return whether a segment follows."""
-        return log.segment.next_base_offset is not None
 
     def check(self, block: Block) -> None:
         """Take in the last batches of a block."""
@@ -67,7 +85,10 @@ class LostOffsetsCheck(LogCheck):
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
         position = self._log.scan.end_position
-        if end is None or following is None or end >= following:
+        if following is None:
+            self._judge_zeros(end, position)
+            return
+        if end is None or end >= following:
             return
         if position < size and not holds_zeros(self._log.file, position, size):
             return
@@ -91,6 +112,23 @@ class LostOffsetsCheck(LogCheck):
             actual=following,
             severity=Severity.ERROR if indexed else None,
             hint=CUT_LOG if indexed else None,
+        )
+
+    def _judge_zeros(self, end: int | None, position: int) -> None:
+        """Judge zeros at the end of the last log."""
+        count, largest = entries_in_zeros(self._log)
+        if end is None or not count:
+            return
+        self._report.add(
+            "DISK-25",
+            f"the log ends before offset {end}, and zeros follow up to its last byte, where the"
+            f" offset index has {plural(count, 'entry')}: the log has lost its end, the offsets up"
+            f" to {largest} and perhaps more",
+            position=position,
+            expected=end,
+            actual=largest + 1,
+            severity=Severity.ERROR,
+            hint=ZEROED_END,
         )
 
     def _indexed(self, end: int, following: int) -> int:

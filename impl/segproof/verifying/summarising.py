@@ -49,6 +49,8 @@ CONTRADICTIONS = frozenset({
 })  # fmt: skip
 """Laws by which an index or a queue contradicts the commit log. RocketMQ's checksum covers the body
 of a message alone, so nothing shows which of the two is wrong."""
+ZEROS = "DISK-6"
+"""The law that a closed log breaks with zeros at its end, or with nothing else in it."""
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
@@ -86,7 +88,7 @@ class Tally:
         """What is known before anything is checked."""
         self._severities: Counter[Severity] = Counter()
         self._has_losses = self._has_index_damage = self._has_others = False
-        self._is_refused = self._is_not_checked = False
+        self._is_refused = self._is_not_checked = self._has_zeros = False
         self._not_looked_into = 0
         self._losses = LossCount()
         self.checked = Checked()
@@ -118,6 +120,8 @@ class Tally:
         elif is_of_index(one) and one.law not in CONTRADICTIONS:
             self._has_index_damage = True
         else:
+            is_of_log = one.structure == "record-file" and one.severity is Severity.ERROR
+            self._has_zeros |= one.law == ZEROS and is_of_log
             self._has_others = True
             self._is_refused |= one.law in (LOG_UNREADABLE, NOTHING_HERE)
 
@@ -176,6 +180,8 @@ class Tally:
         if self._is_not_checked:
             is_partly_read = self.checked.bytes_checked > 0
             return Verdict.READABLE_WITH_DEFECTS if is_partly_read else Verdict.NOT_CHECKED
+        if self._has_zeros and not self.checked.batches:
+            return Verdict.UNREADABLE
         if self._has_others:
             return Verdict.READABLE_WITH_DEFECTS
         if self._has_index_damage:

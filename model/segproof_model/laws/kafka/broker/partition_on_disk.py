@@ -256,7 +256,8 @@ def no_offsets_are_lost_between_segments(
 ) -> bool:
     """If the last batch of records in a closed segment has a record without a key, the next segment
     begins at the offset after the last batch: compaction has removed nothing there. No entry of the
-    offset index is for an offset between the two with a position behind the last batch.
+    offset index is for an offset between the two with a position behind the last batch; in the last
+    segment none is for a later offset with a position in zeros behind the last batch.
 
     Compaction goes from the start of a log and removes records without a key; a compacted topic
     accepts none. If all records have keys, a lost segment and a compacted one look the same; but an
@@ -266,9 +267,12 @@ def no_offsets_are_lost_between_segments(
     valid = valid_batches(log, codecs)
     last = [one.position for one in batches_of(log)[-1:]]
     is_whole = last == [one.position for one in valid[-1:]]
-    if next_base_offset is None or not is_whole or any(log[end_of(log) :]):
+    if not is_whole or any(log[end_of(log) :]):
         return True
     end = valid[-1].last_offset + 1 if valid else base_offset
+    if next_base_offset is None:
+        zeros = range(end_of(log), len(log))
+        return not any(offset >= end and at in zeros for offset, at in indexed)
     if any(end <= offset < next_base_offset and at >= end_of(log) for offset, at in indexed):
         return False
     holding = [

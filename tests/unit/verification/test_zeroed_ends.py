@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zeros where a log had its end: what the index shows is lost, and a broker's tail is not."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch
+from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof_tests.partition_files import write_segment
+
+BATCHES = [write_batch([Record(n, 9 + n, None, b"v" * 30)], base_offset=n) for n in range(6)]
+SIZE = len(BATCHES[0])
+INDEX = b"".join(struct.pack(">ii", n, n * SIZE) for n in (1, 3, 4))
+
+
+def zeroed(folder: Path, kept: int, index: bytes, slots: int = 8) -> Path:
+    """Write a log of six batches whose last ones are zeros."""
+    log = b"".join(BATCHES[:kept]) + bytes((6 - kept) * SIZE)
+    return write_segment(folder, log, index=index + bytes(slots * 8 - len(index)))
+
+
+def summary_of(folder: Path) -> Summary:
+    """Return the summary of a partition."""
+    told: list[Summary] = []
+    for _ in verify(folder, on_summary=told.append):
+        pass
+    return told[-1]
+
+
+@pytest.mark.checks("DISK-25", "DISK-6")
+@pytest.mark.parametrize("slots", [3, 8])
+@pytest.mark.parametrize(("kept", "lost"), [(0, 5), (2, 3), (4, 1)])
+def test_entries_in_zeros_are_a_loss(kept: int, lost: int, slots: int, tmp_path: Path) -> None:
+    """They were "index damage only", or "everything kept"; the hint was "nothing"."""
+    folder = zeroed(tmp_path / "t-0", kept, INDEX, slots)
+    (one,) = verify(folder, laws=["DISK-25"])
+    place = (one.severity, one.position, one.expected, one.actual)
+    assert place == (Severity.ERROR, kept * SIZE, str(kept), "5")
+    assert all("nothing" not in (each.hint or "") for each in verify(folder, laws=["DISK-6"])
+        if each.path.endswith(".log"))  # fmt: skip
+    told = summary_of(folder)
+    assert told.verdict is (Verdict.READABLE_WITH_GAPS if kept else Verdict.UNREADABLE)
+    assert (told.lost_at_least, told.lost_offsets) == (lost, None)
+    (kept_part,) = salvage(folder, tmp_path / "saved")
+    assert (kept_part.is_end_lost, kept_part.is_whole) == (True, False)
+    assert [(gap.kind, gap.position) for gap in kept_part.gaps] == [("missing", kept * SIZE)]
+
+
+@pytest.mark.checks("DISK-6")
+def test_logs_of_zeros_alone_are_unreadable(tmp_path: Path) -> None:
+    """They were "readable with defects: 0 batches"."""
+    folder = write_segment(tmp_path / "t-0", bytes(90), index=bytes(8), timeindex=bytes(24))
+    assert summary_of(folder).verdict is Verdict.SOUND  # a log that was preallocated
+    write_segment(folder, bytes(90), 6, index=bytes(8), timeindex=bytes(24))
+    assert summary_of(folder).verdict is Verdict.UNREADABLE
+    write_segment(folder, BATCHES[0], index=b"", timeindex=b"")
+    assert summary_of(folder).verdict is not Verdict.UNREADABLE
+
+
+@pytest.mark.checks("DISK-25", "DISK-6")
+@pytest.mark.parametrize("index", [b"", INDEX[:16]])
+def test_a_preallocated_tail_is_no_loss(index: bytes, tmp_path: Path) -> None:
+    """No entry leads into the zeros that a broker keeps after its last batch."""
+    folder = zeroed(tmp_path / "t-0", 4, index)
+    assert not list(verify(folder, laws=["DISK-25"]))
+    assert not summary_of(folder).lost_at_least
+    (told,) = salvage(folder, tmp_path / "saved")
+    assert told.is_whole
