@@ -12,7 +12,6 @@ import errno
 import fcntl
 import mmap
 import os
-import re
 import stat as stat_modes
 import tempfile
 import time
@@ -52,8 +51,6 @@ __all__ = [
 NOT_REGULAR = "not a regular file"
 """What is said of a directory, pipe or device where a file should be."""
 LINK_TO_NOTHING = "a symbolic link to nothing"
-JOINED = re.compile(r"[0-9]{20}", re.ASCII)
-"""Names of RocketMQ's log files. No other file of a machine has such a name."""
 LIMITS = {
     errno.EMFILE: "this process may not open more files: raise its limit, such as by"
     " `ulimit -n 4096`, and try again",
@@ -88,9 +85,8 @@ class FileStatus:
 class LinkOutError(OSError):
     """A link leads to a file outside of the link's own folder: it is not followed.
 
-    A directory of files may come from anywhere, and its links could show any file of this machine.
-    Links to folders are followed, as for partitions on other disks; so are links to a file of the
-    same name of 20 digits, by which the files of RocketMQ's commit log on several disks are joined.
+    A directory may come from anywhere, and its links could show any file of this machine. Followed
+    are links to folders, and links that join RocketMQ's log files of several disks.
     """
 
 
@@ -469,10 +465,11 @@ def _open_link(path: str, flags: int) -> int:
     if not is_regular:
         raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
     target = os.path.realpath(path)
-    folder = os.path.realpath(os.path.dirname(path) or ".")
-    name = os.path.basename(path)
-    is_joined = bool(JOINED.fullmatch(name)) and os.path.basename(target) == name
-    if not is_joined and os.path.commonpath((folder, target)) != folder:
+    parent, name = os.path.split(path)
+    folder = os.path.realpath(parent or ".")
+    # A log file of RocketMQ's: no other file of a machine has a name of 20 digits.
+    is_log = len(name) == 20 and name.isdecimal() and os.path.basename(target) == name
+    if not is_log and os.path.commonpath((folder, target)) != folder:
         words = f"a link out of its folder is not read; give the path that it leads to, {target}"
         raise LinkOutError(errno.ELOOP, words, path)
     return os.open(target, flags)
@@ -488,8 +485,7 @@ class RealFiles:
         """
         # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-        is_written = writable or create
-        if is_written:
+        if is_written := writable or create:
             # A link may lead out of the directory, to a file that a recovery would cut to nothing.
             flags |= (os.O_RDWR if writable else 0) | (os.O_CREAT if create else 0)
         try:
