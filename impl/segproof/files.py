@@ -459,19 +459,18 @@ def nameless_file(path: str, *, in_memory: bool) -> NamelessFile:
 def _open_link(path: str, flags: int) -> int:
     """Open what a link leads to, in its own folder. Raises: OSError."""
     try:
-        is_regular = stat_modes.S_ISREG(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, LINK_TO_NOTHING, path) from None
-    if not is_regular:
+    if not stat_modes.S_ISREG(mode):
         raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
     target = os.path.realpath(path)
-    parent, name = os.path.split(path)
-    folder = os.path.realpath(parent or ".")
+    folder, name = os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path)
     # A log file of RocketMQ's: no other file of a machine has a name of 20 digits.
     is_log = len(name) == 20 and name.isdecimal() and os.path.basename(target) == name
     if not is_log and os.path.commonpath((folder, target)) != folder:
-        words = f"a link out of its folder is not read; give the path that it leads to, {target}"
-        raise LinkOutError(errno.ELOOP, words, path)
+        words = "a link out of its folder is not read; give the path that it leads to"
+        raise LinkOutError(errno.ELOOP, f"{words}, {target}", path)
     return os.open(target, flags)
 
 

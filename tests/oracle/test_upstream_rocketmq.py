@@ -183,7 +183,6 @@ def test_what_verify_advises_for_queues_works(release: str, tmp_path: Path) -> N
     assert [] == [one for one in verify(saved, deep=True) if one.is_defect]
 
 
-
 FLUSH_SECONDS = 30.0
 EAGER = {
     **CONFIG,
