@@ -199,7 +199,9 @@ def _partitions(
     taken = {one.path(".log") for each in found.values() for one in each.segments}
     by_path: dict[str, Finding] = {}  # the first of each path says the most
     for one in findings:
-        if ".log" in os.path.basename(one.path) and (one.path not in taken or one.is_defect):
+        if ".log" in os.path.basename(one.path).lower() and (
+            one.path not in taken or one.is_defect
+        ):
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:

@@ -42,6 +42,8 @@ LAYOUTS: set[str] = set()
 REDPANDA_LEVELS = 3
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
+_LIKE_A_LOG = re.compile(r"(?!.*\.deleted\Z)[0-9]{20}\.log(\..*)?", re.IGNORECASE | re.DOTALL)
+"""A log in other letters, or a copy with one more suffix."""
 _REASONS = (
     (r"remote_log_snapshot", "releases before 3.6 kept the state of remote segments in it"),
     (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is a copy"),
@@ -132,6 +134,8 @@ def report_unread(directory: str, kinds: Mapping[str, FileName], reporter: Repor
     """Report the files of a partition that no check reads."""
     for name, known in kinds.items():
         reason = why_unread(name, known)
+        if known.kind is NameKind.FOREIGN and _LIKE_A_LOG.fullmatch(name):
+            reason = "its name is like that of a log, and no broker reads it; it may hold records"
         if reason is not None:
             path = posixpath.join(directory, name)
             not_looked_into(reporter.at(path, shown_by=directory), reason)

@@ -16,14 +16,17 @@ import pytest
 
 from segproof.files import File, Files, RealFiles
 from segproof.findings import NOT_LOOKED_INTO, Finding, Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.reading import file_names
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
+from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying.rocketmq import unread_parts
 from segproof.verifying.small_files import OFFSET_CHECKPOINTS
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_tests.partition_files import write_segment
 
 ZERO = "0" * 20
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -336,3 +339,19 @@ def test_junit_skips_what_was_not_looked_into(
         assert f'skipped="{skipped}"' in text
         assert f'failures="{failures}"' in text
         assert ("<skipped message=" in text) is (skipped == 1)
+
+
+@pytest.mark.checks("DISK-3", "DISK-45")
+@pytest.mark.parametrize("suffix", [".LOG", ".Log", ".log.bak", ".log.gz", ".log.1"])
+def test_a_log_under_an_unknown_name_is_not_looked_into(suffix: str, tmp_path: Path) -> None:
+    """The verdict was "sound", and `salvage` said "everything kept" beside a `.LOG`."""
+    batches = [write_batch([Record(n, n, None, b"v")], base_offset=n) for n in range(2)]
+    folder = write_segment(tmp_path / "t-0", batches[0])
+    (folder / f"{1:020d}{suffix}").write_bytes(batches[1])
+    summaries: list[Summary] = []
+    found = list(verify(folder, on_summary=summaries.append))
+    assert {"DISK-3", "DISK-45"} == {one.law for one in found if one.path.endswith(suffix)}
+    assert 1 == summaries[-1].not_looked_into
+    (told,) = salvage(folder, tmp_path / "saved")
+    assert not told.is_whole
+    assert [suffix in one for one in told.left_out] == [True]

@@ -39,7 +39,9 @@ UNREAD_NAME = re.compile(
     r"|([0-9]{20,}-[0-9]{10,}\.checkpoint|.*(?<!\.checkpoint))\.deleted"
     r"|[+-]?[0-9]+\.(.*\.)?cleaned"
     r"|[0-9]{20}\.(index|timeindex|txnindex)\.swap"
-    r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap",
+    r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap"
+    r"|[0-9]{20}\.(?!.*(?<![^.])(log|index|timeindex|txnindex|snapshot|swap|cleaned)\Z)"
+    r"(?!.*\.(?i:deleted)\Z)(?i:log)(\..*)?",
     re.DOTALL,
 )
 """Files of Kafka that segproof recognises and does not read."""
