@@ -148,6 +148,12 @@ def _cut_swap(folder: Path) -> None:
     rename(LOG, LOG + ".deleted")(folder)
 
 
+def _remove_logs(folder: Path) -> None:
+    """Let all logs wait for their removal."""
+    for path in sorted(folder.glob("*.log")):
+        path.rename(f"{path}.deleted")
+
+
 def _copy_beside(name: str, *missing: str) -> Damage:
     """Copy the partition to a folder beside it, and remove some of its own files."""
 
@@ -312,6 +318,7 @@ EXAMPLES: dict[str, Example] = {
         write(LOG + ".swap", _batch(0)[:-9]),
     ),
     "DISK-59": plain("a log waits as .swap and is cut, and the old log is .deleted", _cut_swap),
+    "DISK-60": plain("all logs are .deleted", _remove_logs),
     "DISK-43": plain("the log start is far behind", write(f"../{START}", FAR)),
     "DISK-45": plain(
         "a snapshot of remote segments lies beside the logs", write("remote_log_snapshot", b"x")

@@ -36,6 +36,7 @@ from segproof.rebuilding.safe_places import (
 from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
+from segproof.verifying.replaced_logs import REPLACED
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
@@ -199,9 +200,8 @@ def _partitions(
     taken = {one.path(".log") for each in found.values() for one in each.segments}
     by_path: dict[str, Finding] = {}  # the first of each path says the most
     for one in findings:
-        if ".log" in os.path.basename(one.path).lower() and (
-            one.path not in taken or one.is_defect
-        ):
+        is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
+        if ".log" in os.path.basename(one.path).lower() and not is_saved:
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:

@@ -265,14 +265,14 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         if is_small and check_small_file(reporter.at(path, PARTITION), offset, files):
             return
         if name.endswith(LOG_SWAP) and known.kind is NameKind.PENDING:
-            report_pending(directory, {name: known}, files, reporter)
+            report_pending(directory, {name: known}, files, reporter, is_alone=True)
             own = {name: FileName(NameKind.SEGMENT, known.base_offset, ".log")}
             found = segments_of(directory, own, files, frozenset((".log",)))
             yield Partition(directory, tuple(found))
             return
         reason = why_unread(name, known) or why_unread_beside(directory, name, files)
         if known.kind is NameKind.PENDING:
-            report_pending(directory, {name: known}, files, reporter)
+            report_pending(directory, {name: known}, files, reporter, is_alone=True)
         if reason is not None:
             not_looked_into(reporter.at(path, PARTITION), reason, is_all=True)
         elif not _report_name(path, known, reporter):

@@ -6,7 +6,7 @@ The loader first removes `.deleted` and `.cleaned` files. A `.swap` file at or a
 takes the place of all segments that begin within its own offsets.
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LocalLog.replaceSegments.
-Laws: LOAD-1, DISK-41, DISK-42; those of swapped_logs.
+Laws: LOAD-1, DISK-41, DISK-42; those of swapped_logs and replaced_logs.
 """
 
 import posixpath
@@ -16,10 +16,11 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
+from segproof.verifying.replaced_logs import ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.swapped_logs import (
-    end_of,
+    bases_of,
     is_kept,
     report_damage,
     report_only_copies,
@@ -33,17 +34,24 @@ declare("partition-log", Severity.WARNING, COPY_AWAY, "DISK-42")
 
 
 def report_pending(
-    directory: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
+    directory: str,
+    kinds: Mapping[str, FileName],
+    files: Files,
+    reporter: Reporter,
+    *,
+    is_alone: bool = False,
 ) -> None:
-    """Report the pending and temporary files of a partition."""
+    """Report the pending and temporary files of a partition.
+
+    `is_alone` if `kinds` has one file only, whatever lies beside it.
+    """
     pending = [name for name, known in kinds.items() if known.kind is NameKind.PENDING]
-    logs = sorted(
-        known.base_offset
-        for known in kinds.values()
-        if known.kind is NameKind.SEGMENT and known.suffix == ".log"
-    )
+    logs = bases_of(kinds)
     cleaned = [kinds[name].base_offset for name in pending if name.endswith(".cleaned")]
-    only_copies = _report_swaps(directory, kinds, logs, files, reporter)
+    damaged, only_copies = _report_swaps(directory, kinds, logs, files, reporter)
+    replacing = ReplacedLogs(directory, kinds, damaged, files)
+    if not is_alone:
+        only_copies |= replacing.report(reporter)
     for name in pending:
         path = posixpath.join(directory, name)
         known = kinds[name]
@@ -63,8 +71,9 @@ def report_pending(
                 known.base_offset, logs, directory, files
             ):
                 _report_loss(path, known.base_offset, directory, reporter)
+                only_copies.add(path)
         elif name.endswith(".log.swap"):
-            words = _swap(path, known.base_offset, logs, files)
+            words = _swap(replacing)
         elif known.suffix in SEGMENT_SUFFIXES:
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
@@ -83,8 +92,11 @@ def _report_swaps(
     logs: list[int],
     files: Files,
     reporter: Reporter,
-) -> set[str]:
-    """Report damaged `.swap` logs, and removed logs that may be the only copy; return the paths."""
+) -> tuple[set[int], set[str]]:
+    """Report damaged `.swap` logs, and removed logs that may be the only copy.
+
+    Return the base offsets of the damaged ones, and the paths of all that was reported.
+    """
     swaps = swap_logs(kinds)
     damaged = {
         base
@@ -97,7 +109,7 @@ def _report_swaps(
         if known.kind is NameKind.PENDING and name.endswith(".log.deleted")
     }
     copies = report_only_copies(deleted, logs, damaged, list(swaps))
-    return copies | {posixpath.join(directory, swaps[base]) for base in damaged}
+    return damaged, copies | {posixpath.join(directory, swaps[base]) for base in damaged}
 
 
 def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter) -> None:
@@ -109,16 +121,14 @@ def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter
     )
 
 
-def _swap(path: str, base_offset: int, logs: list[int], files: Files) -> str:
+def _swap(replacing: ReplacedLogs) -> str:
     """Return what becomes of a swap log."""
-    end = end_of(path, base_offset, files)
-    if end is None:
-        return "Kafka puts it in its place at its next start"
-    replaced = [base for base in logs if base_offset <= base < end]
-    whom = f"{len(replaced)} segments" if len(replaced) != 1 else "one segment"
+    (first, end), count = replacing.range, len(replacing.replaced())
+    whom = f"{count} segments" if count != 1 else "one segment"
+    what = "it" if replacing.is_alone else "all .swap logs"
     return (
-        f"at its next start Kafka puts it in the place of the segments with base offsets from"
-        f" {base_offset} to {max(end - 1, base_offset)}, here {whom}"
+        f"at its next start Kafka puts {what} in the place of the segments with base offsets from"
+        f" {first} to {end - 1}, here {whom}"
     )
 
 

@@ -4,7 +4,8 @@
 The cleaner, or the splitting of a segment, renames a finished log to `.swap`, then the old logs to
 `.deleted`, the first one first, then the `.swap` log to its own name. The loader completes this: it
 deletes every other file of the offsets that the `.swap` logs hold, and renames them. So as long as
-the first old log is there, the old logs hold all of it. Afterwards only the `.swap` logs do.
+the first old log is there, the old logs hold all of it. Afterwards only the `.swap` logs do. What
+that deletion takes away without a replacement is found by `replaced_logs`.
 
 Upstream: Kafka 4.3.1: LocalLog.replaceSegments, LogLoader.load.
 Laws: LOAD-2, DISK-58, DISK-59.
@@ -56,19 +57,26 @@ def as_completed(
 ) -> Mapping[str, FileName]:
     """Return the names of a partition, with `.swap` logs as segments where only they hold offsets.
 
-    The segments whose place they take are left out. If the first old log is there, nothing changes.
+    The segments that begin within them are left out. Where the first old log of a `.swap` log is
+    there, it changes nothing. A log between two `.swap` logs stays: it alone holds its offsets.
     """
-    swaps = swap_logs(kinds)
-    if not swaps or is_kept(min(swaps), _bases(kinds), directory, files):
+    logs = bases_of(kinds)
+    swaps = {
+        base: name
+        for base, name in swap_logs(kinds).items()
+        if not is_kept(base, logs, directory, files)
+    }
+    if not swaps:
         return kinds
-    first, end = min(swaps), 0
-    for base, name in swaps.items():
-        reach = end_of(posixpath.join(directory, name), base, files)
-        end = max(end, base + 1 if reach is None else reach)
+    ends = {
+        base: end_of(posixpath.join(directory, name), base, files) or base + 1
+        for base, name in swaps.items()
+    }
     kept = {
         name: known
         for name, known in kinds.items()
-        if known.kind is not NameKind.SEGMENT or not first <= known.base_offset < end
+        if known.kind is not NameKind.SEGMENT
+        or not any(base <= known.base_offset < end for base, end in ends.items())
     }
     return kept | {
         name: FileName(NameKind.SEGMENT, base, SEGMENT_SUFFIXES[0]) for base, name in swaps.items()
@@ -150,7 +158,8 @@ def report_only_copies(
     return found
 
 
-def _bases(kinds: Mapping[str, FileName]) -> list[int]:
+def bases_of(kinds: Mapping[str, FileName]) -> list[int]:
+    """Return the base offsets of the logs, sorted."""
     return sorted(
         known.base_offset
         for known in kinds.values()

@@ -46,7 +46,7 @@ _LIKE_A_LOG = re.compile(r"(?!.*\.deleted\Z)[0-9]{20}\.log(\..*)?", re.IGNORECAS
 """A log in other letters, or a copy with one more suffix."""
 _REASONS = (
     (r"remote_log_snapshot", "releases before 3.6 kept the state of remote segments in it"),
-    (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is a copy"),
+    (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is there"),
     (r".*\.cleaned", "it was being written; Kafka deletes it at its next start"),
     (r".*\.swap", "Kafka puts it in its place at its next start, or deletes it"),
     (r".*\.tmp", "it was being written"),

@@ -195,4 +195,8 @@ BORDERS = (
         _removed(BROKEN, name(BASE - 1, ".log.deleted")), _removed(BROKEN),
         Due(DELETED, severity=WARNING),
     ),
+    Border(
+        "DISK-60", "the .swap log of a removed one has a batch, or nothing",
+        _removed(PLAIN), _removed(b""), Due(DELETED, severity=WARNING),
+    ),
 )  # fmt: skip

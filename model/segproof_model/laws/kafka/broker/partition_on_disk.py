@@ -163,6 +163,47 @@ def removed_logs_are_in_whole_swaps(
     return all(map(is_held, deleted_offsets))
 
 
+@law("DISK-60", PartitionLog, "Kafka LogLoader.load, LocalLog.replaceSegments 4.3.1")
+def replaced_logs_are_in_swaps(
+    swaps: Mapping[int, bytes], logs: Mapping[int, bytes], deleted: Mapping[int, bytes]
+) -> bool:
+    """Loading deletes no log that nothing replaces. A log within the offsets of all `.swap` logs
+    begins within one whose first old log is gone; or they reach its last offset and hold a batch
+    of it. A `.deleted` log lies below all logs, above all of them, or within one; or a `.swap` log
+    that is not empty lies before it, or a log with the name of a `.deleted` one. Logs that begin
+    within a damaged `.swap` log are left to other laws. A warning.
+    """
+    ends = {base: _end(base, swap) for base, swap in swaps.items()}
+
+    def is_held(base: int) -> bool:
+        first = max(one for one in swaps if one <= base)
+        is_begun = first not in logs or not completed_swap_is_whole(swaps[first])
+        if not batches_of(logs[base]) or (is_begun and ends[first] > base):
+            return True
+        last = _end(base, logs[base]) - 1
+        found = [one for swap in swaps.values() for one in batches_of(swap)]
+        has_some = any(one.base_offset <= last and one.last_offset >= base for one in found)
+        return has_some and max(ends.values()) > last
+
+    def is_replaced(base: int) -> bool:
+        bases = {*swaps, *logs}
+        below = max((one for one in bases if one <= base), default=None)
+        if below is None:
+            return bool(bases)
+        if below not in logs:
+            return swaps[below] != b""
+        return below == max(bases) or below in deleted or _end(below, logs[below]) > base
+
+    replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
+    removed = [one for one in deleted if deleted[one]]
+    return all(map(is_held, replaced)) and all(map(is_replaced, removed))
+
+
+def _end(base: int, log: bytes) -> int:
+    """Return the offset after the last batch, at least that after the name's."""
+    return max([base, *(one.last_offset for one in batches_of(log))]) + 1
+
+
 @law("DISK-46", PartitionLog, "segproof; Redpanda segment_path")
 def layout_is_of_kafka(files: Collection[str]) -> bool:
     """A directory has the layout of Kafka, not that of Redpanda, whose segments have names such as

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs that Kafka's next start deletes, though nothing replaces them.
+
+The loader deletes every `.deleted` log, and every log within the offsets of all `.swap` logs, from
+the lowest base to the greatest end; it compares no content. What a broker does leaves such a log
+only where another one replaces it, or where retention or a truncation has removed it.
+
+Upstream: Kafka 4.3.1: LogLoader.load, LocalLog.replaceSegments.
+Law: DISK-60.
+Not covered: single batches that a `.swap` log lacks; logs that a truncation may have removed.
+"""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+import numpy as np
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import writes
+from segproof.kafka.batch_table import BatchScan
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import FileName, NameKind
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import declare
+from segproof.verifying.swapped_logs import bases_of, end_of, swap_logs
+
+DELETED = ".log.deleted"
+REPLACED = "DISK-60"
+declare("partition-log", Severity.WARNING,
+    writes("copy the directory away before a broker starts here: its next start deletes this"
+    " log"), "DISK-60")  # fmt: skip
+
+
+class ReplacedLogs:
+    """The logs of a partition, and what takes their place at the next start."""
+
+    def __init__(
+        self, directory: str, kinds: Mapping[str, FileName], damaged: set[int], files: Files
+    ) -> None:
+        """Read which offsets the `.swap` logs hold; `damaged` are the bases of damaged ones."""
+        self._directory, self._files = directory, files
+        self._logs = bases_of(kinds)
+        self._swaps = swap_logs(kinds)
+        self._damaged = damaged
+        self._deleted = {
+            known.base_offset: name
+            for name, known in kinds.items()
+            if known.kind is NameKind.PENDING and name.endswith(DELETED)
+        }
+        self._ends = {base: self._end(base, name) for base, name in self._swaps.items()}
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._directory, name)
+
+    def _end(self, base: int, name: str) -> int:
+        return end_of(self._path(name), base, self._files) or base + 1
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first offset of all `.swap` logs, and the one after the last."""
+        return min(self._swaps), max(self._ends.values())
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is one `.swap` log."""
+        return len(self._swaps) == 1
+
+    def replaced(self) -> list[int]:
+        """Return the base offsets of the logs that the `.swap` logs replace."""
+        if not self._swaps:
+            return []
+        first, end = self.range
+        return [base for base in self._logs if first <= base < end]
+
+    def report(self, reporter: Reporter) -> set[str]:
+        """Report what is deleted without a replacement.
+
+        Return these paths, and if there are any, those of the `.swap` logs.
+        """
+        lost = [base for base in self.replaced() if not self._is_held(base)]
+        removed = [base for base in self._deleted if not self._is_replaced(base)]
+        for base in lost:
+            self._add(
+                reporter,
+                segment_file_name(base, ".log"),
+                "Kafka deletes this log at its next start, to put .swap logs in its place, and they"
+                " do not hold all of it: they end before its last offset, or have no batch of it",
+            )
+        for base in removed:
+            self._add(
+                reporter,
+                self._deleted[base],
+                "Kafka deletes this log at its next start, and no other log here has its offsets:"
+                " this may be the only copy of its records",
+            )
+        names = [self._deleted[base] for base in removed]
+        if lost or removed:
+            names += self._swaps.values()
+        return {self._path(name) for name in names}
+
+    def _add(self, reporter: Reporter, name: str, words: str) -> None:
+        reporter.at(self._path(name), shown_by=self._directory).add(REPLACED, words)
+
+    def _is_held(self, base: int) -> bool:
+        """Return whether the `.swap` logs hold what a log does, as far as offsets tell."""
+        path = self._path(segment_file_name(base, ".log"))
+        first = max(one for one in self._swaps if one <= base)
+        is_begun = first not in self._logs or first in self._damaged
+        if self._is_empty(path) or (is_begun and self._ends[first] > base):
+            return True
+        end = end_of(path, base, self._files)
+        if end is None:
+            return True
+        return max(self._ends.values()) >= end and any(
+            bool(np.any((table["base_offset"] < end) & (table["last_offset"] >= base)))
+            for name in self._swaps.values()
+            for table in self._tables(self._path(name))
+        )
+
+    def _is_replaced(self, base: int) -> bool:
+        """Return whether a removed log is where a broker leaves one that is not needed."""
+        bases = sorted({*self._swaps, *self._logs})
+        below = max((one for one in bases if one <= base), default=None)
+        if self._size(self._path(self._deleted[base])) == 0:
+            return True
+        if below is None:
+            return bool(bases)
+        if below not in self._logs:
+            return self._size(self._path(self._swaps[below])) != 0
+        if below == bases[-1] or below in self._deleted:
+            return True
+        end = end_of(self._path(segment_file_name(below, ".log")), below, self._files)
+        return end is None or end > base
+
+    def _is_empty(self, path: str) -> bool:
+        """Return whether a log has no batch."""
+        return next(self._tables(path), None) is None
+
+    def _size(self, path: str) -> int | None:
+        """Return the size of a log, or None if it can't be read."""
+        try:
+            with closing(self._files.open(path)) as file:
+                return file.size()
+        except OSError:
+            return None
+
+    def _tables(self, path: str) -> Iterator[np.ndarray]:
+        """Yield the batches of a log, up to the first damage."""
+        try:
+            with closing(self._files.open(path)) as file:
+                for table in BatchScan(file, 0, file.size(), deep=False).tables():
+                    if len(table):
+                        yield table
+        except (OSError, SegproofError):
+            return

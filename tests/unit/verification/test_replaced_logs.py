@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a start deletes, or replaces by a `.swap` log, and no file that stays holds."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch
+from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.laws.every_law import LAWS
+from segproof_tests.partition_files import name_of
+
+
+def log(first: int, end: int) -> bytes:
+    """Return batches of one record each."""
+    return b"".join(
+        write_batch([Record(n, 1000 + n, b"k", b"value")], base_offset=n) for n in range(first, end)
+    )
+
+
+LOGS = {0: log(0, 4), 4: log(4, 8), 8: log(8, 10)}
+
+
+def lay(folder: Path, **files: dict[int, bytes]) -> Path:
+    """Write logs by suffix (`log`, `swap`, `deleted`, `cleaned`) and base offset."""
+    folder.mkdir(exist_ok=True)
+    for kind, logs in files.items():
+        suffix = ".log" if kind == "log" else f".log.{kind}"
+        for base, data in logs.items():
+            (folder / name_of(base, suffix)).write_bytes(data)
+    return folder
+
+
+def judged(folder: Path) -> tuple[list[Finding], Summary]:
+    """Return the findings of pending files, and the summary."""
+    told: list[Summary] = []
+    laws = {"DISK-58", "DISK-59", "DISK-60", "LOAD-1", "DISK-42"}
+    found = [one for one in verify(folder, on_summary=told.append) if one.law in laws]
+    return found, told[-1]
+
+
+def replaced(folder: Path) -> list[str]:
+    """Return the names of the logs that DISK-60 names, and see that each is a warning."""
+    found = [one for one in judged(folder)[0] if one.law == "DISK-60"]
+    assert {Severity.WARNING} >= {one.severity for one in found}
+    return [Path(one.path).name for one in found]
+
+
+def hints(folder: Path) -> dict[str, str]:
+    """Return the hints of LOAD-1, by name."""
+    return {Path(one.path).name: one.hint for one in judged(folder)[0] if one.law == "LOAD-1"}
+
+
+@pytest.mark.checks("DISK-60", "LOAD-2")
+def test_a_log_between_two_swaps_is_deleted_and_saved(tmp_path: Path) -> None:
+    """It was left out of both verbs: "sound" and "everything kept"."""
+    folder = lay(tmp_path / "t-0", swap={0: LOGS[0], 8: LOGS[8]}, log={4: LOGS[4]})
+    assert [name_of(4, ".log")] == replaced(folder)
+    _, summary = judged(folder)
+    assert (Verdict.READABLE_WITH_DEFECTS, 10) == (summary.verdict, summary.batches)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (10, 0, 9, 0) == (told.batches, told.first_offset, told.last_offset, told.lost_offsets)
+    assert told.is_whole
+    assert all("copy" in hint for hint in hints(folder).values())
+    words = [one.message for one in judged(folder)[0] if one.law == "LOAD-1"]
+    assert all("from 0 to 9, here one segment" in one for one in words)
+
+
+@pytest.mark.checks("DISK-60", "LOAD-1")
+@pytest.mark.parametrize("old", ["log", "deleted"])
+def test_an_empty_swap_takes_the_place_of_records(old: str, tmp_path: Path) -> None:
+    """An empty `.swap` log was "sound", with the hint to do nothing."""
+    folder = lay(tmp_path / "t-0", log={0: LOGS[0], 8: LOGS[8]}, swap={4: b""})
+    lay(folder, **{old: {4: LOGS[4]}})
+    name = name_of(4, ".log" if old == "log" else ".log.deleted")
+    assert [name] == replaced(folder)
+    assert all("copy" in hint for hint in hints(folder).values())
+
+
+@pytest.mark.checks("DISK-60")
+@pytest.mark.parametrize(
+    ("swap", "names"),
+    [
+        ({4: log(4, 6)}, [4]),  # shorter
+        ({0: LOGS[8]}, [0, 4]),  # of another segment
+        ({0: log(0, 3) + log(5, 8)}, []),  # what a cleaning makes of two segments
+        ({4: LOGS[4]}, []),
+        ({0: log(0, 2), 2: log(2, 4)}, []),  # what a splitting makes
+    ],
+)
+def test_a_swap_holds_less_than_the_logs(
+    swap: dict[int, bytes], names: list[int], tmp_path: Path
+) -> None:
+    """All of them were "sound"."""
+    folder = lay(tmp_path / "t-0", log=LOGS, swap=swap)
+    assert [name_of(one, ".log") for one in names] == replaced(folder)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (10, 0) == (told.batches, told.lost_offsets)
+
+
+@pytest.mark.checks("DISK-60", "LOAD-1")
+@pytest.mark.parametrize(
+    ("logs", "deleted", "names"),
+    [
+        ([], [0, 4, 8], [0, 4, 8]),  # all of them
+        ([0, 8], [4], [4]),  # one in the middle
+        ([4, 8], [0], []),  # retention
+        ([0], [4, 8], []),  # a truncation
+        ([0, 8], [0, 4], []),  # a cleaning
+    ],
+)
+def test_removed_logs_that_nothing_replaces(
+    logs: list[int], deleted: list[int], names: list[int], tmp_path: Path
+) -> None:
+    """The hint was to do nothing, and the next start deletes the only copy."""
+    folder = lay(
+        tmp_path / "t-0", log={n: LOGS[n] for n in logs}, deleted={n: LOGS[n] for n in deleted}
+    )
+    expected = [name_of(one, ".log.deleted") for one in names]
+    assert expected == replaced(folder)
+    assert expected == [name for name, hint in hints(folder).items() if "copy" in hint]
+    for one in deleted:
+        path = folder / name_of(one, ".log.deleted")
+        assert "DISK-60" not in {found.law for found in verify(path)}
+
+
+@pytest.mark.checks("LOAD-2")
+def test_a_swap_above_one_that_is_not_needed_counts(tmp_path: Path) -> None:
+    """A second `.swap` log was passed over where the first one's old log is there."""
+    folder = lay(tmp_path / "t-0", log={0: LOGS[0], 4: LOGS[4]}, swap={0: LOGS[0], 8: LOGS[8]})
+    _, summary = judged(folder)
+    assert (10, 0) == (summary.batches, summary.lost_offsets)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (10, 0, 9) == (told.batches, told.lost_offsets, told.last_offset)
+
+
+@pytest.mark.checks("DISK-42", "LOAD-1")
+def test_both_findings_of_a_lost_swap_say_the_same(tmp_path: Path) -> None:
+    """DISK-42 said "copy this file away", LOAD-1 of the same file "nothing"."""
+    folder = lay(tmp_path / "t-0", log={0: LOGS[0]}, swap={4: LOGS[4]}, cleaned={0: b""})
+    assert "copy this file away" in hints(folder)[name_of(4, ".log.swap")]
+
+
+@pytest.mark.checks("DISK-60")
+@given(
+    swaps=st.dictionaries(st.integers(0, 5), st.integers(0, 3), max_size=3),
+    logs=st.dictionaries(st.integers(0, 5), st.integers(0, 3), max_size=3),
+    deleted=st.dictionaries(st.integers(0, 5), st.integers(0, 1), max_size=3),
+    cut=st.sampled_from((0, 0, 0, 9)),
+)
+def test_logs_are_judged_as_the_law_says(
+    swaps: dict[int, int], logs: dict[int, int], deleted: dict[int, int], cut: int
+) -> None:
+    """Whatever lies beside each other: logs of some batches, and perhaps a torn `.swap` log."""
+    files = MemoryFiles()
+    given_logs = (swaps, logs, deleted)
+    drawn = [{base: log(base, base + n) for base, n in one.items()} for one in given_logs]
+    drawn[0] = {base: data[: max(0, len(data) - cut)] for base, data in drawn[0].items()}
+    for suffix, kind in zip((".log.swap", ".log", ".log.deleted"), drawn, strict=True):
+        for base, data in kind.items():
+            write_file(files, f"t-0/{name_of(base, suffix)}", data)
+    if not any(drawn):
+        return
+    found = list(verify("t-0", files=files, laws=["DISK-60"]))
+    assert LAWS["DISK-60"].predicate(*drawn) == (not found)
