@@ -3,8 +3,8 @@
 
 ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("", "s"))
 """How nouns end, and their plurals."""
-QUEUES_TELL = "as the queues tell"
-"""Behind a number of lost messages of RocketMQ: each has a unit of a queue that leads to it."""
+QUEUES_TELL = "as queues and index tell"
+"""Behind a number of lost messages of RocketMQ: a unit of a queue or an entry leads to each."""
 
 
 def verb(count: int, one: str, many: str) -> str:

@@ -236,10 +236,13 @@ def _log_rows(
                 hint=HIGHER,
             )
     head = contents(path, files, 8, end - start)
-    if head[4:] == b"\xcb\xd4\x31\x94":
-        return
     words = "no record can be read here"
-    if not head.strip(b"\0"):
+    if head[4:] == b"\xcb\xd4\x31\x94":
+        blank_end = end - start + int.from_bytes(head[:4], "big")
+        if blank_end >= size or first_byte_of(files, path, blank_end, size) is None:
+            return
+        words = f"a blank end up to byte {blank_end} begins here, and more follows after it"
+    elif not head.strip(b"\0"):
         if first_byte_of(files, path, end - start, size) is not None:
             words = "zeros begin here, and more follows after them"
         elif has_later_file(path, files):

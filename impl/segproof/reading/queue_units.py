@@ -77,7 +77,9 @@ def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int
 def messages_in(
     store: str, gaps: Sequence[Gap], files: Files, sound_end: int = INT64_MAX
 ) -> list[LostMessages] | None:
-    """Return how many messages are lost in each gap of the log; None without queues.
+    """Return how many messages are lost in each gap of the log; None if nothing tells.
+
+    That is so without queues, unless the index leads into one of the gaps.
 
     The gaps are in order. `sound_end` is the offset behind the last sound message of the log: no
     count of a gap beyond it is exact, since nothing says how far the log went.
@@ -95,13 +97,13 @@ def messages_in(
             for units in _units(queue, files):
                 has_queues = True
                 found.append(_inside(units, starts, ends))
-    if not has_queues:
-        return None
     if len(gaps):
         for entries in _index_offsets(os.path.join(store, INDEX), files):
             known = np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
             found.append(np.unique(_inside(known, starts, ends), axis=0))
     rows = np.concatenate(found)
+    if not has_queues and not len(rows):
+        return None
     # Of one offset the unit comes first, which has a size.
     rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
     rows = rows[np.diff(rows[:, 0], prepend=-1) > 0]

@@ -37,6 +37,25 @@ def misnamed(log: CommitLog, files: Files) -> tuple[Finding, ...]:
     )
 
 
+def misplaced(log: CommitLog, found: tuple[int, int] | None) -> tuple[Finding, ...]:
+    """Return a finding if a message was found at an offset that says another one."""
+    if found is None:
+        return ()
+    lies_at, offset = found
+    log_file = log.file_of(lies_at) or log.log_files[-1]
+    return (
+        finding_at(
+            log_file.path,
+            lies_at - log_file.start,
+            f"the message at offset {lies_at} says offset {offset}, and an entry of it would lead"
+            " there: bytes were moved, or a file was copied over another one, and the old index"
+            " tells what lay here",
+            SAVE_STORE,
+            law="RMQDISK-25",
+        ),
+    )
+
+
 def holes(log: CommitLog) -> tuple[Finding, ...]:
     """Return a finding for the first file that does not follow the one before."""
     for before, after in zip(log.log_files, log.log_files[1:], strict=False):

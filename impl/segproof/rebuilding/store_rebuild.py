@@ -50,6 +50,7 @@ from segproof.rebuilding.store_findings import (
     holes,
     law_at,
     misnamed,
+    misplaced,
 )
 from segproof.rebuilding.store_geometry import (
     NewGeometry,
@@ -188,10 +189,12 @@ def rebuild_index(
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     A store that a salvage has not ended is refused, unless `is_being_saved`: that salvage asks.
-    Findings, and then nothing is written: a log with a hole, or one that holds something else than
-    zeros behind its last intact message, or sound messages behind a blank end, or one without a
-    message beside an index with entries; `cut_tail` takes what a broker reads. A log that is older
-    than its oldest file is taken as it is.
+    Findings, and then nothing is written: a log with a hole, or with a message that says another
+    offset than that where it lies, or one that ends before messages that the old index knows, or
+    one that holds something else than zeros behind its last intact message, or sound messages
+    behind a blank end, or one without a message beside an index with entries; `cut_tail` takes what
+    a broker reads, but for messages at wrong offsets. A log that is older than its oldest file is
+    taken as it is.
     Memory: one index file, the messages of 8 MiB, or four messages of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
@@ -240,7 +243,7 @@ def _rebuild(
             hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
     findings = misnamed(log, files) or holes(log)
-    findings = findings or _missing_end(log, wanted, out is None, files)
+    findings = findings or _missing_end(log, log.max_offset, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)
     place = (
@@ -279,14 +282,13 @@ def _is_of_other_log(finding: Finding) -> bool:
 
 
 def _missing_end(
-    log: CommitLog, wanted: _Wanted, is_in_place: bool, files: Files
+    log: CommitLog, end: int, wanted: _Wanted, is_in_place: bool, files: Files
 ) -> tuple[Finding, ...]:
-    """Return a finding if index or queues lead to messages beyond the last file of the log.
+    """Return a finding if index or queues lead to messages from `end` on, where the log ends.
 
     With `cut_tail` the index of what is there is made all the same; in place only with a backup,
     since the old files alone tell of those messages.
     """
-    end = log.max_offset
     if ends_of(log.store_path, files)[1] < end:
         return ()
     if wanted.cut_tail and not (is_in_place and wanted.backup is None):
@@ -294,13 +296,14 @@ def _missing_end(
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
+    last = log.file_of(end) or log.log_files[-1]
     return (
         finding_at(
-            log.log_files[-1].path,
-            0,
-            f"the log ends with this file at offset {end}, and the old index or the queues lead to"
-            f" {reach.counts[0]} messages from there on, up to offset {reach.furthest}: files are"
-            " missing or elsewhere, and the old index tells what they held",
+            last.path,
+            max(0, end - last.start) if end < log.max_offset else 0,
+            f"the log ends in this file at offset {end}, and the old index or the queues lead to"
+            f" {reach.counts[0]} messages from there on, up to offset {reach.furthest}: they are"
+            " lost or elsewhere, and the old index tells what they held",
             writes(
                 "look where else the broker keeps files of its log (several paths in"
                 " storePathCommitLog), in lost+found and on a replica; if the messages are gone for"
@@ -338,6 +341,8 @@ class _Rebuild:
         self._built_at = BUILT_FROM_MS
         self._messages = 0
         self._doubted = 0
+        self._misplaced: tuple[int, int] | None = None
+        """Where the first message lies that says another offset, and which one it says."""
 
     def run(
         self,
@@ -366,6 +371,12 @@ class _Rebuild:
         if before != self._statuses():
             raise log_changed(os.path.join(self._log.store_path, COMMIT_LOG))
         left_bytes, left_messages, findings = self._judge_end(reader)
+        is_in_place = isinstance(place, IndexInPlace)
+        findings = findings or misplaced(self._log, self._misplaced)
+        if not findings and self._messages:
+            findings = _missing_end(
+                self._log, reader.end_offset, self._wanted, is_in_place, self._files
+            )
         if not self._messages and not self._wanted.cut_tail:
             findings = findings or self._without_messages()
         findings = findings or self._doubts
@@ -378,7 +389,7 @@ class _Rebuild:
         rows = tuple(self._row(one, place.directory) for one in built)
         like = self._log.log_files[0].path
         changed = {os.path.basename(row.path) for row in rows if row.changed}
-        is_written = isinstance(place, IndexInPlace) and not self._wanted.is_dry
+        is_written = is_in_place and not self._wanted.is_dry
         is_guess = self._wanted.told_geometry.is_guess
         if is_written and is_guess:  # before the new files are there
             keep_guess(self._log.store_path, self._wanted.geometry, self._files)
@@ -425,6 +436,10 @@ class _Rebuild:
         keeps = self._wanted.keep_times
         for block, changed in as_they_are if keeps else with_likely_times(blocks, index):
             self._doubted += changed
+            wrong = np.flatnonzero(block.phy_offsets != block.lies_at)
+            if len(wrong) and self._misplaced is None:
+                row = int(wrong[0])
+                self._misplaced = int(block.lies_at[row]), int(block.phy_offsets[row])
             _feed(service, block)
             self._messages += len(block.rows)
             if self._wanted.on_progress is not None:

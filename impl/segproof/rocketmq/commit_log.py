@@ -248,8 +248,17 @@ def _found_files(folder: str, files: Files) -> list[LogFile]:
 
 
 def inferred_size(found: Sequence[LogFile]) -> int:
-    """Return the size that most lengths and steps say: some files may be missing, or cut."""
-    sizes = [one.size_bytes for one in found]
-    sizes += [after.start - before.start for before, after in pairwise(found)]
-    times = Counter(size for size in sizes if 0 < size <= INT32_MAX)
-    return max(times, key=lambda size: (times[size], -size), default=MAPPED_FILE_BYTES)
+    """Return the size that most lengths and steps say: some files may be missing, or cut.
+
+    Of those that are said as often, the smallest one that no file is longer than and whose
+    multiples the steps are, else the smallest.
+    """
+    lengths = [one.size_bytes for one in found]
+    steps = [after.start - before.start for before, after in pairwise(found)]
+    times = Counter(size for size in lengths + steps if 0 < size <= INT32_MAX)
+
+    def rank(size: int) -> tuple[int, bool, int]:
+        fits = size >= max(lengths) and not any(step % size for step in steps)
+        return times[size], fits, -size
+
+    return max(times, key=rank, default=MAPPED_FILE_BYTES)

@@ -60,6 +60,7 @@ from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
+from segproof.salvaging.oversized_files import RestsOfFiles
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
@@ -85,7 +86,7 @@ class StoreGap(NamedTuple):
     offset: int
     size_bytes: int
     messages: int | None
-    """How many the old queues and the old index lead to; None without old queues."""
+    """How many the old queues and the old index lead to; None if neither tells."""
     is_exact: bool = False
     """Whether there were no more messages: the units of the queues take all its bytes."""
 
@@ -126,7 +127,7 @@ class SalvagedStore:
     """Messages behind a gap that are older than the last one before it: an earlier recovery may
     have cut them off."""
     lost_messages: int | None = None
-    """How many the old queues and the old index lead to in the gaps; None without old queues, or
+    """How many the old queues and the old index lead to in the gaps; None if neither tells, or
     where there are too many gaps."""
     is_lost_exact: bool = False
     """Whether no more are lost. Prepared and rolled back messages are in no queue."""
@@ -201,8 +202,9 @@ def salvage_store(
         )
     if mapped_file_size is not None:
         log = CommitLog.open(store, mapped_file_size, files=files)
-    log, misnamed = with_right_names(log, files)
-    run = _Salvage(log, target, files, on_progress)
+    rests = RestsOfFiles(log, files)
+    log, misnamed = with_right_names(rests.log, rests)
+    run = _Salvage(log, target, files, on_progress, rests)
     run.put_in_order()
     run.told.misnamed_files = misnamed
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
@@ -237,15 +239,17 @@ class _Salvage:
     """One run."""
 
     def __init__(
-        self, log: CommitLog, target: str, files: SharedFiles, on_progress: Progress | None
-    ) -> None:
+        self, log: CommitLog, target: str, files: SharedFiles, on_progress: Progress | None,
+        rests: RestsOfFiles,
+    ) -> None:  # fmt: skip
         self.told = SalvagedStore(log.store_path, None, mapped_file_size=log.mapped_file_size)
         self._log = log
         self._target = target
         self._files = files
+        self._rests = rests
         self.told.bytes_read = sum(one.size_bytes for one in log.log_files)
         self._meter = Meter(on_progress, 2 * self.told.bytes_read)
-        self._open_file: Callable[[str], ReadOnlyFile] = files.open
+        self._open_file: Callable[[str], ReadOnlyFile] = rests.open
         self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
         self._queues = ConsumeQueueCopy(
             log.store_path, target, _queue_file_size(log.store_path, files), log.mapped_file_size,
@@ -273,8 +277,8 @@ class _Salvage:
     def put_in_order(self) -> None:
         """Find messages that lie elsewhere than at their own offsets. Raises: OSError."""
         moved = MovedMessages(
-            self._log, self._files, advance=self._meter.add,
-            open_file=lambda path: ReadableParts(self._files.open(path)),
+            self._log, self._rests, advance=self._meter.add,
+            open_file=lambda path: ReadableParts(self._rests.open(path)),
         )  # fmt: skip
         self._log, self._open_file = moved.log, moved.open
         self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
@@ -437,8 +441,9 @@ class _Salvage:
         for number, gap in enumerate(self._gaps):
             count = None if counts is None else counts[number]
             told = (None, False) if count is None else count
-            place = (gap.kind.value, gap.start - starts[gap.path], gap.start, gap.size_bytes)
-            self.told.gaps.append(StoreGap(gap.path, *place, *told))
+            path, position = self._rests.place_of(gap.path, gap.start - starts[gap.path])
+            place = (gap.kind.value, position, gap.start, gap.size_bytes)
+            self.told.gaps.append(StoreGap(path, *place, *told))
         if counts is not None and self.told.gap_count == len(counts):
             self.told.lost_messages, self.told.is_lost_exact = lost_together(counts)
 

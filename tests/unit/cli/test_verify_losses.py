@@ -103,9 +103,9 @@ def test_the_queues_tell_verify_and_salvage_how_many_messages_are_lost(
         file.write(bytes(400))
     words = "3 messages"
     verdict, *_ = shown(capsys, "verify", str(store), code=1).splitlines()
-    assert f"; {words} lost, as the queues tell; " in verdict
+    assert f"; {words} lost, as queues and index tell; " in verdict
     saved = shown(capsys, "salvage", str(store), "--out", str(out), code=1)
-    assert f"  lost: {words}, as the queues tell\n" in saved
+    assert f"  lost: {words}, as queues and index tell\n" in saved
     assert ": part kept: 217 messages of " in saved
     sound = shown(capsys, "verify", str(out), "--summary")
     assert " 217 messages, bytes 0 to 35896 of the log, 1 filler of a salvage in place of" in sound

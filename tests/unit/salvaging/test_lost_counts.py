@@ -84,7 +84,7 @@ def test_lost_messages_are_exact_or_at_least(
     shown = " ".join(capsys.readouterr().out.split())
     count = f"{known} message{'s' * (known != 1)}"
     told = count if is_exact else f"at least {count}" if known else "an unknown number of messages"
-    assert f"lost: {told}, as the queues tell" in shown
+    assert f"lost: {told}, as queues and index tell" in shown
     assert f"; {told} lost" in shown
     assert f"bytes in 1 place are lost, with {told}" in shown
 

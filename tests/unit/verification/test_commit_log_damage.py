@@ -67,7 +67,7 @@ def test_messages_behind_damage_are_counted(
     for words in (
         f"{len(behind)} sound messages of {size} bytes lie behind it in 1 file",
         f"from offset {behind[0][0]} to {behind[-1][0]}, stored 2026-11-21T",
-        f"{message.total_size} bytes in 1 place are lost, with 1 message, as the queues tell",
+        f"{message.total_size} bytes in 1 place are lost, with 1 message, as queues and index tell",
         f"keeps the {number} messages before it, cuts the log here and throws these {len(behind)}",
         "(that of 5.5.1 begins at offset 0 here, and reaches it)",
     ):

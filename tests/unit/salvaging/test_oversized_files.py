@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies behind the length of a log file: read as messages, or told; never left out in
+silence."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.rocketmq.commit_log import LogFile, inferred_size
+from segproof.salvaging.store_salvage import salvage_store
+from segproof_harness.cli import run
+from segproof_tests.plain_reader import messages_in
+from segproof_tests.store_files import LOG_BYTES, long_store
+
+
+def joined_store(folder: Path, first: int, second: int, *, with_rest: bool = False) -> Path:
+    """Write a store; append one file of its log to another one, and remove it."""
+    store = long_store(folder / "store")
+    logs = sorted((store / "commitlog").iterdir())
+    logs[first].write_bytes(logs[first].read_bytes() + logs[second].read_bytes())
+    if not with_rest:
+        logs[second].unlink()
+    for name in ("index", "consumequeue"):
+        shutil.rmtree(store / name)
+    return store
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize(
+    ("first", "second", "with_rest"),
+    [(1, 2, False), (0, 2, False), (2, 1, False), (-2, -1, False), (0, 1, True), (-1, 1, True)],
+)
+def test_joined_files_are_read_whole(
+    first: int, second: int, with_rest: bool, tmp_path: Path
+) -> None:
+    """The second half was left out, and "everything kept" was said."""
+    sound = long_store(tmp_path / "sound")
+    store = joined_store(tmp_path, first, second, with_rest=with_rest)
+    told = salvage_store(store, tmp_path / "out")
+    assert messages_in(sound / "commitlog") == messages_in(tmp_path / "out" / "commitlog")
+    assert told.is_whole or with_rest
+    assert LOG_BYTES == told.mapped_file_size
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("number", [0, 1, -1])
+def test_other_bytes_behind_a_file_are_told(number: int, tmp_path: Path) -> None:
+    """Bytes that are no messages are a gap, in the file and at the byte where they lie."""
+    store = long_store(tmp_path / "store")
+    path = sorted((store / "commitlog").iterdir())[number]
+    path.write_bytes(path.read_bytes() + b"\xee" * 300)
+    told = salvage_store(store, tmp_path / "out")
+    assert not told.is_whole
+    assert (str(path), LOG_BYTES) in {(one.path, one.position) for one in told.gaps}
+
+
+def test_zeros_behind_a_file_are_no_loss(tmp_path: Path) -> None:
+    """They hold nothing."""
+    store = long_store(tmp_path / "store")
+    path = sorted((store / "commitlog").iterdir())[1]
+    path.write_bytes(path.read_bytes() + bytes(300))
+    assert salvage_store(store, tmp_path / "out").is_whole
+
+
+@pytest.mark.parametrize("output_format", ["text", "jsonl"])
+def test_dump_does_not_end_at_a_blank_end_in_the_middle(
+    output_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the messages were shown, with exit code 0."""
+    store = joined_store(tmp_path, 1, 2)
+    path = sorted((store / "commitlog").iterdir())[1]
+    assert 0 != run(["dump", str(path), "--format", output_format])
+    assert f"a blank end up to byte {LOG_BYTES}" in capsys.readouterr().err
+
+
+def test_a_cut_file_does_not_say_the_size_of_the_others() -> None:
+    """Of two files that are cut the smaller one was taken for a whole one."""
+    found = [LogFile(0, "a", 100), LogFile(65536, "b", 5000)]
+    assert 65536 == inferred_size(found)
+    assert 65536 == inferred_size([LogFile(0, "a", 65536), LogFile(131072, "b", 100)])
