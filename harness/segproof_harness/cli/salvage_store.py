@@ -39,7 +39,7 @@ MappedFileSizeOption = Annotated[
         max=2**31 - 1,
         metavar="BYTES",
         help="For a store of RocketMQ: the length of each file of its log"
-        " (mappedFileSizeCommitLog of the broker). Default: what most files have.",
+        " (mappedFileSizeCommitLog of the broker), old and new. Default: what most files have.",
     ),
 ]
 
@@ -113,7 +113,7 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
         if told.mapped_file_size != MAPPED_FILE_BYTES:
             yield (
                 f"broker: it loads them with mappedFileSizeCommitLog={told.mapped_file_size} only"
-                f" (default {MAPPED_FILE_BYTES}); with another, save again with --mapped-file-size"
+                f" (default {MAPPED_FILE_BYTES}): set it before the broker starts"
             )
         yield guess_words(told) or (
             f"index: {told.hash_slot_num} slots and {told.index_num} entries in each file"

@@ -142,6 +142,10 @@ class _Wanted:
         """Slots and entries of each new file."""
         return self.told_geometry.geometry
 
+    def takes_loss(self, *, is_in_place: bool) -> bool:
+        """Return whether the index of a damaged log is wanted, and the old one stays or is kept."""
+        return self.cut_tail and not (is_in_place and self.backup is None)
+
 
 def rebuild_index(
     store_path: str | os.PathLike[str],
@@ -193,7 +197,7 @@ def rebuild_index(
     offset than that where it lies, or one that ends before messages that the old index knows, or
     one that holds something else than zeros behind its last intact message, or sound messages
     behind a blank end, or one without a message beside an index with entries; `cut_tail` takes what
-    a broker reads, but for messages at wrong offsets. A log that is older than its oldest file is
+    a broker reads. A log that is older than its oldest file is
     taken as it is.
     Memory: one index file, the messages of 8 MiB, or four messages of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
@@ -291,7 +295,7 @@ def _missing_end(
     """
     if ends_of(log.store_path, files)[1] < end:
         return ()
-    if wanted.cut_tail and not (is_in_place and wanted.backup is None):
+    if wanted.takes_loss(is_in_place=is_in_place):
         return ()
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
@@ -372,7 +376,8 @@ class _Rebuild:
             raise log_changed(os.path.join(self._log.store_path, COMMIT_LOG))
         left_bytes, left_messages, findings = self._judge_end(reader)
         is_in_place = isinstance(place, IndexInPlace)
-        findings = findings or misplaced(self._log, self._misplaced)
+        if not self._wanted.takes_loss(is_in_place=is_in_place):
+            findings = findings or misplaced(self._log, self._misplaced)
         if not findings and self._messages:
             findings = _missing_end(
                 self._log, reader.end_offset, self._wanted, is_in_place, self._files

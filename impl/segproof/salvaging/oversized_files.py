@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a commit log that are longer than the files of the log: two that were joined, say.
+"""The length of the files of a commit log, and files that are longer: two that were joined, say.
 
 What lies behind the length of a file is read as a file of its own: at the offset that follows if
 the log has no file there, else behind the last file. Its messages say where they belong.
@@ -10,11 +10,59 @@ Not covered: a message across the length of its file; its bytes are told as a ga
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import cast
 
+from segproof.errors import InvalidArgumentError
 from segproof.files import File, Files, ReadOnlyFile, first_byte_of
+from segproof.reading.store_log import MessageBlock
+from segproof.reading.store_pieces import StorePieces
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
+from segproof.rocketmq.message import BLANK_BYTES
+from segproof.salvaging.unreadable_blocks import ReadableParts
+
+
+def with_file_size(log: CommitLog, given: int | None, files: Files) -> CommitLog:
+    """Return the log with files of a given length, or of that which the old ones say.
+
+    The only file of a log may be cut: if it ends with a message, the new one has room for a blank
+    end after it. Raises: InvalidArgumentError for a length that the old files contradict; OSError.
+    """
+    if given is None:
+        alone = log.log_files[0]
+        is_cut = len(log.log_files) == 1 and alone.size_bytes == log.mapped_file_size
+        if not is_cut or first_byte_of(files, alone.path, *_last_bytes(alone)) is None:
+            return log
+        longer = CommitLog(log.store_path, alone.size_bytes + BLANK_BYTES, (alone,), files)
+        end = 0
+        for piece in StorePieces(longer, files, open_file=lambda path: _readable(path, files)):
+            if isinstance(piece, MessageBlock):
+                end = int(piece.lies_at[-1] + piece.rows[-1, 1])
+        return longer if end > alone.start + _last_bytes(alone)[0] else log
+    asked = CommitLog.open(log.store_path, given, files=files)
+    steps = [after.start - before.start for before, after in pairwise(asked.log_files)]
+    said = log.mapped_file_size
+    whole = sum(one.size_bytes == said for one in log.log_files)
+    is_too_long = min(steps, default=given) < given
+    if is_too_long or (steps and given < said and whole + steps.count(said) > 1):
+        raise InvalidArgumentError(
+            f"files of {given} bytes do not fit this log, whose files have {said}",
+            expected=said,
+            actual=given,
+            hint="leave --mapped-file-size away: each message stays at its offset, so the new files"
+            " begin where the old ones did; give the broker this mappedFileSizeCommitLog",
+        )
+    return asked
+
+
+def _readable(path: str, files: Files) -> ReadOnlyFile:
+    return ReadableParts(files.open(path))
+
+
+def _last_bytes(one: LogFile) -> tuple[int, int]:
+    """Return the end of a file in which no message may end, as long as a blank end."""
+    return max(0, one.size_bytes - BLANK_BYTES), one.size_bytes
 
 
 class RestsOfFiles(DryFiles):

@@ -60,7 +60,7 @@ from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
-from segproof.salvaging.oversized_files import RestsOfFiles
+from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
@@ -181,8 +181,9 @@ def salvage_store(
 
     Slots and entries of the index files are those given, else those of the old files, else
     RocketMQ's defaults: a guess, which `geometry_from` and a file in the new store tell. The length
-    of the files of the log is the one given, else what most of the old ones have. Memory: as a
-    rebuild of the index, and a number of bytes for each queue.
+    of the files of the log is the one given, else what most of the old ones have: one that the old
+    files contradict is refused, since each message stays at its offset. Memory: as a rebuild of
+    the index, and a number of bytes for each queue.
     Raises: InvalidArgumentError for a store without a commit log, and arguments that do not fit;
     FileExistsError, NotADirectoryError for `out`; SegproofError where the log has a file too far
     away; OSError.
@@ -200,8 +201,7 @@ def salvage_store(
             path=os.path.join(store, COMMIT_LOG),
             hint="only the log holds messages: look for its files in lost+found or on a replica",
         )
-    if mapped_file_size is not None:
-        log = CommitLog.open(store, mapped_file_size, files=files)
+    log = with_file_size(log, mapped_file_size, files)
     rests = RestsOfFiles(log, files)
     log, misnamed = with_right_names(rests.log, rests)
     run = _Salvage(log, target, files, on_progress, rests)

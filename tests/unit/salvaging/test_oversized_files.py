@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from segproof.rocketmq.commit_log import LogFile, inferred_size
+from segproof.errors import InvalidArgumentError
+from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size
 from segproof.salvaging.store_salvage import salvage_store
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import messages_in
-from segproof_tests.store_files import LOG_BYTES, long_store
+from segproof_tests.store_files import LOG, LOG_BYTES, copied_store, long_store
 
 
 def joined_store(folder: Path, first: int, second: int, *, with_rest: bool = False) -> Path:
@@ -79,3 +80,33 @@ def test_a_cut_file_does_not_say_the_size_of_the_others() -> None:
     found = [LogFile(0, "a", 100), LogFile(65536, "b", 5000)]
     assert 65536 == inferred_size(found)
     assert 65536 == inferred_size([LogFile(0, "a", 65536), LogFile(131072, "b", 100)])
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("rest", [0, 1, 7, 8, 300])
+def test_a_lone_file_may_end_with_its_last_message(rest: int, tmp_path: Path) -> None:
+    """The length of the cut file was taken for that of a whole one, which needs room for a blank
+    end: so the last message was thrown away."""
+    store = copied_store(tmp_path)
+    end = max(at + one.size for at, one in CommitLog.open(store).scan() if one.message is not None)
+    (store / LOG).write_bytes((store / LOG).read_bytes()[: end + rest])
+    told = salvage_store(store, tmp_path / "out")
+    assert told.is_whole
+    assert messages_in(store / "commitlog") == messages_in(tmp_path / "out" / "commitlog")
+    assert told.mapped_file_size >= end + 8
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_a_length_that_the_files_contradict_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Salvage told operators to save again with another length, and then failed or lost
+    messages."""
+    store = long_store(tmp_path / "store")
+    for size in (LOG_BYTES // 2, 2 * LOG_BYTES):
+        with pytest.raises(InvalidArgumentError, match=f"whose files have {LOG_BYTES}"):
+            salvage_store(store, tmp_path / "out", mapped_file_size=size)
+        assert not (tmp_path / "out").exists()
+    assert salvage_store(store, tmp_path / "out", mapped_file_size=LOG_BYTES).is_whole
+    assert 0 == run(["salvage", str(store), "--out", str(tmp_path / "again")])
+    assert "save again with" not in capsys.readouterr().out
