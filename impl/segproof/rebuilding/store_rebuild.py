@@ -378,13 +378,13 @@ class _Rebuild:
         is_in_place = isinstance(place, IndexInPlace)
         if not self._wanted.takes_loss(is_in_place=is_in_place):
             findings = findings or misplaced(self._log, self._misplaced)
+        if not self._messages and not self._wanted.cut_tail:
+            findings = findings or self._without_messages()
+        findings = findings or self._doubts
         if not findings and self._messages:
             findings = _missing_end(
                 self._log, reader.end_offset, self._wanted, is_in_place, self._files
             )
-        if not self._messages and not self._wanted.cut_tail:
-            findings = findings or self._without_messages()
-        findings = findings or self._doubts
         told = (
             self._messages, with_tags, tags_from, left_bytes, left_messages,
             *self._wanted.geometry, self._wanted.told_geometry.origin.value, self._doubted,
