@@ -165,6 +165,12 @@ def _copy_beside(name: str, *missing: str) -> Damage:
     return do
 
 
+def _same_topic_id(folder: Path) -> None:
+    """Copy the partition to one of another topic, in the log directory of a broker."""
+    _copy_beside("other-0")(folder)
+    (folder.parent / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=c\n")
+
+
 def _foreign_folder(folder: Path) -> None:
     """Make a folder beside the partition, in the log directory of a broker."""
     (folder.parent / "lost+found").mkdir()
@@ -330,6 +336,7 @@ EXAMPLES: dict[str, Example] = {
     "DISK-47": plain("a folder lost+found lies beside the partition", _foreign_folder, below=".."),
     "DISK-48": plain("a copy is named plain-00", _copy_beside("plain-00"), below=".."),
     "DISK-49": plain("the topic id is gone", _copy_beside("plain-1", METADATA)),
+    "DISK-50": plain("another topic has the same id", _same_topic_id, below=".."),
     "DISK-62": plain("two logs have each other's name", _swap_two_logs),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),

@@ -74,7 +74,7 @@ from segproof.verifying.segment_listing import (
     segments_of,
     sized,
 )
-from segproof.verifying.sibling_files import report_missing
+from segproof.verifying.sibling_files import report_missing, report_topic_ids
 from segproof.verifying.small_files import (
     EPOCHS,
     METADATA,
@@ -470,6 +470,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     is_kafkas = is_brokers or REMOTE_INDEX_CACHE in names
     _check_data_directory(path, names, walk)
     report_marks(path, names, walk.reporter)
+    report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
     has_partitions = any(read_partition_name(name) is not None for name in names)
     for name in names:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files that a partition lacks although the partitions beside it show that it had them.
+"""Small files that a partition lacks although the partitions beside it show that it had them, and
+topic ids that contradict each other.
 
 A broker with KRaft takes a log without topic id for a stray one and renames its folder, and the
 topic begins again, empty. A script that moves files
@@ -7,7 +8,8 @@ away by their age moves these two first, since no append changes them.
 
 Upstream: Kafka 4.4.0: LogManager.isStrayKraftReplica, PartitionMetadataFile,
     LeaderEpochCheckpointFile.
-Laws: DISK-49.
+Laws: DISK-49, DISK-50.
+Not covered: the ids beside a partition that is given alone, which would read those of all others.
 """
 
 import posixpath
@@ -16,7 +18,7 @@ from collections.abc import Collection, Iterator
 from segproof.errors import SegproofError
 from segproof.files import Files, status_of
 from segproof.findings import Severity
-from segproof.hints import Hint, changes
+from segproof.hints import Hint, changes, writes
 from segproof.kafka.checkpoint_file import read_text_file
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
@@ -44,6 +46,44 @@ def _write_id(which: str) -> Hint:
 
 declare("partition-log", Severity.WARNING,
     _write_id("the id that `kafka-topics.sh --describe` shows"), "DISK-49")  # fmt: skip
+
+declare("partition-log", Severity.WARNING,
+    writes("copy the folder to another disk before a broker starts here, and compare the id with"
+    " the one that `kafka-topics.sh --describe` shows"), "DISK-50")  # fmt: skip
+
+
+def report_topic_ids(directory: str, names: list[str], files: Files, reporter: Reporter) -> None:
+    """Report the partitions of a data directory whose topic ids contradict an earlier one's.
+
+    A note where no file of a broker lies beside them: the directory may be a place of copies.
+    """
+    severity = None if is_log_directory(names) else Severity.NOTE
+    ids: dict[str, tuple[str, str]] = {}
+    topics: dict[str, tuple[str, str]] = {}
+    for folder in sorted(names):
+        known = read_partition_name(folder)
+        if known is None or known.state or known.topic == METADATA_TOPIC:
+            continue
+        for path in _siblings_with(METADATA, None, directory, [folder], files):
+            topic_id = _topic_id(path, files)
+            if topic_id is None:
+                continue
+            first_id, of_topic = ids.setdefault(known.topic, (topic_id, folder))
+            first_topic, of_id = topics.setdefault(topic_id, (known.topic, folder))
+            words = ""
+            if first_id != topic_id:
+                words = f"{of_topic} has another id of the topic {known.topic}: {first_id}"
+            elif first_topic != known.topic:
+                words = f"{of_id} of another topic has the same id"
+            if words:
+                reporter.at(path, shown_by=directory).add(
+                    "DISK-50",
+                    f"{words}. A broker with KRaft renames the folder whose id is not that of its"
+                    " topic to -stray, and the partition begins again without its records; one with"
+                    " ZooKeeper does not serve it",
+                    actual=topic_id,
+                    severity=severity,
+                )
 
 
 def report_missing(path: str, names: Collection[str], files: Files, reporter: Reporter) -> None:
@@ -95,13 +135,19 @@ def report_missing(path: str, names: Collection[str], files: Files, reporter: Re
 def _hint_of_id(topic: str, parent: str, beside: list[str], files: Files) -> Hint | None:
     """Return what to write, if another partition of the topic has the id."""
     for path in _siblings_with(METADATA, topic, parent, beside, files):
-        try:
-            told = read_partition_metadata(read_text_file(files, path), source=path)
-        except (OSError, SegproofError):
-            continue
-        topic_id = told.to_bytes().decode("ascii").rpartition(" ")[2]
-        return _write_id(f"the id {topic_id}, as in {path}")
+        topic_id = _topic_id(path, files)
+        if topic_id is not None:
+            return _write_id(f"the id {topic_id}, as in {path}")
     return None
+
+
+def _topic_id(path: str, files: Files) -> str | None:
+    """Return the id in a `partition.metadata`; None if it can't be read."""
+    try:
+        told = read_partition_metadata(read_text_file(files, path), source=path)
+    except (OSError, SegproofError):
+        return None
+    return told.to_bytes().decode("ascii").rpartition(" ")[2]
 
 
 def _siblings_with(

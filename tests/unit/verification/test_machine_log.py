@@ -196,6 +196,29 @@ def test_small_files_that_the_partitions_beside_have(own: set[str], beside: set[
         assert ("AAAAAAAAAAAAAAAAAAAAAQ" in one.hint) is one.path.endswith("metadata")
 
 
+@pytest.mark.checks("DISK-50")
+@given(st.lists(st.sampled_from("AQgw"), min_size=4, max_size=4))
+def test_topic_ids_that_contradict_each_other(ids: list[str]) -> None:
+    """Two ids of one topic, and one id of two topics, were sound."""
+    folders = {f"{topic}-{number}": topic for topic in "tu" for number in (0, 1)}
+    contents = {f"{folder}/{name_of(0, '.log')}": log(0, 1) for folder in folders}
+    for folder, last in zip(folders, ids, strict=True):
+        text = f"version: 0\ntopic_id: {'B' * 21}{last}"
+        contents[f"{folder}/partition.metadata"] = text.encode("ascii")
+    found = of("DISK-50", list(verify(DATA, files=in_memory(contents, DATA))))
+    pairs = list(zip(folders.values(), ids, strict=True))
+    assert bool(found) is not holds("DISK-50", pairs)
+    # What is being deleted, or is stray, has the id of a former topic.
+    stray = {
+        f"{one}.{'a' * 32}-stray/{two}": each
+        for one, two, each in (
+            (*name.split("/"), each) for name, each in contents.items() if name.startswith("t-1")
+        )
+    }
+    rest = {name: each for name, each in contents.items() if name.startswith("t-0")}
+    assert not of("DISK-50", list(verify(DATA, files=in_memory({**rest, **stray}, DATA))))
+
+
 NAMES = st.sampled_from(
     (
         "leader-epoch-checkpoint.tmp",

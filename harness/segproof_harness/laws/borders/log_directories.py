@@ -28,6 +28,17 @@ def _beside(file: str, content: bytes, *, is_here: bool) -> Files:
     return {**files, file: content} if is_here else files
 
 
+def _ids(bound: str, folder: str, lawful: bytes, unlawful: bytes) -> Border:
+    """Return the border between the ids that a folder beside a partition may have, and not."""
+    here = {**PLAIN, **OF_A_BROKER, METADATA: ID, f"../{folder}/{LOG_NAME}": b""}
+    files = [{**here, f"../{folder}/{METADATA}": one} for one in (lawful, unlawful)]
+    due = Due(f"../{folder}/{METADATA}", None, None, unlawful[-22:].decode("ascii"), WARNING)
+    return Border(
+        "DISK-50", bound, files[0], files[1], due, below="..",
+        not_by_the_model="it is given the files of one partition",
+    )  # fmt: skip
+
+
 BORDERS = (
     Border(
         "DISK-46", "the name of a segment has a letter of no layout, or that of Redpanda's",
@@ -56,6 +67,8 @@ BORDERS = (
         Due(EPOCHS, severity=WARNING),
         not_by_the_model="it is given the files of one partition",
     ),
+    _ids("two partitions of a topic have one id, or two", "t-1", ID, ID[:-1] + b"g"),
+    _ids("two topics have two ids, or one", "u-0", ID[:-1] + b"g", ID),
     Border(
         "DISK-48", "two folders are of partitions 0 and 1, or of 0 by both names",
         {**PLAIN, f"../t-01/{LOG_NAME}": b""}, {**PLAIN, f"../t-00/{LOG_NAME}": b""},

@@ -250,6 +250,17 @@ def small_files_are_there(files: Collection[str], beside: Collection[str]) -> bo
     return asked <= set(files)
 
 
+@law("DISK-50", PartitionLog, "Kafka LogManager.isStrayKraftReplica 4.4.0")
+def topics_have_one_id(topic_ids: Collection[tuple[str, bytes]]) -> bool:
+    """In a log directory, the `partition.metadata` of all partitions of a topic have the same id,
+    and those of two topics have different ones. A warning in a broker's directory, else a note: a
+    broker with KRaft takes the log whose id is not that of its topic for a stray one.
+    """
+    pairs = set(topic_ids)
+    topics, ids = ({one[place] for one in pairs} for place in (0, 1))
+    return len(topics) == len(pairs) == len(ids)
+
+
 @law("DISK-62", PartitionLog, "segproof")
 def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
     """No logs of a partition have each other's name: in the order of their names their offsets
