@@ -2,8 +2,9 @@
 """The JSON files in the folder `config` of a store: topics, consumer offsets, subscription groups.
 
 Releases write them with two libraries. Both read more than JSON: integers as keys, single quotes, a
-comma before a closing bracket, names without quotes, comments, and zeros around the object. What
-one of them reads is whole here. So a file that is called broken is broken for every release.
+comma before a closing bracket, names without quotes, comments, zeros around the object, and one
+byte order mark before it. What one of them reads is whole here. So a file that is called broken is
+broken for every release.
 
 Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, RemotingSerializable.fromJson.
 Layout: `config/NAME.json`, and `config/NAME.json.bak`, the state before the last write.
@@ -15,13 +16,17 @@ import re
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["BACKUP_SUFFIX", "CONFIG", "config_files_in", "json_fault"]
+__all__ = ["BACKUP_SUFFIX", "CONFIG", "config_files_in", "is_null", "json_fault"]
 
 CONFIG: Final = "config"
 BACKUP_SUFFIX: Final = ".bak"
 JSON_SUFFIX: Final = ".json"
 METRICS: Final = frozenset({"timermetrics", "transactionMetrics"})
 """Files of JSON whose names do not say so."""
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""What an editor may put before the text."""
+_BLANK: Final = bytes(range(0x21))
 
 _SPACE = re.compile(rb"(?:[\x00-\x20]++|//[^\n]*+|/\*.*?\*/)*", re.DOTALL)
 _TEXT = re.compile(rb"""\"(?:[^"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'""", re.DOTALL)
@@ -41,18 +46,31 @@ def config_files_in(names: list[str]) -> list[str]:
 
 def json_fault(data: bytes) -> int | None:
     """Return the byte at which a file stops to be one JSON object, or null; None if it is one."""
+    begin = _begin(data)
     with suppress(ValueError, RecursionError):
-        found = json.loads(data.strip(b"\x00 \t\r\n"))
+        found = json.loads(data[begin:].strip(b"\x00 \t\r\n").decode())
         return None if found is None or isinstance(found, dict) else 0
-    return _Reader(data).fault()
+    return _Reader(data, begin).fault()
+
+
+def is_null(data: bytes) -> bool:
+    """Return whether a file is the word null, which a broker reads as no state at all."""
+    return data[_begin(data) :].strip(_BLANK) == b"null"
+
+
+def _begin(data: bytes) -> int:
+    """Return the position after a byte order mark; 0 without one."""
+    blank = len(data) - len(data.lstrip(_BLANK))
+    has_mark = data.startswith(BYTE_ORDER_MARK, blank)
+    return blank + len(BYTE_ORDER_MARK) if has_mark else 0
 
 
 class _Reader:
     """Reads one file once, without recursion: a damaged file may open many brackets."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, begin: int) -> None:
         self._data = data
-        self._at = 0
+        self._at = begin
 
     def fault(self) -> int | None:
         """Return the byte at which the file stops to be one object."""

@@ -25,7 +25,15 @@ from segproof.reading.log_rows import LogFolder, begins, log_folder, names_of, r
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
-__all__ = ["Layout", "check_layout", "dledger_groups", "is_rocksdb", "names_of", "unread_layout"]
+__all__ = [
+    "Layout",
+    "check_layout",
+    "dledger_groups",
+    "is_rocksdb",
+    "names_of",
+    "rocksdb_lacks",
+    "unread_layout",
+]
 
 DLEDGER: Final = "dledger-"
 """How the folder of a DLedger group member begins."""
@@ -41,6 +49,7 @@ LEVELS_UP: Final = 4
 """Folders above a store in which a broker's other disks are looked for."""
 _DIGITS = re.compile(r"[0-9]+")
 _MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
+_OF_ROCKSDB = re.compile(r"(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob)")
 
 
 class Layout(NamedTuple):
@@ -82,12 +91,28 @@ def unread_layout(store: str, files: Files) -> Layout | None:
 
 
 def is_rocksdb(folder: str, files: Files) -> bool:
-    """Return whether a folder is a database of RocksDB."""
+    """Return whether a folder is a database of RocksDB, or what is left of one.
+
+    One that lacks its beginning has a file that no other program names so, and no folder.
+    """
     try:
         names = files.list_directory(folder)
     except OSError:
         return False
-    return "CURRENT" in names and any(_MANIFEST.fullmatch(name) for name in names)
+    if "CURRENT" in names and any(_MANIFEST.fullmatch(name) for name in names):
+        return True
+    statuses = (status_of(files, posixpath.join(folder, name)) for name in names)
+    return any(_OF_ROCKSDB.fullmatch(name) for name in names) and not any(
+        one is not None and one.is_directory for one in statuses
+    )
+
+
+def rocksdb_lacks(folder: str, files: Files) -> list[str]:
+    """Return what a database of RocksDB lacks without which it can't be opened."""
+    names = names_of(folder, files)
+    lacks = [] if "CURRENT" in names else ["CURRENT"]
+    has_manifest = any(_MANIFEST.fullmatch(name) for name in names)
+    return lacks if has_manifest else [*lacks, "MANIFEST"]
 
 
 # --- DLedger

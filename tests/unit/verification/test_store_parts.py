@@ -22,6 +22,8 @@ from segproof_harness.laws.judged_store import store_disagreements
 from segproof_model.laws.rocketmq.broker.config_json import is_config
 from segproof_tests.store_files import LOG_BYTES, copied_store, long_store
 
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark."""
 OFFSETS = b'{"offsetTable":{"Orders@g":{0:11,1:12}}}'
 """As releases write it: integers are keys."""
 WHOLE = (
@@ -29,6 +31,10 @@ WHOLE = (
     b"{}",
     b"null",
     OFFSETS + bytes(9),
+    MARK + OFFSETS,
+    b" " + MARK + OFFSETS,
+    b"\0" + MARK + OFFSETS,
+    MARK + b"null",
     bytes(4) + OFFSETS,
     b"{'offsetTable':{'Orders@g':{0:11}}}",
     b'{"offsetTable":{"O":{0:11,},},}',
@@ -59,6 +65,11 @@ BROKEN = (
     b'{"o":{0:11x}}',
     b'{"o":{0:11,1:1',
     b"nulls",
+    MARK,
+    MARK + MARK + OFFSETS,
+    OFFSETS + MARK,
+    b"{" + MARK + OFFSETS[1:],
+    OFFSETS.replace(b":", b":" + MARK, 1),
 )
 """What both refuse; the array alone is read by the older one, as nothing."""
 
@@ -330,6 +341,50 @@ def test_queues_in_rocksdb_are_noted_and_the_rest_is_judged(folder: str, tmp_pat
     assert [] == list(store_disagreements(store))
     told = salvage_store(store, tmp_path / "out")
     assert any(os.fspath(store / folder) in words for words in told.left_out)
+
+
+@pytest.mark.checks("RMQDISK-41")
+@pytest.mark.parametrize("lost", [["CURRENT"], ["MANIFEST-000005"], ["CURRENT", "MANIFEST-000005"]])
+@pytest.mark.parametrize("folder", ["consumequeue", "consumequeue_r", "rocksdbstore"])
+def test_a_database_that_lost_its_beginning_is_one(
+    folder: str, lost: list[str], tmp_path: Path
+) -> None:
+    """Each of its files did not belong there, and salvage left it out and kept "everything"."""
+    store = copied_store(tmp_path, "small-5.5.1")
+    shutil.rmtree(store / "consumequeue")
+    write_database(store / folder)
+    for name in lost:
+        (store / folder / name).unlink()
+    found = {one.law: one for one in verify(store)}
+    assert "RMQDISK-39" not in found
+    assert Severity.WARNING == found["RMQDISK-41"].severity
+    for name in lost:
+        assert name.removesuffix("-000005") in found["RMQDISK-41"].message
+    assert [] == list(store_disagreements(store))
+    told = salvage_store(store, tmp_path / "out")
+    assert any(words.startswith(f"{store / folder}:") for words in told.left_out)
+
+
+@pytest.mark.checks("RMQDISK-39")
+def test_a_file_of_a_database_beside_queues_hides_none(tmp_path: Path) -> None:
+    """Queues in files are judged, also if a file of RocksDB lies beside them."""
+    store = copied_store(tmp_path, "small-5.5.1")
+    (store / "consumequeue" / "000012.sst").write_bytes(bytes(20))
+    assert ["RMQDISK-39"] == [one.law for one in defects(store)]
+    assert [] == list(store_disagreements(store))
+
+
+@pytest.mark.checks("RMQDISK-43")
+def test_a_file_that_is_null_is_no_state(tmp_path: Path) -> None:
+    """A broker takes null for a file without a state, and does not ask the backup."""
+    store = copied_store(tmp_path)
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config" / "consumerOffset.json").write_bytes(b" null\n")
+    (store / "config" / "consumerOffset.json.bak").write_bytes(OFFSETS)
+    (note,) = (one for one in verify(store) if one.law == "RMQDISK-43")
+    assert Severity.NOTE == note.severity
+    assert "without consumer offsets" in note.message
+    assert [] == list(store_disagreements(store))
 
 
 @pytest.mark.checks("RMQDISK-41")

@@ -17,7 +17,7 @@ from enum import Enum
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in, json_fault
+from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in, is_null, json_fault
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 
@@ -78,6 +78,8 @@ class ConfigFile:
     """The byte at which it stops to be JSON, if it is broken."""
     words: str = ""
     """What is wrong with it; empty if nothing is."""
+    is_null: bool = False
+    """Whether it is whole and says nothing."""
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +110,7 @@ def read_config_file(path: str, files: Files) -> ConfigFile:
         return ConfigFile(path, _State.EMPTY, words="it has 0 bytes")
     fault = json_fault(data)
     if fault is None:
-        return ConfigFile(path, _State.WHOLE)
+        return ConfigFile(path, _State.WHOLE, is_null=is_null(data))
     if not data.strip(b"\0"):
         return ConfigFile(path, _State.BROKEN, 0, f"all its {len(data)} bytes are zero")
     words = f"it is cut: its JSON ends at byte {fault}, before the last bracket is closed"
@@ -150,6 +152,13 @@ def _judge(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -
     if _State.UNREAD in (own.state, backup.state):
         return
     bak = posixpath.basename(backup.path)
+    if own.is_null:
+        _report(
+            own,
+            f"it is the word null, which a broker reads as no state at all, and does not ask {bak}:"
+            f" it starts {without(name)}",
+            reporter, Severity.NOTE,
+        )  # fmt: skip
     if own.is_whole:
         if backup.is_there and not backup.is_whole:
             _report(

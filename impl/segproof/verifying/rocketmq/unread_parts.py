@@ -13,14 +13,20 @@ from contextlib import closing
 from typing import Final
 
 from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
-from segproof.reading.store_layouts import is_rocksdb, names_of
+from segproof.reading.store_layouts import is_rocksdb, names_of, rocksdb_lacks
 from segproof.reading.store_paths import GUESS_FILE, PARTS
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
+LOST_BEGINNING: Final = reads(
+    "keep all its files, and look for the missing one in lost+found, in a backup or on a slave: it"
+    " says which files belong to the database"
+)
 KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG, GUESS_FILE)
 """What of a store is looked at."""
 LOCK: Final = "lock"
@@ -69,7 +75,14 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
     """Report what is in the store, or in its folder `config`, and no check reads."""
     for name in _unread_names(store, files):
         path = posixpath.join(store, name)
-        not_looked_into(reporter.at(path, shown_by=store), why_unread(name, path, files), ROCKETMQ)
+        report, reason = reporter.at(path, shown_by=store), why_unread(name, path, files)
+        if is_rocksdb(path, files) and rocksdb_lacks(path, files):
+            report.add(
+                ROCKETMQ, f"it was not looked into: {reason}", severity=Severity.WARNING,
+                hint=LOST_BEGINNING,
+            )  # fmt: skip
+        else:
+            not_looked_into(report, reason, ROCKETMQ)
 
 
 def report_file_of_other_row(path: str, reporter: Reporter) -> bool:
@@ -106,10 +119,13 @@ def _unread_names(store: str, files: Files) -> Iterator[str]:
 
 def why_unread(name: str, path: str, files: Files) -> str:
     """Return why no check reads something in a store; `name` is that below the store."""
+    if is_rocksdb(path, files):
+        of_queues = UNREAD_NAMES["consumequeue_rocksdb"] if name == "consumequeue" else ROCKSDB
+        reason = UNREAD_NAMES.get(name, of_queues)
+        lacks = " and ".join(rocksdb_lacks(path, files))
+        return f"{reason}; it lacks {lacks}, and no broker opens it so" if lacks else reason
     if name in UNREAD_NAMES:
         return UNREAD_NAMES[name]
-    if is_rocksdb(path, files):
-        return UNREAD_NAMES["consumequeue_rocksdb"] if name == "consumequeue" else ROCKSDB
     return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), UNKNOWN)
 
 

@@ -2,7 +2,7 @@
 """The JSON that a broker reads from its folder `config`, which is more than the standard allows.
 
 Integers may be keys, texts may have single quotes, a comma may stand before a closing bracket, and
-zeros and comments may stand between all tokens.
+zeros and comments may stand between all tokens. One byte order mark may stand before the first.
 """
 
 import re
@@ -17,6 +17,7 @@ TOKEN = re.compile(
     |(?P<mark>[][{}:,])""",
     re.DOTALL | re.VERBOSE,
 )
+MARK = re.compile(r"[\x00-\x20]*\xef\xbb\xbf")
 WORDS = {"true", "false", "null", "NaN"}
 
 
@@ -26,7 +27,9 @@ def is_config(data: bytes) -> bool:
     >>> is_config(b'{"T@g":{0:11}}'), is_config(b'{"T@g":{'), is_config(bytes(9))
     (True, False, False)
     """
-    tokens = _tokens(data.decode("latin-1"))
+    text = data.decode("latin-1")
+    mark = MARK.match(text)
+    tokens = _tokens(text[mark.end() :] if mark else text)
     if tokens is None or not tokens:
         return False
     return tokens == ["null"] or (tokens[0] == "{" and _after_value(tokens, 0) == len(tokens))

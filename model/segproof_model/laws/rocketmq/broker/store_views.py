@@ -37,6 +37,8 @@ LAST_START = 2**63 - 2**31
 TIMER_LOG_NAME = re.compile(r"timerlog/([0-9]{20})")
 TIMER = struct.Struct(">iqiqiqiiq")
 """An entry of the timer log; its sixth field is an offset of the commit log."""
+OF_ROCKSDB = re.compile(r"(.+)/(?:(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob))")
+"""Names that RocksDB alone gives to files."""
 MANIFEST = re.compile(r"(.+)/MANIFEST-[0-9]{6,}")
 """What each database of RocksDB has, beside a file CURRENT."""
 DLEDGER_NAME = re.compile(r"dledger-[^/]+/data/[0-9]{20}")
@@ -192,9 +194,21 @@ class StoreFiles:
 
     @cached_property
     def databases(self) -> set[str]:
-        """The folders that are databases of RocksDB."""
-        found = (MANIFEST.fullmatch(name) for name in self.files)
-        return {one[1] for one in found if one and f"{one[1]}/CURRENT" in self.files}
+        """The folders that are databases of RocksDB, or what is left of one: these have no folder
+        inside.
+        """
+        found = [one for one in map(OF_ROCKSDB.fullmatch, self.files) if one]
+        whole = {
+            one[1]
+            for one in found
+            if MANIFEST.fullmatch(one[0]) and f"{one[1]}/CURRENT" in self.files
+        }
+        above = {
+            "/".join(folders[:length])
+            for folders in (name.split("/")[:-1] for name in self.files)
+            for length in range(len(folders))
+        }
+        return whole | {one[1] for one in found} - above
 
     @property
     def has_queues_in_rocksdb(self) -> bool:
