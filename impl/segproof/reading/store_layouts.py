@@ -134,16 +134,30 @@ def is_dledger_file(path: str, files: Files) -> bool:
 
 
 def _is_dledger(folder: str, files: Files) -> bool:
-    """Return whether a folder holds the log of a DLedger group: it begins with an entry."""
-    if not posixpath.basename(posixpath.abspath(folder)).startswith(DLEDGER):
-        return False
+    """Return whether a folder holds the log of a DLedger group: files of entries and of an index.
+
+    Under its usual name either is enough, so that one damaged entry hides nothing; under another
+    name both are there, and one file begins with an entry.
+    """
     data = log_folder(posixpath.join(folder, "data"), files)
     if data is None:
         return False
-    with suppress(OSError), closing(files.open(data.log_files[0].path)) as file:
-        first = int.from_bytes(file.pread(4, 0), "big")
-        return first in DLEDGER_MAGICS or first == 0
-    return True
+    index = log_folder(posixpath.join(folder, "index"), files)
+    is_named = posixpath.basename(posixpath.abspath(folder)).startswith(DLEDGER)
+    if is_named and index is not None:
+        return True
+    if not is_named and index is None:
+        return False
+    log_files = (*data.log_files, *(index.log_files if index is not None else ()))
+    firsts = [_first_number(one, files) for one in log_files]
+    return not {*firsts}.isdisjoint(DLEDGER_MAGICS) or (is_named and firsts[0] in (0, None))
+
+
+def _first_number(one: LogFile, files: Files) -> int | None:
+    """Return the number that a file begins with; None if it can't be read."""
+    with suppress(OSError), closing(files.open(one.path)) as file:
+        return int.from_bytes(file.pread(4, 0), "big")
+    return None
 
 
 def _leads_beyond(store: str, own: LogFolder | None, files: Files) -> bool:

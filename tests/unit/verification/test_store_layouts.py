@@ -340,6 +340,23 @@ def test_a_store_of_dledger_is_named(hole: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("name", ["dledger-n0", "dledger-n0.old", "group0"])
+@pytest.mark.parametrize("damaged", ["data", "index", "no file"])
+def test_a_damaged_begin_or_another_name_hides_no_dledger(
+    name: str, damaged: str, tmp_path: Path
+) -> None:
+    """Four wrong bytes, or another name of the folder, made the store one whose log is lost."""
+    store = dledger_store(tmp_path)
+    if damaged != "no file":
+        overwrite(f"dledger-n0/{damaged}/{log_name(0)}", 0, b"\xff" * 4)(store)
+    (store / "dledger-n0").rename(store / name)
+    (only,) = verify(store)
+    assert "RMQDISK-42" == only.law
+    assert [] == list(store_disagreements(store))
+    assert "DLedger" in refused(store, tmp_path / "out")
+
+
+@pytest.mark.checks("RMQDISK-42")
 def test_a_store_that_went_on_with_dledger_is_named(tmp_path: Path) -> None:
     """Its first messages lie in the usual log, and the later ones in that of DLedger."""
     store = dledger_store(tmp_path)

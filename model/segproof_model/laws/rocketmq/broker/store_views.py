@@ -42,6 +42,8 @@ OF_ROCKSDB = re.compile(r"(.+)/(?:(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:s
 MANIFEST = re.compile(r"(.+)/MANIFEST-[0-9]{6,}")
 """What each database of RocksDB has, beside a file CURRENT."""
 DLEDGER_NAME = re.compile(r"dledger-[^/]+/data/[0-9]{20}")
+DLEDGER_PART = re.compile(r"([^/]+)/(data|index)/[0-9]{20}")
+"""Parts of a group; a folder of any name that has both is one."""
 FAR_OFFSET = 2**63
 """Above each offset of a log."""
 UNIT = struct.Struct(">qiq")
@@ -238,7 +240,9 @@ class StoreFiles:
         """Whether the messages are in a log of DLedger: index and queues lead beyond the usual one,
         or it has none.
         """
+        parts = {one.groups() for one in map(DLEDGER_PART.fullmatch, self.files) if one}
         has_group = any(DLEDGER_NAME.fullmatch(name) for name in self.files)
+        has_group |= any({(one, "data"), (one, "index")} <= parts for one, _ in parts)
         is_empty = not any(any(one.data[:8]) for one in self.log)
         return has_group and (is_empty or self.furthest >= self.end_of_files)
 
