@@ -249,8 +249,8 @@ def _key_fields(ask: Callable[[], Any], messages_of: Any) -> tuple[dict[str, Any
         fields["damaged"] = list(answer.damaged)
     if messages_of is not None:
         fields["messages"] = list(message_rows(messages_of, answer.phy_offsets))
-    is_sound = not (answer.unreadable or answer.damaged or answer.damaged_bytes)
-    return fields, is_sound
+    is_sound = not (answer.unreadable or answer.misleading or answer.damaged)
+    return fields, is_sound and not answer.damaged_bytes
 
 
 def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[str, Any], bool]:

@@ -139,6 +139,8 @@ class KeyAnswer:
     damaged: tuple[int, ...] = ()
     """Those of `phy_offsets` whose message has a body with a wrong checksum."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
+    misleading: tuple[int, ...] = ()
+    """Offsets that entries of the key's hash lead to, whose message has no key of this hash."""
     damaged_bytes: int = 0
     """Where the whole log was read: bytes in which messages may be lost."""
 
@@ -164,6 +166,7 @@ class _Question:
     is_raw: bool
     found: list[int] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)
+    misleading: list[int] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
 
 
@@ -316,12 +319,26 @@ class StoreReader:
             shown = f"the checksum of the body is wrong at {_shown(damaged)}: damaged"
             reason = shown if reason is None else f"{shown}; {reason}"
         found = tuple(question.found)
-        return KeyAnswer(question.target, found, reason, unreadable, damaged, self.steps)
+        if question.misleading:
+            hint = self._scan_command(question.target)
+            told = (
+                "entries of its hash lead to messages without a key of this hash, at"
+                f" {_shown(question.misleading)}: index and commit log do not belong together, or"
+                f" one of them is damaged; `{hint}` reads the commit log instead, and `segproof"
+                " verify` tells what is wrong"
+            )
+            reason = told if reason in (None, NOT_FOUND) else f"{told}; {reason}"
+        return KeyAnswer(
+            question.target, found, reason, unreadable, damaged, self.steps,
+            tuple(question.misleading),
+        )  # fmt: skip
+
+    def _scan_command(self, target: str) -> str:
+        return f"segproof lookup {quoted_path(self.path)} --key {quoted(target)} --scan"
 
     def _unindexed(self, target: str, paths: list[str]) -> str:
         """Return in words where else to look, if messages of the log are in no index file."""
-        command = f"segproof lookup {quoted_path(self.path)} --key {quoted(target)} --scan"
-        hint = f"`{command}` reads the commit log instead"
+        hint = f"`{self._scan_command(target)}` reads the commit log instead"
         for path in reversed(paths):
             with closing(self._files.open(path)) as file:
                 header = _sound_header(file)
@@ -431,7 +448,11 @@ class StoreReader:
                 question.damaged.append(hit.phy_offset)
             return None
         has_hash = any(key is not None and index_key_hash(key) == key_hash for key in keys)
-        return "no: another key of the same hash" if has_hash else "no: not a key of its message"
+        if has_hash:
+            return "no: another key of the same hash"
+        if hit.phy_offset not in question.misleading:
+            question.misleading.append(hit.phy_offset)
+        return "no: not a key of its message"
 
 
 def _reason(question: _Question, has_files: bool) -> str | None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from segproof.lookup import PartitionReader
+from segproof.rocketmq.message import dispatch_request_of
 from segproof.store_lookup import StoreReader
 from segproof_harness.cli import run
 from segproof_tests.partition_files import copied_partition
-from segproof_tests.store_files import LOG, copied_store
+from segproof_tests.store_files import LOG, copied_store, long_store
 
 KEY = "TopicTest#order-1"
 SECOND_BATCH = 11394
@@ -71,3 +72,29 @@ def test_a_message_with_a_wrong_checksum(
     assert 0 == run(["lookup", str(store), "--phy-offset", "142"])
     assert (0,) == StoreReader(store).lookup_key(KEY).damaged
     assert () == StoreReader(store).lookup_key(KEY, raw=True).damaged
+
+
+@pytest.mark.checks("RMQIDX-34")
+@pytest.mark.parametrize("change", ["swapped", "copied", "an index of another log"])
+def test_an_index_that_does_not_fit_its_log_is_no_answer(
+    change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "No message has this key", with exit code 0: the entry led to a message with other keys."""
+    store = long_store(tmp_path / "store")
+    logs = sorted((store / "commitlog").iterdir())
+    images = [path.read_bytes() for path in logs]
+    message = StoreReader(store).look_message(int(logs[1].name))
+    assert message is not None
+    key = f"T#{dispatch_request_of(message).keys}"
+    assert "reason" not in answered(capsys, 0, str(store), "--key", key)[0]
+    if change == "swapped":
+        logs[1].write_bytes(images[2])
+        logs[2].write_bytes(images[1])
+    elif change == "copied":
+        logs[1].write_bytes(images[2])
+    else:
+        other = long_store(tmp_path / "other", topic="U")
+        for path, new in zip(logs, sorted((other / "commitlog").iterdir()), strict=False):
+            path.write_bytes(new.read_bytes())
+    (row,) = answered(capsys, 1, str(store), "--key", key)
+    assert "no message has this key" not in row["reason"]
