@@ -193,12 +193,10 @@ def rebuild_index(
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     A store that a salvage has not ended is refused, unless `is_being_saved`: that salvage asks.
-    Findings, and then nothing is written: a log with a hole, or with a message that says another
-    offset than that where it lies, or one that ends before messages that the old index knows, or
-    one that holds something else than zeros behind its last intact message, or sound messages
-    behind a blank end, or one without a message beside an index with entries; `cut_tail` takes what
-    a broker reads. A log that is older than its oldest file is
-    taken as it is.
+    Findings, and then nothing is written: a log with a hole, with a message at a wrong offset, that
+    ends before messages that the old index knows, or holds something else than zeros behind its
+    last intact message, or sound ones behind a blank end, or none beside an index with entries;
+    `cut_tail` takes what a broker reads. A log older than its oldest file is taken as it is.
     Memory: one index file, the messages of 8 MiB, or four messages of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
