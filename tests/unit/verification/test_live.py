@@ -168,6 +168,7 @@ def test_entries_that_lead_into_zeros_tell_of_lost_batches(kept: int, tmp_path: 
     position = int.from_bytes(index.read_bytes()[8 * kept + 4 :][:4], "big") if kept else 0
     log.write_bytes(log.read_bytes()[:position].ljust(1 << 18, b"\0"))
     assert [
+        ("DISK-25", str(log), position, Severity.ERROR),
         ("SEG-7", str(index), 8 * kept, Severity.WARNING),
         ("DISK-9", str(index.with_suffix(".timeindex")), 12 * kept, Severity.WARNING),
     ] == [
@@ -206,8 +207,8 @@ def some_defects(files: Any, path: Path) -> list[str]:
     return [one.law for one in defects_on(files, path)]
 
 
-FIRST_LOOK, SECOND_LOOK = 2, 3
-"""Which listing of a directory is a look at its log; the first of all looks for RocketMQ's."""
+FIRST_LOOK, SECOND_LOOK = 3, 4
+"""Which listing of a directory is a look at its log; RocketMQ's and folders are looked for first."""
 
 
 @pytest.mark.parametrize("when", ["listed", "opened"])
