@@ -208,7 +208,7 @@ def some_defects(files: Any, path: Path) -> list[str]:
 
 
 FIRST_LOOK, SECOND_LOOK = 3, 4
-"""Which listing of a directory is a look at its log; RocketMQ's and folders are looked for first."""
+"""Which listing of a directory is a look at its log: RocketMQ and folders are looked for first."""
 
 
 @pytest.mark.parametrize("when", ["listed", "opened"])
