@@ -35,6 +35,8 @@ __all__ = [
     "unread_layout",
 ]
 
+OWN_NAMES: Final = frozenset({"abort", "checkpoint", "commitlog", "consumequeue"})
+"""Names by which a folder is the store of a broker."""
 DLEDGER: Final = "dledger-"
 """How the folder of a DLedger group member begins."""
 DLEDGER_MAGICS: Final = (1, 2)
@@ -120,9 +122,13 @@ def rocksdb_lacks(folder: str, files: Files) -> list[str]:
 
 def dledger_groups(store: str, files: Files) -> list[str]:
     """Return the folders of DLedger in a store that hold a log, or the store if it is one."""
-    if _is_dledger(store, files):
+    names = names_of(store, files)
+    if "data" in names and _is_dledger(store, files):
         return [store]
-    paths = (posixpath.join(store, name) for name in names_of(store, files))
+    # Each file of a partition of Kafka would be asked, if a name alone made a group of it.
+    is_store = not OWN_NAMES.isdisjoint(names)
+    groups = (one for one in names if one.startswith(DLEDGER) or (is_store and "." not in one))
+    paths = (posixpath.join(store, one) for one in groups)
     return [one for one in paths if _is_dledger(one, files)]
 
 
