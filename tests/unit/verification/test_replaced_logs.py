@@ -166,5 +166,6 @@ def test_logs_are_judged_as_the_law_says(
             write_file(files, f"t-0/{name_of(base, suffix)}", data)
     if not any(drawn):
         return
-    found = list(verify("t-0", files=files, laws=["DISK-60"]))
+    # A directory without anything to read breaks DISK-20 too, whatever is asked for.
+    found = [one for one in verify("t-0", files=files) if one.law == "DISK-60"]
     assert LAWS["DISK-60"].predicate(*drawn) == (not found)

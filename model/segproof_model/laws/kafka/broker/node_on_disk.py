@@ -161,6 +161,8 @@ def node_properties_name_the_node(meta_properties: bytes) -> bool:
 @law("DISK-55", PartitionLog, "Kafka CheckpointFile 4.3.1")
 def checkpoint_has_a_count(checkpoint_file: bytes) -> bool:
     """A checkpoint has a line with its version and one with the number of its entries. A note: a
-    broker makes the file empty before it first writes it.
+    broker makes the file empty before it first writes it. A single line that is not the version
+    breaks CKPT-3 instead.
     """
-    return len(checkpoint_file.splitlines()) > 1
+    lines = checkpoint_file.splitlines()
+    return len(lines) > 1 or (len(lines) == 1 and lines[0] != b"0")

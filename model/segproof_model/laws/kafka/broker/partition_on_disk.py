@@ -264,11 +264,14 @@ def topics_have_one_id(topic_ids: Collection[tuple[str, bytes]]) -> bool:
 @law("DISK-62", PartitionLog, "segproof")
 def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
     """No logs of a partition have each other's name: in the order of their names their offsets
-    rise, or they overlap in every order.
+    rise, or they overlap in every order. A log without a batch has the offset of its name.
     """
     bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
     both = ((base, valid_batches(files[f"{base:020d}.log"])) for base in bases)
-    by_name = [(first_offset(each[0]), each[-1].last_offset) for _, each in both if each]
+    by_name = [
+        (first_offset(each[0]), each[-1].last_offset) if each else (base, base)
+        for base, each in both
+    ]
     by_offset = sorted(by_name)
     is_apart = all(one[1] < other[0] for one, other in pairwise(by_offset))
     return by_name == by_offset or not is_apart
