@@ -59,7 +59,8 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
     """
     for check in checks():
         if output_format is Format.JSONL:
-            write_row(asdict(check), output_format)
+            remedy = None if check.remedy is None else check.remedy.replace("`", "")
+            write_row({**asdict(check), "remedy": remedy}, output_format)
             continue
         write_prose(f"{check.name:14} {check.state:8} {check.detail}", indent=24)
         if check.remedy:
