@@ -173,7 +173,7 @@ BORDERS = (
     Border(
         "DISK-26", "two directories are beside each other, or one is a link to the other",
         {f"a-0/{LOG_NAME}": b"", f"b-0/{LOG_NAME}": b""},
-        {f"a-0/{LOG_NAME}": b"", "b-0": Link("a-0")}, Due("b-0", severity=NOTE),
+        {f"a-0/{LOG_NAME}": b"", "b-0": Link("a-0")}, Due("b-0"),
     ),
     # the active segment's indexes
     Border(
