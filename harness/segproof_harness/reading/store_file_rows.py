@@ -20,11 +20,15 @@ from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
+from segproof.rocketmq.index_table import (
+    Geometry,
+    entry_blocks,
+    read_stored_header,
+    refuse_missing_entries,
+)
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.tables.options import FAIL, KEEP
-from segproof.tables.rocketmq import refuse_missing_entries
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.row_range import ALL, RowRange
 from segproof_harness.reading.segment_file_rows import LARGE_RECORD_BYTES, Tell, report

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.errors import CorruptIndexError
 from segproof.files import File
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.index_header import HEADER, StoredHeader
@@ -91,3 +92,14 @@ def entry_blocks(
             yield index, block
         if len(block) < count:
             return
+
+
+def refuse_missing_entries(index_count: int, index: int, geometry: Geometry, path: str) -> None:
+    """Raise CorruptIndexError if the entries end before the count in the header, at `index`."""
+    if index < index_count:
+        raise CorruptIndexError(
+            f"the header counts {index_count - 1} entries; there are {index - 1}",
+            law="RMQDISK-1",
+            path=path,
+            position=geometry.position_of(index),
+        )

@@ -20,6 +20,7 @@ from segproof.rocketmq.index_table import (
     Geometry,
     entry_blocks,
     read_stored_header,
+    refuse_missing_entries,
 )
 from segproof.tables.columns import batch_of
 from segproof.tables.files_below import Unit
@@ -51,17 +52,6 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
                 yield _block(request, unit, first + at, piece, (geometry, header))
             index = first + len(block)
         refuse_missing_entries(header.index_count, index, geometry, unit.path)
-
-
-def refuse_missing_entries(index_count: int, index: int, geometry: Geometry, path: str) -> None:
-    """Raise CorruptIndexError if the entries end before the count in the header, at `index`."""
-    if index < index_count:
-        raise CorruptIndexError(
-            f"the header counts {index_count - 1} entries; there are {index - 1}",
-            law="RMQDISK-1",
-            path=path,
-            position=geometry.position_of(index),
-        )
 
 
 def _block(
