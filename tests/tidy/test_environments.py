@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `fast` and `quick` leave out is run by the others, which choose by folder only."""
+"""What `fast` and `quick` leave out is run by the others, which choose by folder only. Each name in
+a command is there."""
 
+import ast
 import configparser
 import shlex
 import tomllib
@@ -60,6 +62,34 @@ def test_the_first_python_runs_what_quick_leaves_out() -> None:
     listed = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("env_list =")[2]
     assert "py311" in listed.partition("#")[0].split()
     assert not {"fast", "quick"} & set(listed.partition("#")[0].split())
+
+
+def is_there(word: str) -> bool:
+    """Tell if the folder, the file, the pattern or the test that a command names is there."""
+    path, _, name = word.partition("::")
+    places = list(ROOT.glob(path.replace("*/", "tests/**/", 1)))
+    if not name:
+        return bool(places)
+    return any(
+        isinstance(one, ast.FunctionDef) and one.name == name
+        for place in places
+        for one in ast.parse(place.read_text(encoding="utf-8")).body
+    )
+
+
+def test_what_the_commands_name_is_there() -> None:
+    """A test with a new name, or a folder that was moved, ends its environment at the start."""
+    words = {
+        word
+        for lines in commands().values()
+        for line in lines
+        for word in shlex.split(line.replace("{posargs:", "").replace("}", ""))
+        if word.startswith(("tests/", "*/"))
+    }
+    assert len(words) > 30
+    assert [] == sorted(word for word in words if not is_there(word))
+    assert not is_there("tests/tidy/test_environments.py::test_of_no_name")
+    assert not is_there("*/test_of_no_name*.py")
 
 
 def test_nothing_else_leaves_tests_out() -> None:
