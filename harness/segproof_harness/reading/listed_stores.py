@@ -35,19 +35,25 @@ def store_part_rows(path: str, files: Files = REAL_FILES) -> Iterator[Row]:
 
 def _store_rows(place: Place, files: Files) -> Iterator[Row]:
     store = place.path
-    log = CommitLog.open(store, files=files)
+    try:
+        log, reason = CommitLog.open(store, files=files), None
+    except (SegproofError, OSError) as error:
+        log, reason = None, reason_of(error)
     queues, end = [], -1
     for topic, queue_id in _queues(store, files):
         row, reached = _queue_row(store, topic, queue_id, log, files)
         queues.append(row)
         end = max(end, reached)
-    if log.log_files:
+    row = _row("commit-log", os.path.join(store, COMMIT_LOG))
+    row["end_offset"] = end if end >= 0 else None
+    if log is None:
+        yield {**row, "reason": reason}
+    elif log.log_files:
         yield {
-            **_row("commit-log", os.path.join(store, COMMIT_LOG)),
+            **row,
             "files": len(log.log_files),
             "size_bytes": sum(one.size_bytes for one in log.log_files),
             "first_offset": log.min_offset,
-            "end_offset": end if end >= 0 else None,
             "first_timestamp": _stored_at(log, log.min_offset),
             "max_timestamp": max(
                 (one["max_timestamp"] for one in queues if one["max_timestamp"] is not None),
@@ -87,7 +93,7 @@ def _folders(path: str, files: Files) -> list[str]:
 
 
 def _queue_row(
-    store: str, topic: str, queue_id: int, log: CommitLog, files: Files
+    store: str, topic: str, queue_id: int, log: CommitLog | None, files: Files
 ) -> tuple[Row, int]:
     """Return the row of a queue, and the end in the commit log of its last message; -1: none."""
     folder = os.path.join(store, CONSUME_QUEUE, topic, str(queue_id))
@@ -102,7 +108,7 @@ def _queue_row(
         with ConsumeQueue.open(store, topic, queue_id, size, files=files) as queue:
             first, end = queue.min_offset_in_queue, queue.max_offset_in_queue
             row |= {"first_offset": first, "end_offset": end}
-            if end > first:
+            if end > first and log is not None:
                 for name, number in (("first_timestamp", first), ("max_timestamp", end - 1)):
                     row[name] = _time_of_unit(queue, number, log)
             return row, queue.max_physic_offset

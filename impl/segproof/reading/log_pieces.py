@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
-from segproof.kafka.record_batch import LEGACY_MIN_BYTES, RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, LEGACY_MIN_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, may_not_load, piece_of
 from segproof.reading.restorable_batches import (
     BATCH_BYTES_MAX,
+    behind_zeros,
     end_by_lengths,
     end_by_records,
     is_loadable,
@@ -41,8 +42,6 @@ from segproof.reading.rising_chain import heaviest_chain
 from segproof.reading.strangers import without_strangers
 
 Int64Array = NDArray[np.int64]
-HEADER_BYTES = 61
-"""Of a batch of magic 2."""
 SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
 FIRST_SEARCH_BYTES = 8 << 10
@@ -337,9 +336,9 @@ class LogPieces:
         has no such lengths. Of compressed records no length is known.
         """
         reached = self._runs[-1].piece.last_offset if self._runs else self._reached
-        header, end = self._file.pread(HEADER_BYTES, start), self._end_at(start)
+        header, end = self._file.pread(BATCH_HEADER_BYTES, start), self._end_at(start)
         base_offset = int.from_bytes(header[:8], "big", signed=True)
-        if len(header) < HEADER_BYTES or base_offset != reached + 1 or end <= self._end:
+        if len(header) < BATCH_HEADER_BYTES or base_offset != reached + 1 or end <= self._end:
             return False
         if header[16] < 2:
             return self._has_lengths(start)
@@ -376,7 +375,7 @@ class LogPieces:
         """
         at, piece_bytes = start, FIRST_SEARCH_BYTES
         while at < end:
-            data = self._file.pread(piece_bytes + HEADER_BYTES - 1, at)
+            data = self._file.pread(piece_bytes + BATCH_HEADER_BYTES - 1, at)
             for row in _candidates(data, min(piece_bytes, end - at), end - at):
                 if not self._has_lengths(at + row):
                     continue
@@ -387,7 +386,7 @@ class LogPieces:
                     return found
                 if self._left < 0:
                     return Piece(PieceKind.UNSEARCHED, at + row, self._end)
-            at += piece_bytes
+            at = behind_zeros(self._file, data, at + piece_bytes, end)
             piece_bytes = min(2 * piece_bytes, SEARCH_PIECE_BYTES)
         return None
 
@@ -586,7 +585,7 @@ def _candidates(data: bytes, count: int, room: int) -> Iterator[int]:
 
     `room` is the number of bytes from the first of `data` on. Older headers may have fewer bytes.
     """
-    data += bytes(max(0, HEADER_BYTES - 1 + count - len(data)))
+    data += bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
 
     def field(place: int, kind: str, rows: Any = slice(None)) -> Int64Array:
         found: Int64Array = np.ndarray((count,), kind, data, place, (1,))[rows].astype(np.int64)

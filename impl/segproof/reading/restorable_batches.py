@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError, TooLargeError
-from segproof.files import ReadOnlyFile, holds_zeros
+from segproof.files import ReadOnlyFile, first_byte, holds_zeros
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record import end_transaction_marker
 from segproof.kafka.record_batch import (
@@ -177,10 +177,12 @@ class _Tried:
         """
         below = above + 2 + piece.size_bytes if below is None else below
         found = list[int]()
-        for at in range(piece.start, piece.end, SEARCHED_BYTES):
+        at = piece.start
+        while at < piece.end:
             data = self._file.pread(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, at)
             rows = _headers(data, min(SEARCHED_BYTES, piece.end - at), above, below)
             found += (rows[: STARTS_MAX - len(found)] + at).tolist()
+            at = behind_zeros(self._file, data, at + SEARCHED_BYTES, piece.end)
         return found
 
     def end_at(self, position: int) -> int:
@@ -235,6 +237,18 @@ class _Tried:
                   for one in range(256))  # fmt: skip
         near = *(LOG_OVERHEAD_BYTES + one for one in places), *range(content, content + 9)
         return _proved(data, _rising(near, len(data)))
+
+
+def behind_zeros(file: ReadOnlyFile, before: bytes, at: int, end: int) -> int:
+    """Return from where on, in [at, end), a header may begin; zeros are none.
+
+    `before` are the bytes that were searched last. If they are zeros, those that follow are passed
+    over as fast as they are read, and holes at once.
+    """
+    if at >= end or before.count(0) != len(before):
+        return at
+    byte = first_byte(file, at, end + BATCH_HEADER_BYTES)
+    return end if byte is None else max(at, byte - BATCH_HEADER_BYTES + 1)
 
 
 def _rising(sizes: Iterable[int], most: int) -> list[int]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data directory of which a part can't be read: each verb tells it, and does the rest."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.store_files import LOG, copied_store
 
 
 @pytest.fixture
@@ -71,3 +73,20 @@ def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
     assert 1 == cli.run(["verify", "data/old-0", "--law", "DISK-7"])
     assert f"    {command}-2\n" in capsys.readouterr().out
     assert Path("saved/old-0", log.name).stat().st_size < 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["link to nothing", "folder"])
+def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ls` ended at the first such store as at a wrong command, and showed nothing of the rest."""
+    log = copied_store(tmp_path / "a") / LOG
+    log.unlink()
+    log.symlink_to("nowhere") if kind == "link to nothing" else log.mkdir()
+    copied_store(tmp_path / "b")
+    assert 1 == cli.run(["ls", str(tmp_path), "--format", "jsonl"])
+    shown = capsys.readouterr()
+    rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert ["commit-log", "consume-queue", "index-folder"] * 2 == [row["kind"] for row in rows]
+    assert [1778, 1778] == [row["end_offset"] for row in rows if row["kind"] == "commit-log"]
+    assert str(log) in shown.err

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,3 +243,37 @@ def test_an_old_message_with_any_offset_is_found_behind_a_break(
     known = {end - start for kind, start, end in pieces if kind in ("sound", "misplaced")}
     assert len(wild) in known
     assert sum(map(len, batches[5:8])) in known
+
+
+class CountedFile:
+    """A file that counts the bytes that are read."""
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.read_bytes = REAL_FILES.open(str(path)), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Read, and count what was read."""
+        data = self.file.pread(size, position)
+        self.read_bytes += len(data)
+        return data
+
+
+@pytest.mark.parametrize("last", [b"x", batch(2)])
+def test_a_hole_before_damage_is_passed_over(last: bytes, tmp_path: Path) -> None:
+    """Each byte of 4 GiB of zeros was looked at as the start of a batch, twice: 3 minutes."""
+    log, far = batch(0) + batch(1), 1 << 32
+    path = tmp_path / "log"
+    path.write_bytes(log)
+    with path.open("r+b") as file:
+        file.seek(far)
+        file.write(last)
+    counted: Any = CountedFile(path)
+    found = list(LogPieces(counted, 0, far + len(last)))
+    counted.close()
+    assert counted.read_bytes < 64 << 20
+    kinds = [(one.kind.value, one.start) for one in found]
+    rest = [("sound", far)] if len(last) > 1 else []
+    assert [("sound", 0), ("broken", len(log)), *rest] == kinds
