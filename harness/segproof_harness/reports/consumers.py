@@ -28,7 +28,7 @@ OF_LAWS = {
     **dict.fromkeys(("DISK-4", "DISK-25"), _GONE),
     **dict.fromkeys(("RMQDISK-35", "RMQDISK-36", "RMQDISK-37"), _QUEUE),
     **dict.fromkeys(
-        ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27"),
+        ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-52"),
         "messages in this part of the log can't be read",
     ),
     **dict.fromkeys((f"RMQDISK-{number}" for number in range(28, 34)), _BY_KEY),

@@ -2,6 +2,7 @@
 """Why no index is made from the commit log of a store: findings, with what to do instead."""
 
 import os
+from collections.abc import Iterator
 
 from segproof.commands import quoted_path
 from segproof.files import Files
@@ -15,6 +16,7 @@ from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.verifying.rules import with_paths
 
 SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
+OTHER_LOG = "RMQDISK-44"
 NO_MESSAGE = reads(
     "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
     " holds them"
@@ -76,13 +78,25 @@ def holes(log: CommitLog) -> tuple[Finding, ...]:
     return ()
 
 
-def law_at(store: str, path: str, position: int, files: Files) -> str:
+def law_at(store: str, path: str, position: int, files: Files, default: str = "RMQDISK-24") -> str:
     """Return the law that `verify` finds broken at a byte of the log: its command shows it."""
+    for one in _errors(store, files):
+        if (one.path, one.position) == (path, position):
+            return one.law
+    return default
+
+
+def law_of_another_log(store: str, files: Files) -> str:
+    """Return the law by which `verify` says that the index leads to messages of another log."""
+    shown = {one.law for one in _errors(store, files)}
+    return next((law for law in (OTHER_LOG, "RMQDISK-28", "RMQDISK-23") if law in shown), OTHER_LOG)
+
+
+def _errors(store: str, files: Files) -> Iterator[Finding]:
     place = Place(PlaceKind.STORE, store)
     for one in check_place(place, Wanted(), files, lambda count: None):
-        if (one.path, one.position, one.severity) == (path, position, Severity.ERROR):
-            return one.law
-    return "RMQDISK-24"
+        if one.severity is Severity.ERROR:
+            yield one
 
 
 def finding_at(path: str, position: int, message: str, hint: Hint, law: str) -> Finding:

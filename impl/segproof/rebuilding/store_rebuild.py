@@ -45,10 +45,12 @@ from segproof.rebuilding.safe_places import (
 )
 from segproof.rebuilding.store_findings import (
     NO_MESSAGE,
+    OTHER_LOG,
     SAVE_STORE,
     finding_at,
     holes,
     law_at,
+    law_of_another_log,
     misnamed,
     misplaced,
 )
@@ -280,7 +282,7 @@ def _defects(store: str, on_progress: Progress | None, files: Files) -> list[Fin
 
 def _is_of_other_log(finding: Finding) -> bool:
     """Return whether a finding says that nothing shows whose log it is: index and queues differ."""
-    return finding.law == "RMQDISK-44" and finding.severity is Severity.ERROR
+    return finding.law == OTHER_LOG and finding.severity is Severity.ERROR
 
 
 def _missing_end(
@@ -298,11 +300,14 @@ def _missing_end(
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
-    last = log.file_of(end) or log.log_files[-1]
+    last, law = log.file_of(end) or log.log_files[-1], "RMQDISK-23"
+    position = max(0, end - last.start) if end < log.max_offset else 0
+    if end < log.max_offset:
+        law = law_at(log.store_path, last.path, position, files, "RMQDISK-52")
     return (
         finding_at(
             last.path,
-            max(0, end - last.start) if end < log.max_offset else 0,
+            position,
             f"the log ends in this file at offset {end}, and the old index or the queues lead to"
             f" {reach.counts[0]} messages from there on, up to offset {reach.furthest}: they are"
             " lost or elsewhere, and the old index tells what they held",
@@ -311,7 +316,7 @@ def _missing_end(
                 " storePathCommitLog), in lost+found and on a replica; if the messages are gone for"
                 " good, let `--out DIR2 --cut-tail` make the index of what is here"
             ),
-            law="RMQDISK-23",
+            law=law,
         ),
     )
 
@@ -525,7 +530,7 @@ class _Rebuild:
                 0,
                 f"the commit log has no message, and the old index has {entries} entries",
                 NO_MESSAGE,
-                law="RMQDISK-28",
+                law=law_of_another_log(self._log.store_path, self._files),
             ),
         )
 

@@ -8,10 +8,12 @@ from segproof_harness.laws.borders.border import Border, Due, Files
 from segproof_harness.laws.borders.store_files import (
     END,
     ENTRIES,
+    LOG,
     LOG_BYTES,
     OFFSETS,
     SIZE,
     SOUND,
+    UNITS,
     Entry,
     border,
     index_file,
@@ -39,6 +41,11 @@ def _of_another_log(wrong: int, right: int = 0) -> Files:
 
 def _queue_of_another_log(wrong: int) -> Files:
     return store(queue=queue_of(*(unit(1 + number) for number in range(wrong))))
+
+
+def _queue_beyond(beyond: int) -> Files:
+    """Return a store whose queue has so many units more, which lead beyond the last record."""
+    return store(queue=queue_of(*UNITS, *(unit(END + number) for number in range(beyond))))
 
 
 def _timers(*offsets: int, rest: bytes = b"") -> Files:
@@ -70,6 +77,10 @@ BORDERS = (
     border(
         "RMQDISK-44", "7 units are wrong, or 8", _queue_of_another_log(7),
         _queue_of_another_log(8), Due("consumequeue", None, None, 8, WARNING),
+    ),
+    border(
+        "RMQDISK-52", "2 units lead beyond the last record, or 3",
+        _queue_beyond(2), _queue_beyond(3), Due(LOG, END, f"messages up to offset {END + 2}", END),
     ),
     border(
         "RMQDISK-45", "the timer leads to the last message, or to the end of the log",

@@ -38,6 +38,7 @@ from segproof.verifying.rocketmq.log_records import (
     LogBlock,
     LogRecords,
 )
+from segproof.verifying.rocketmq.lost_end import LedBeyond
 from segproof.verifying.rows import Bools, Int64Array
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
@@ -97,6 +98,7 @@ class KeyChecks:
         self._reporter = Reporter(reporter.wanted, structure="index-service", shown_by=store)
         """Holds findings back until it is known whether the index is of this log."""
         self.kinship = Kinship()
+        self.beyond = LedBeyond()
         self._kept: list[Finding] = []
         """Findings that are held back."""
         self._is_decided = False
@@ -185,7 +187,7 @@ class KeyChecks:
             is_right = is_there & np.isin(coded, allowed)
             is_wrong = is_there & ~is_right
             self.kinship.right += int(np.count_nonzero(is_right))
-            self.kinship.wrong += int(np.count_nonzero(~is_right))
+            self.kinship.inside += int(np.count_nonzero(~is_right))
             self._wrong_key(entries, rows.only(is_wrong), block, place[is_wrong])
             right = rows.only(is_right)
             told = entries.told(right, is_open)
@@ -335,7 +337,10 @@ class KeyChecks:
 
     def _behind(self, entries: IndexEntries, rows: Rows) -> None:
         rows, end = self._in_log(entries, rows), self._records.end
-        self.kinship.wrong += len(rows.number)
+        beyond = rows.phy_offset[rows.phy_offset >= end]
+        self.kinship.inside += len(rows.number) - len(beyond)
+        self.kinship.beyond += len(beyond)
+        self.beyond.add(beyond)
         self._report_rows(
             "RMQDISK-28", entries, rows, np.ones(len(rows.number), np.bool_),
             "entry {number} leads to offset {phy_offset}, and the commit log ends at"

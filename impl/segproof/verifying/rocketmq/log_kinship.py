@@ -46,7 +46,17 @@ class Kinship:
     """How many entries of a part that lead into the log are right."""
 
     right: int = 0
-    wrong: int = 0
+    inside: int = 0
+    """Wrong ones that lead to a byte before the end of the log."""
+    beyond: int = 0
+    """Wrong ones that lead to its end, or further."""
+
+    @property
+    def wrong(self) -> int:
+        """How many are wrong. Where the log agrees with most entries that lead before its end, the
+        later ones lead to what it has lost: they are not counted.
+        """
+        return self.inside if self.right > self.inside else self.inside + self.beyond
 
     @property
     def kin(self) -> Kin:
@@ -107,7 +117,7 @@ def report_kinship(
             hint=REMAKE_STORE,
         )
         return
-    both = Kinship(index.right + queues.right, index.wrong + queues.wrong)
+    both = Kinship(index.right + queues.right, index.wrong + queues.wrong)  # all that count
     parts = [name for name, one in (("index", index), ("queues", queues)) if one.kin is Kin.OTHER]
     if ends.log_time < 0:
         reporter.at(posixpath.join(store, COMMIT_LOG)).add(

@@ -19,7 +19,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
@@ -27,7 +26,6 @@ from segproof.hints import reads, writes
 from segproof.reading.log_names import with_right_names
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces, is_filler
-from segproof.reading.store_reach import FAR_OFFSETS_MAX, Reach
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
@@ -72,12 +70,6 @@ EMPTY_FILE = (
     " folder, and end their start otherwise"
 )
 """What releases do at a file of 0 bytes. Seen with 4.9.8, 5.1.4, 5.3.3 and 5.5.1."""
-MISSING_END = writes(
-    "look where else the broker keeps files of its log (several paths in storePathCommitLog), in"
-    " lost+found and on a replica, and keep index and queues until then: they tell what is missing."
-    " If the messages are gone for good, `segproof salvage STORE --out DIR2` makes a store of those"
-    " that are here"
-)
 NEW_FILE = writes(
     "nothing for 5.1.4 and later, which remove it: neither index nor queues lead into it, so that"
     " it was being made when the broker died. For an older release save the store with `segproof"
@@ -140,22 +132,6 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return CommitLog(store, size, cut, files), unread
-
-
-def report_missing_end(store: str, log: CommitLog, reach: Reach, reporter: Reporter) -> None:
-    """Report that index or queues lead to messages beyond the last file of the log."""
-    missing = (reach.furthest - log.max_offset) // log.mapped_file_size + 1
-    at_least = "at least " * (reach.counts[0] >= FAR_OFFSETS_MAX)
-    reporter.at(posixpath.join(store, COMMIT_LOG)).add(
-        "RMQDISK-23",
-        f"the last file ends at offset {log.max_offset}, and index or queues lead to"
-        f" {at_least}{reach.counts[0]} messages from there on, the last at {reach.furthest}:"
-        f" {plural(missing, 'file')} of {log.mapped_file_size} bytes {verb(missing, 'is', 'are')}"
-        " missing or elsewhere, or a recovery cut the log; nothing that leads there was judged",
-        expected=f"files up to offset {reach.furthest}",
-        actual=log.max_offset,
-        hint=MISSING_END,
-    )
 
 
 def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:

@@ -36,6 +36,7 @@ from segproof.verifying.rocketmq.log_records import (
     LogBlock,
     LogRecords,
 )
+from segproof.verifying.rocketmq.lost_end import LedBeyond
 from segproof.verifying.rocketmq.store_checks import (
     Inside,
     is_folder,
@@ -291,6 +292,7 @@ class QueueChecks:
         """Of each file of a queue."""
         self.kinship = Kinship()
         """How many units that lead into the log are right; known at the end."""
+        self.beyond = LedBeyond()
         self._expired = 0
         """Units that lead to what lies before the log."""
 
@@ -485,7 +487,9 @@ class QueueChecks:
                 if len(places):
                     units = self._read(one, places)
                     wrong = self._wrong(queue, one, places, units, records)
-                    found.wrong += int(np.count_nonzero(wrong))
+                    is_beyond = wrong & (units["offset"] >= records.end)
+                    found.inside += int(np.count_nonzero(wrong & ~is_beyond))
+                    found.beyond += int(np.count_nonzero(is_beyond))
         return found
 
     def _report_lost(self, records: LogRecords, time: int) -> None:
@@ -573,6 +577,7 @@ class QueueChecks:
         offsets = units["offset"].astype(np.int64)
         self._expired += int(np.count_nonzero(_leads(units) & (offsets < records.log.min_offset)))
         wrong = np.flatnonzero(self._wrong(queue, one, places, units, records))
+        self.beyond.add(offsets[wrong][offsets[wrong] >= records.end])
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])

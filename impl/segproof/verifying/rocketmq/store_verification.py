@@ -9,6 +9,7 @@ from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.integers import INT64_MAX
 from segproof.reading.config_file import CONFIG
+from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_layouts import is_rocksdb, names_of
 from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
@@ -29,7 +30,11 @@ from segproof.verifying.rocketmq.log_records import (
     TimesAlone,
     judged_by_contents,
     list_log,
+)
+from segproof.verifying.rocketmq.lost_end import (
+    LedBeyond,
     report_missing_end,
+    report_zeroed_end,
 )
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
@@ -347,16 +352,27 @@ class _Store:
 
     def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
         """Report that index or queues are of another log, or else that the log lacks its end."""
-        index = next((one.kinship for one in checks if isinstance(one, KeyChecks)), Kinship())
+        keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
+        index = Kinship() if keys is None else keys.kinship
         queues = self._queues.kinship
         times = [one.header.end_timestamp for one in self._summaries if not one.is_empty]
         ends = Ends(records.end, records.last_time, records.reached, max(times, default=-1))
         report_kinship(self._store, index, queues, ends, self._reporter)
         is_of_other = Kin.OTHER in (index.kin, queues.kin)
+        lost = None
         if self._missing is not None and not (
             is_of_other and Kin.OWN not in (index.kin, queues.kin)
         ):
-            report_missing_end(self._store, records.log, self._missing, self._reporter)
+            lost = self._missing
+            report_missing_end(self._store, records.log, lost, self._reporter)
+        beyond = LedBeyond() if queues.kin is Kin.OTHER else self._queues.beyond
+        if keys is not None and index.kin is not Kin.OTHER:
+            beyond = beyond.joined(keys.beyond)
+        if (reach := beyond.reach) is not None:
+            lost = reach
+            report_zeroed_end(records.log, records.end, reach, self._reporter)
+        if lost is not None and records.lost is NOTHING_LOST:
+            records.lost = LostMessages(lost.counts[0], is_exact=False)
 
     def _checks_of(self, records: LogRecords) -> list[RecordsCheck]:
         """Return what is compared with the log: index, if it is judged, and queues."""

@@ -153,7 +153,8 @@ def timers_lead_into_the_log(store: StoreFiles) -> bool:
 @law("RMQDISK-44", MessageStore, "RocketMQ DefaultMessageStore 4.7.0 to 5.5.1")
 def log_is_that_of_index_and_queues(followed: StoreFiles) -> bool:
     """The index and the queues were made of the commit log beside them: of the entries, and of the
-    units, that lead into it, at least a quarter is right, or fewer than eight are wrong.
+    units, that lead into it, at least a quarter is right, or fewer than eight are wrong. Those that
+    lead to its end or further are counted unless most of the others are right.
     """
     return not any(
         wrong >= 8 and wrong > 3 * right
@@ -191,6 +192,16 @@ def log_files_end_well(store: StoreFiles) -> bool:
     """
     ends = [one.is_blank or any(one.rest[:8]) for one in store.written]
     return all(ends[:-1]) and (all(ends) or not any(store.written[-1].rest))
+
+
+@law("RMQDISK-52", MessageStore, "RocketMQ DefaultMessageStore 4.7.0 to 5.5.1")
+def log_goes_as_far_as_index_and_queues(followed: StoreFiles) -> bool:
+    """Index and queues lead to at most two offsets from the end of the last record on.
+
+    A broker sends a message to them after it has put it into the log. Not judged: what leads to
+    parts of the log that can't be read, or that are missing.
+    """
+    return len({at for at in followed.led_to if at >= followed.end}) <= 2
 
 
 @law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")

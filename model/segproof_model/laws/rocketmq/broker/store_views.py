@@ -277,25 +277,49 @@ class StoreFiles:
     @property
     def matching_entries(self) -> tuple[int, int]:
         """How many index entries that lead into the log are right, and how many are wrong."""
-        return _counted(
-            (message := self.messages.get(entry.phy_offset)) is not None
-            and entry.key_hash in hashes_of(message, tags=True)
+        return self._counted(
+            (
+                entry.phy_offset,
+                (message := self.messages.get(entry.phy_offset)) is not None
+                and entry.key_hash in hashes_of(message, tags=True),
+            )
             for _, entry in self.entries
         )
 
     @property
     def matching_units(self) -> tuple[int, int]:
         """How many units of queues that lead into the log are right, and how many are wrong."""
-        records, found = self.records_of_queues, []
+        return self._counted(
+            (at, self.records_of_queues[queue].get((place, at)) == size)
+            for queue, place, at, size in self._asked_units
+        )
+
+    @property
+    def led_to(self) -> set[int]:
+        """The offsets that index entries and units lead to, where the log can be read or ends
+        before them; units that stand for a lost message are left out.
+        """
+        units = {at for _, _, at, _ in self._asked_units}
+        return units | {entry.phy_offset for _, entry in self.entries}
+
+    @property
+    def _asked_units(self) -> list[tuple[Queue, int, int, int]]:
+        """Queue, place, offset and size of each unit of `led_to`."""
+        found = []
         for queue, own in self.units.items():
-            places = {place for place, _ in records[queue]}
+            places = {place for place, _ in self.records_of_queues[queue]}
             units = own + [one for one in self.stand_ins[queue] if one[0] in places]
-            found += [
-                records[queue].get((place, at)) == size
-                for place, at, size in units
-                if self.is_asked(at)
-            ]
-        return _counted(found)
+            found += [(queue, *one) for one in units if self.is_asked(one[1])]
+        return found
+
+    def _counted(self, found: Iterable[tuple[int, bool]]) -> tuple[int, int]:
+        """Return how many are right, and how many are wrong, by the offset that each leads to.
+
+        Where most of those before the end of the log are right, later ones do not count.
+        """
+        counts = Counter((is_right, at >= self.end) for at, is_right in found)
+        right, inside = counts[True, False], counts[False, False]
+        return right, inside if right > inside else inside + counts[False, True]
 
     # --- store times ---------------------------------------------------------------------------
 
@@ -450,12 +474,6 @@ def likely_time(message: Message, around: Times, told: Times | None) -> int:
         )
         time = indexed if far_indexed < far or is_nearer else time
     return guess if outside(time, around) > HOUR else time
-
-
-def _counted(are_right: Iterable[bool]) -> tuple[int, int]:
-    """Return how many are right, and how many are wrong."""
-    counts = Counter(are_right)
-    return counts[True], counts[False]
 
 
 def nearest(time: int, bounds: Times) -> int:

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zeros where the log of a store had its end: `verify` names the log, by what index and queues
+prove, and a rebuild that refuses the store names a law that `verify` shows there.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.message import blank_tail
+from segproof.verification import verify
+from segproof_tests.store_files import LOG_BYTES, long_store
+
+
+def judged(store: Path) -> tuple[list[Finding], Summary]:
+    """Return the findings of a store, and its summary."""
+    told: list[Summary] = []
+    return list(verify(store, on_summary=told.append)), told[-1]
+
+
+def logs(store: Path) -> list[Path]:
+    """Return the files of the log in order."""
+    return sorted((store / "commitlog").iterdir())
+
+
+def offsets(store: Path) -> list[int]:
+    """Return the offsets of all messages."""
+    return [at for at, result in CommitLog.open(store).scan() if result.message is not None]
+
+
+def zero_from(store: Path, offset: int) -> None:
+    """Write zeros from an offset of the log on, to the end of its last file."""
+    for path in logs(store):
+        data, kept = path.read_bytes(), max(0, offset - int(path.name))
+        path.write_bytes(data[:kept].ljust(len(data), b"\0"))
+
+
+def without_queues(store: Path, how: str) -> None:
+    """Remove the queues, or put a database in their place."""
+    if how != "kept":
+        shutil.rmtree(store / "consumequeue")
+    if how == "rocksdb":
+        (store / "consumequeue").mkdir()
+        (store / "consumequeue" / "CURRENT").write_text("MANIFEST-000004\n")
+
+
+@pytest.mark.checks("RMQDISK-52")
+@pytest.mark.parametrize("queues", ["kept", "gone", "rocksdb"])
+@pytest.mark.parametrize("lost", [3, 12, 22])
+def test_an_end_of_zeros_is_a_lost_end(queues: str, lost: int, tmp_path: Path) -> None:
+    """Only single index entries were named, and the loss was "an unknown number"."""
+    store = long_store(tmp_path / "store")
+    end = offsets(store)[-lost]
+    before = offsets(store)[-lost - 1]
+    zero_from(store, end)
+    without_queues(store, queues)
+    found, summary = judged(store)
+    (one,) = [one for one in found if one.law == "RMQDISK-52"]
+    # The records end with the one before, or at a blank end.
+    ends = (end, before + LOG_BYTES - before % LOG_BYTES)
+    place = next(path for path in reversed(logs(store)) if int(path.name) <= int(one.actual or 0))
+    assert (Severity.ERROR, str(place)) == (one.severity, one.path)
+    assert int(one.actual or 0) in ends
+    assert f"lead to {lost} messages" in one.message
+    assert (Verdict.READABLE_WITH_GAPS, lost, None) == (
+        summary.verdict, summary.lost_at_least, summary.lost_offsets,
+    )  # fmt: skip
+
+
+@pytest.mark.checks("RMQDISK-52", "RMQDISK-28")
+def test_few_wrong_entries_are_no_lost_end(tmp_path: Path) -> None:
+    """Two messages fewer than the index knows: each entry is told, and no lost end."""
+    store = long_store(tmp_path / "store")
+    zero_from(store, offsets(store)[-2])
+    laws = {one.law for one in judged(store)[0]}
+    assert "RMQDISK-28" in laws
+    assert "RMQDISK-52" not in laws
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_a_missing_end_is_counted(tmp_path: Path) -> None:
+    """The finding had the number, and the verdict said "an unknown number"."""
+    store = long_store(tmp_path / "store")
+    last = logs(store)[-1]
+    lost = sum(at >= int(last.name) for at in offsets(store))
+    last.unlink()
+    _, summary = judged(store)
+    assert (lost, None) == (summary.lost_at_least, summary.lost_offsets)
+
+
+def hole(store: Path) -> None:
+    """Remove a file in the middle."""
+    logs(store)[1].unlink()
+
+
+def rename_ahead(store: Path) -> None:
+    """Give the last file the next name."""
+    last = logs(store)[-1]
+    last.rename(last.with_name(f"{int(last.name) + LOG_BYTES:020d}"))
+
+
+def exchange(store: Path) -> None:
+    """Exchange the names of two files."""
+    one, two = logs(store)[:2]
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(second)
+    two.write_bytes(first)
+
+
+def copy_over(store: Path) -> None:
+    """Copy a file over another one."""
+    shutil.copyfile(logs(store)[0], logs(store)[1])
+
+
+def lose_last(store: Path) -> None:
+    """Remove the last file, and the queues."""
+    logs(store)[-1].unlink()
+    without_queues(store, "gone")
+
+
+def zero_last(store: Path) -> None:
+    """Write zeros over the last file; queues are elsewhere."""
+    zero_from(store, int(logs(store)[-1].name))
+    without_queues(store, "rocksdb")
+
+
+def zero_some(store: Path) -> None:
+    """Write zeros over the last five messages."""
+    zero_from(store, offsets(store)[-5])
+
+
+def zero_all(store: Path) -> None:
+    """Write zeros over the whole log."""
+    zero_from(store, 0)
+
+
+def zero_all_few(store: Path) -> None:
+    """Write zeros over a log of one message, whose index has one entry."""
+    shutil.rmtree(store)
+    long_store(store, 1)
+    zero_from(store, 0)
+
+
+def empty_all(store: Path) -> None:
+    """Leave one file of the log, of 0 bytes."""
+    for path in logs(store)[1:]:
+        path.unlink()
+    logs(store)[0].write_bytes(b"")
+
+
+def break_middle(store: Path) -> None:
+    """Break a message in the middle of a file."""
+    path, data = logs(store)[1], bytearray(logs(store)[1].read_bytes())
+    at = offsets(store)[len(offsets(store)) // 3] % LOG_BYTES
+    data[at : at + 30] = b"?" * 30
+    path.write_bytes(data)
+
+
+def break_end(store: Path) -> None:
+    """Break the last message but three."""
+    at = offsets(store)[-4]
+    path = next(path for path in reversed(logs(store)) if int(path.name) <= at)
+    data = bytearray(path.read_bytes())
+    data[at - int(path.name) + 4] ^= 1
+    path.write_bytes(data)
+
+
+def hide(store: Path) -> None:
+    """Write a blank end over a message, with others after it."""
+    path = logs(store)[1]
+    at = next(at for at in offsets(store) if at > int(path.name)) - int(path.name)
+    data = path.read_bytes()
+    path.write_bytes(data[:at] + blank_tail(LOG_BYTES - at)[:8] + data[at + 8 :])
+
+
+def other_log(store: Path) -> None:
+    """Put the log of another store in the place of this one."""
+    other = long_store(store.with_name("other"), 24, "Other", 53)
+    shutil.rmtree(store / "commitlog")
+    shutil.copytree(other / "commitlog", store / "commitlog")
+
+
+REFUSED = (
+    hole, rename_ahead, exchange, copy_over, lose_last, zero_last, zero_some, zero_all,
+    zero_all_few, empty_all, break_middle, break_end, hide, other_log,
+)  # fmt: skip
+
+
+@pytest.mark.checks(
+    "RMQDISK-23", "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-28", "RMQDISK-44", "RMQDISK-52"
+)
+@pytest.mark.parametrize("options", [{}, {"cut_tail": True}, {"all_files": False}], ids=str)
+@pytest.mark.parametrize("damage", REFUSED)
+def test_verify_shows_what_a_rebuild_refuses(
+    damage: Callable[[Path], None], options: dict[str, bool], tmp_path: Path
+) -> None:
+    """The printed command, `segproof verify STORE --law LAW`, found nothing for some of them."""
+    store = long_store(tmp_path / "store")
+    damage(store)
+    told = rebuild_index(store, in_place=True, **options)  # type: ignore[arg-type]
+    assert told.findings or options or damage is other_log
+    for one in told.findings:
+        assert one.reproduce == f"segproof verify {store} --law {one.law}"
+        shown = [each for each in verify(store, laws=[one.law]) if each.is_defect]
+        assert shown, one
+        paths = {each.path for each in shown}
+        assert one.path in paths or one.law in {"RMQDISK-23", "RMQDISK-28", "RMQDISK-44"}
