@@ -15,7 +15,6 @@ from typing import NamedTuple
 from segproof.files import ReadOnlyFile
 from segproof.integers import INT64_MAX
 from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import PieceKind
 
 
 class NamedLog(NamedTuple):
@@ -76,7 +75,7 @@ def _odd_range(
         first = LogPieces(file, 0, file.size()).batch_at(0)
         if first is not None and log.base_offset <= first.first_offset < following:
             return None
-        pieces = [one for one in LogPieces(file, 0, file.size()) if one.kind is PieceKind.SOUND]
+        pieces = LogPieces(file, 0, file.size()).sound()
     if not pieces or log.base_offset <= pieces[0].first_offset < following:
         return None
     return _Range(pieces[0].first_offset, pieces[-1].last_offset)

@@ -202,15 +202,22 @@ class LogPieces:
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces in order."""
         work_bytes = self._left
-        self._find()
-        pieces = list(without_strangers(self._file, list(self._touching())))
         yield from with_restorable(
-            self._file, pieces, reached=self._reached, limit=self._limit,
+            self._file, self._found(), reached=self._reached, limit=self._limit,
             next_offset=self._next_offset, work_bytes=work_bytes,
         )  # fmt: skip
 
+    def sound(self) -> list[Piece]:
+        """Return the sound pieces in order, in place of an iteration; restore no batch."""
+        return [piece for piece in self._found() if piece.kind is PieceKind.SOUND]
+
+    def _found(self) -> list[Piece]:
+        """Return the pieces in order. A batch that is restorable is still in a broken piece."""
+        self._find()
+        return list(without_strangers(self._file, list(self._touching())))
+
     def _touching(self) -> Iterator[Piece]:
-        """Yield the pieces in order; what is restorable is broken so far."""
+        """Yield the pieces in order, strangers too."""
         at, pieces = self._start, [*self._judged(), *self._unsearched]
         behind = [piece for piece in pieces if piece.start > self._torn_from]
         if {piece.kind for piece in behind} == {PieceKind.MISPLACED}:

@@ -236,8 +236,8 @@ def test_a_page_of_what_has_changed(
 ) -> None:
     """The page says so, and its command names the time; what is left out is counted."""
     copied_partition("compacted", disk)
-    for path in (disk / NAME).iterdir():
-        os.utime(path, (0, 0))
+    for path in disk.glob("*/*"):
+        os.utime(path, (0, 0) if path.parent.name == NAME else None)  # copies keep old times
     page = report(pages, str(disk), "--since", "2h", code=0)
     assert "not checked: 9 segments of 1 partition older than 20" in capsys.readouterr().err
     assert "BATCH-3" not in page.words

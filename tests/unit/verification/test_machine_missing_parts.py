@@ -35,6 +35,7 @@ BATCHES = [
     write_batch([Record(0, 0, b"k", bytes(size))], base_offset=0, magic=0) for size in VALUES
 ]
 """Messages whose header holds nothing but the offset, so that it can be written over."""
+MEBIBYTE = write_batch([Record(0, 0, b"", bytes((1 << 20) - 26))], base_offset=0, magic=0)
 
 
 def log_of(base_offset: int, sizes: list[int]) -> tuple[bytes, list[int]]:
@@ -85,14 +86,10 @@ def test_end_of_an_offset_index(
     end=st.sampled_from((1, 17, 18, 19, 22, 23, 24)) | st.integers(1, 30),
 )
 def test_stretches_of_megabytes(places: list[int], end: int) -> None:
-    """The same where only headers can be read: batches of 1 MiB in a file of holes."""
-    log = bytearray(end << 20)
-    for row in range(end):
-        header = struct.pack(">qiiB", row, (1 << 20) - 12, 0, 2)
-        log[row << 20 : (row << 20) + len(header)] = header
-        log[(row << 20) + 17 + 4 + 2 : (row << 20) + 27] = bytes(4)
+    """The same with messages of 1 MiB."""
+    log = b"".join(struct.pack(">q", row) + MEBIBYTE[8:] for row in range(end))
     entries = b"".join(struct.pack(">ii", row, row << 20) for row in places if row < end)
-    images = {name_of(0, ".log"): bytes(log), name_of(0, ".index"): entries}
+    images = {name_of(0, ".log"): log, name_of(0, ".index"): entries}
     held = [0, *(row for row in places if row < end)]
     widest = max((after - before for before, after in pairwise(held)), default=0)
     expected = end - 1 - held[-1] > max(16, 8 * widest)
