@@ -191,6 +191,12 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
             f"between logs: {plural(told.lost_between_logs, 'offset')}; unless all records have"
             " keys, verify reports them of the saved partition too (DISK-25), and ends with 1"
         )
+    if told.unproven_offsets:
+        yield (
+            f"not known: {plural(told.unproven_offsets, 'offset', 'is', 'are')} in no batch of a"
+            " log without an index: compaction took them, or they are lost; compare with another"
+            " replica"
+        )
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"

@@ -48,6 +48,7 @@ DATA = KAFKA
 PLAIN, TRANSACTIONS, LEGACY, KEYLESS = "plain", "txn-a", "v1-gzip", "unclean-before"
 FIRST = "00000000000000000000"
 SECOND = "00000000000000000060"
+THIRD = "00000000000000000162.log"
 LOG, INDEX, TIMES, ABORTED = (
     FIRST + suffix for suffix in (".log", ".index", ".timeindex", ".txnindex")
 )
@@ -338,6 +339,7 @@ EXAMPLES: dict[str, Example] = {
     "DISK-49": plain("the topic id is gone", _copy_beside("plain-1", METADATA)),
     "DISK-50": plain("another topic has the same id", _same_topic_id, below=".."),
     "DISK-62": plain("two logs have each other's name", _swap_two_logs),
+    "DISK-63": plain("a closed log is empty, and its indexes are gone", replace_log(THIRD)),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
     "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),

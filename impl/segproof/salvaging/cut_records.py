@@ -44,7 +44,7 @@ from segproof.reading.restorable_batches import (
     fitting_base_offset,
     with_size_and_magic,
 )
-from segproof.salvaging.partition_salvage import Gap
+from segproof.salvaging.gaps import Gap
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 __all__ = ["CutBatch", "Evidence", "cut_batches"]

@@ -17,9 +17,6 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
-
-import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
@@ -32,12 +29,14 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_in
-from segproof.reading.pieces import Piece, PieceKind, first_offsets
+from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
 from segproof.salvaging.contents import Contents
+from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import end_that_is_gone, index_of
+from segproof.salvaging.lost_gaps import gaps_of_dense_log, gaps_of_zeros, left_out_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
@@ -45,33 +44,12 @@ from segproof.verifying.lost_offsets import are_of_records, has_keyless
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.small_files import EPOCHS, METADATA
 
-MISSING = "missing"
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""
 STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
-
-
-class Gap(NamedTuple):
-    """Bytes of a log that were not kept in the log."""
-
-    path: str
-    kind: str
-    """`broken`, `unsearched`, `zeros`. `misplaced`: batches at a wrong place; those that were not
-    moved are in a file of their own. There is `unloadable` too: a marker of a transaction that no
-    broker can read, so that it would not load the log. `missing`: from this byte on the log is not
-    there, or can't be read; an index of the segment, the name of the log, the next log, a snapshot
-    or a checkpoint says that it was."""
-    position: int
-    size_bytes: int
-    first_lost_offset: int
-    """Of the offsets in no batch that was kept, between those around the gap; above
-    `last_lost_offset` where none is lost."""
-    last_lost_offset: int | None
-    """None at the end of the partition, where nothing tells how many were lost, unless it is one
-    batch whose base offset has one bit too many."""
 
 
 @dataclass(slots=True)
@@ -108,6 +86,8 @@ class SalvagedPartition:
     are_more_lost: bool = False
     """Whether more than `lost_offsets` may be lost: at the end; or, after moves and gaps without
     loss, between batches that touch, where compaction leaves some out."""
+    unproven_offsets: int = 0
+    """Offsets that logs without an index lack: compaction took them, or they are lost."""
     lost_between_logs: int = 0
     """How many of them lie between the end of a new log and the name of the next one."""
     gap_count: int = 0
@@ -203,12 +183,15 @@ class _Salvage:
                 if file is not None:
                     file.close()
         self._miss_end()
+        zeros = gaps_of_zeros(self._pending, self._partition, self._next_offset)
         at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
         ends = [one.last_lost_offset for one in at_end]
         self._told.is_end_lost = None in ends
         if len(ends) == 1 and ends[0] is not None:
             self._told.lost_offsets += ends[0] + 1 - self._next_offset
+        self._lose(zeros)
         self._count(at_end)
+        self._miss_of_dense_log()
         self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
         if self._told.target is not None:
             self._bring_metadata()
@@ -540,16 +523,23 @@ class _Salvage:
         told = self._told
         if not (self._is_lossless_gap or told.set_aside_batches or told.moved_batches):
             return False
-        left_out, reached = 0, -1
-        for path in self._logs:
-            with closing(self._files.open(path)) as file:
-                table = read_batch_headers(file, 0, file.size()).table
-            firsts, lasts = first_offsets(table), table["last_offset"]
-            gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
-            is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
-            left_out += int(gaps[is_known][reached < 0 :].sum())
-            reached = int(lasts[-1])
-        return left_out > told.lost_offsets
+        return left_out_of(self._logs, self._files) > told.lost_offsets
+
+    def _miss_of_dense_log(self) -> None:
+        """Take note of offsets that logs without an index lack, and no other log."""
+        if self._told.renamed_logs:
+            return  # gaps are told of other names
+        told_of = {one.path for one in self._told.gaps}
+        args = self._partition, self._logs, told_of, self._files
+        lost, self._told.unproven_offsets = gaps_of_dense_log(*args)
+        self._lose(lost)
+
+    def _lose(self, gaps: list[Gap]) -> None:
+        """Tell gaps whose lost offsets are known."""
+        for one in gaps:
+            if one.last_lost_offset is not None:
+                self._told.lost_offsets += one.last_lost_offset + 1 - one.first_lost_offset
+        self._count(gaps)
 
     # --- the new directory
 

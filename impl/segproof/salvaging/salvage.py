@@ -33,7 +33,8 @@ from segproof.rebuilding.safe_places import (
     names_in_new,
     not_empty,
 )
-from segproof.salvaging.partition_salvage import Gap, SalvagedPartition, salvage_partition
+from segproof.salvaging.gaps import Gap
+from segproof.salvaging.partition_salvage import SalvagedPartition, salvage_partition
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import REPLACED

@@ -58,8 +58,9 @@ declare("partition-log", Severity.ERROR,
     SALVAGE.after("compare both segments with another replica. A salvage keeps the batches that"
     " fit, and sets the others aside: "), "LOG-4")  # fmt: skip
 declare("partition-log", Severity.NOTE,
-    reads("compaction leaves gaps, some as large as segments; in a topic that was never compacted"
-    " records are missing: compare with another replica"), "DISK-19")  # fmt: skip
+    reads("compaction leaves gaps, some as large as segments. In a topic that was never compacted"
+    " records are missing, and so they are where DISK-25 or DISK-63 says it: compare with another"
+    " replica"), "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
 JUMP_MIN = 1 << 12

@@ -14,6 +14,8 @@ from segproof.verifying.segment_files import Segment
 LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 """The second is the law that each index file of a segment without its log breaks."""
 LOST_SEGMENT = "DISK-25"
+LOST_OF_DENSE_LOG = "DISK-63"
+"""The law that a segment breaks which lacks offsets that nothing else counts."""
 ENDS_LOST = frozenset({"DISK-36", "DISK-38"})
 """Laws of files that name an offset beyond the end of the log: so far the log went at least."""
 OF_BYTES = frozenset({
@@ -57,6 +59,8 @@ class LossCount:
         elif finding.law in ENDS_LOST and expected is not None and actual is not None:
             self._add(int(expected.partition(" ")[0]), int(actual))
             self._is_complete = False
+        elif finding.law == LOST_OF_DENSE_LOG and actual is not None:
+            self.at_least += int(actual)
         elif finding.law in OF_MESSAGES:
             self._is_of_messages = True
         else:

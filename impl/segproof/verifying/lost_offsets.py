@@ -8,8 +8,9 @@ compacted.
 
 An entry of the offset index for such an offset, with a position at or behind the end of the log,
 shows that the log held it: the log was cut between two batches, or emptied. Zeros do not belong to
-the log here: a disk may have left them in place of its end. Entries that lead into such zeros show
-it in the last log too: a preallocated tail has none.
+the log here: a disk may have left them in place of its end. So it has if zeros end a closed log
+and the next one begins at a later offset: a cleaned log has no zeros. Entries that lead into zeros
+show it in the last log too: a preallocated tail has none.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
@@ -29,6 +30,7 @@ from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rules import declare
+from segproof.verifying.segment_carry import LogCarry
 
 declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
@@ -37,6 +39,10 @@ declare("partition-log", Severity.WARNING,
 CUT_LOG = reads(
     "compare the segment with another replica; until then keep its .index file: a new one would no"
     " longer show that batches were here"
+)
+ZEROED_LOG = writes(
+    "compare the segment with another replica; until then keep its files. `segproof salvage DIR"
+    " --out DIR2` saves what is left"
 )
 ZEROED_END = writes(
     "copy this directory away before a broker starts here: it takes the log to end before the"
@@ -72,6 +78,7 @@ class LostOffsetsCheck(LogCheck):
         """The offset behind the last batch; None if that batch is damaged."""
         self._last: np.void | None = None
         """The header of the last sound batch of records."""
+        self._is_gap_told = False
 
     def check(self, block: Block) -> None:
         """Take in the last batches of a block."""
@@ -92,17 +99,21 @@ class LostOffsetsCheck(LogCheck):
             return
         if position < size and not holds_zeros(self._log.file, position, size):
             return
-        indexed = self._indexed(end, following)
+        indexed, is_zeroed = self._indexed(end, following), position < size
         last = self._last
-        if not (indexed or (last is not None and has_keyless(self._log.file, last, self._limit))):
+        is_keyless = last is not None and has_keyless(self._log.file, last, self._limit)
+        if not (indexed or is_zeroed or is_keyless):
             return
-        if indexed:
+        if is_zeroed:
+            why = " Zeros fill the rest of the log, which no compaction leaves: it has lost its end"
+        elif indexed:
             why = (
                 f" The offset index has entries for {indexed} of them, behind the end of the log:"
                 " the log has lost its end"
             )
         else:
             why = " Its last records are not all keyed, so it is not compaction that took them"
+        self._is_gap_told = True
         self._report.add(
             "DISK-25",
             f"the segment ends before offset {end} and the next one begins at {following}:"
@@ -110,9 +121,13 @@ class LostOffsetsCheck(LogCheck):
             position=position,
             expected=end,
             actual=following,
-            severity=Severity.ERROR if indexed else None,
-            hint=CUT_LOG if indexed else None,
+            severity=Severity.ERROR if indexed or is_zeroed else None,
+            hint=ZEROED_LOG if is_zeroed else CUT_LOG if indexed else None,
         )
+
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on whether the offsets before the next segment were reported as lost."""
+        carry.is_gap_told = self._is_gap_told
 
     def _judge_zeros(self, end: int | None, position: int) -> None:
         """Judge zeros at the end of the last log."""

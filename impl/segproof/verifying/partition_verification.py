@@ -6,7 +6,8 @@ If the files of the partition have changed since they were listed, a defect is r
 second look at the whole partition finds it too.
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
-Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44; PROD-14, and those of small_files.
+Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-63; PROD-14, and those of
+small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
 """
 
@@ -20,6 +21,7 @@ from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.packed_segments import with_unpacked
+from segproof.verifying.dense_logs import DenseLog
 from segproof.verifying.directory_checks import Partition, partition_again
 from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
 from segproof.verifying.producer_checks import (
@@ -202,11 +204,13 @@ class _JoinedLog:
         }
         self._snapshots = sorted(self._snapshot_names)
         self._epochs = EPOCHS if EPOCHS in partition.others else None
+        self._dense = DenseLog(self._directory, self._snapshots)
 
     # --- one segment after the other
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment."""
+        self._dense.add(segment, carry)
         if carry.end_offset is None:
             # Without its log nothing is known of it.
             self._missing += 1
@@ -314,6 +318,7 @@ class _JoinedLog:
         for offset in self._snapshots:
             self._snapshot(offset)
         if not self._is_remote:
+            self._dense.report(self._reporter)
             check_names(self._partition, self._reporter, self._files)
         if self._epochs is not None:
             path = self._partition.path(self._epochs)

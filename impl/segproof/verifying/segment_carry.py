@@ -142,6 +142,12 @@ class LogCarry:
     """Offsets in no batch, up to the next segment where the log was read whole."""
     is_pointed_beyond: bool = False
     """Whether the offset index points behind the end of the log, which may have lost its end."""
+    is_gap_told: bool = False
+    """Whether a finding says that offsets between its end and the next segment are lost."""
+    end_position: int = 0
+    """The byte after the last batch."""
+    is_blank: bool = False
+    """Whether the log has bytes, and none of them is of a batch that can be read."""
     damage: LogDamage | None = None
     """What the first damage of the log costs; None: all batches are sound."""
 
@@ -149,8 +155,9 @@ class LogCarry:
 Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
+    "is_gap_told", "end_position", "is_blank",
 )  # fmt: skip
-"""The fields of a carry that only the summary reads."""
+"""The fields of a carry that are plain numbers."""
 
 
 def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:

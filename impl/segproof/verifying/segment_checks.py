@@ -44,13 +44,21 @@ from segproof.verifying.segment_files import (
 from segproof.verifying.time_checks import TimestampCheck
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
+MADE_NEW = (
+    "the broker that starts next reads the segment and makes a missing .index new, but a missing"
+    " .timeindex empty, so that reads by time scan the log"
+)
+DOUBTFUL = REBUILD.after(
+    "compare the segment with another replica first: the log lacks offsets or is damaged, and a new"
+    f" index says no more of what it held; {MADE_NEW}. If the log is whole there too, "
+)
+
 declare("log-segment", Severity.ERROR,
     writes("look for the log in lost+found and under other names, and copy this file away before a"
     " broker starts here: it removes the index"), "DISK-4",
     is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.WARNING,
-    REBUILD.after("no record is lost: the broker that starts next reads the segment and makes a"
-    " missing .index new, but a missing .timeindex empty, so that reads by time scan the log; "),
+    REBUILD.after(f"the log has every offset, so no record is lost: {MADE_NEW}; "),
     "DISK-5")  # fmt: skip
 
 LOG_CHECKS: tuple[type[LogCheck], ...] = (
@@ -106,8 +114,11 @@ class SegmentCheck:
 
     def run(self) -> Iterator[int]:
         """Do all checks; yield the bytes read since the last time."""
-        segment = self._segment
+        yield from self._files_of_segment()
         self._check_presence()
+
+    def _files_of_segment(self) -> Iterator[int]:
+        segment = self._segment
         with ExitStack() as stack:
             # A broker writes a batch first and its entries then: what an index says was in the log
             # when the index was read, and what the log had before is in the transaction index.
@@ -148,6 +159,8 @@ class SegmentCheck:
         end_offset = log.segment.base_offset + log.reach + 1
         carry = LogCarry(is_read=log.is_read, end_offset=end_offset)
         carry.batches, carry.sound_batches = batches, sound_batches
+        carry.end_position = log.scan.end_position
+        carry.is_blank = not batches and log.size > 0
         for check in checks:
             check.hand_on(carry)
         self.carry = carry
@@ -166,12 +179,15 @@ class SegmentCheck:
                     expected=segment.path(".log"),
                 )
         elif segment.next_base_offset is not None or segment.stem:
+            carry = self.carry
+            is_whole = carry.is_read and carry.damage is None and not carry.missing_offsets
             for suffix in (".index", ".timeindex"):
                 if suffix not in present:
                     reporter.at(segment.path(".log")).add(
                         "DISK-5",
                         f"the segment has no {suffix} file, although {segment.why_closed}",
                         expected=segment.path(suffix),
+                        hint=None if is_whole or segment.hint else DOUBTFUL,
                     )
 
     def _open(self, suffix: str, stack: ExitStack) -> File | None:

@@ -2,8 +2,9 @@
 """The verdict on each partition, store or file, made while its findings go by.
 
 A verdict errs on the side of the bad news. `INDEX_DAMAGE_ONLY` is said only where every batch was
-read, no index entry points behind the end of its log, since such a log may have lost its end, and
-checksums show that the log is right where an index contradicts it.
+read, no index entry points behind the end of its log, since such a log may have lost its end, no
+log lacks offsets and the index that would tell of them, and checksums show that the log is right
+where an index contradicts it.
 """
 
 import posixpath
@@ -16,7 +17,7 @@ from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.loss_count import LOG_UNREADABLE, LossCount
+from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
 from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
@@ -35,7 +36,7 @@ LOSSES = frozenset({
     "RMQDISK-44", "RMQDISK-45", "RMQDISK-52",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
-ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43"})
+ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({
@@ -94,7 +95,8 @@ class Tally:
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
-        self._is_pointed_beyond = False
+        self._is_unproven = False
+        """Whether a log may have lost records, as its index says or would say."""
 
     def begin(self) -> Iterator[Finding]:
         """Yield the findings that are known before anything is checked."""
@@ -109,6 +111,7 @@ class Tally:
     def _take(self, one: Finding) -> None:
         self._severities[one.severity] += 1
         self._not_looked_into += one.is_not_looked_into
+        self._is_unproven |= one.law == LOST_OF_DENSE_LOG
         if not one.is_defect:
             return
         if one.is_not_looked_into or one.law in LAYOUTS:
@@ -133,10 +136,12 @@ class Tally:
         checked.batches += carry.batches
         checked.missing_offsets += carry.missing_offsets
         self._sound_batches += carry.sound_batches
-        self._is_pointed_beyond |= carry.is_pointed_beyond
-        if checked.first_offset is None:
-            checked.first_offset = segment.base_offset
-        checked.end_offset = carry.end_offset
+        self._is_unproven |= carry.is_pointed_beyond
+        is_alone = checked.segments == 1 and segment.next_base_offset is None
+        if not carry.is_blank or is_alone:  # else only the name of the log would say them
+            if checked.first_offset is None:
+                checked.first_offset = segment.base_offset
+            checked.end_offset = carry.end_offset
         self._losses.add(segment, carry)
         sound = None if carry.damage is None else carry.damage.sound
         if sound is not None and ".log" in segment.judged:
@@ -185,7 +190,7 @@ class Tally:
         if self._has_others:
             return Verdict.READABLE_WITH_DEFECTS
         if self._has_index_damage:
-            is_certain = not self._is_pointed_beyond
+            is_certain = not self._is_unproven
             return Verdict.INDEX_DAMAGE_ONLY if is_certain else Verdict.READABLE_WITH_DEFECTS
         return Verdict.SOUND
 

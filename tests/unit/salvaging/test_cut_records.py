@@ -16,7 +16,7 @@ from segproof.kafka.record import Record
 from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.salvaging import cut_records
 from segproof.salvaging.cut_records import MENDED_BYTES_MAX, Evidence, cut_batches, flipped_bit
-from segproof.salvaging.partition_salvage import Gap
+from segproof.salvaging.gaps import Gap
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.random_damages import batches_of

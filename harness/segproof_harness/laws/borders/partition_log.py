@@ -2,6 +2,7 @@
 """The borders of the laws of a partition: its names, and its segments beside each other."""
 
 from segproof.findings import Severity
+from segproof.kafka.producer_snapshot import write_snapshot
 from segproof_harness.laws.borders.border import Border, Due, Files, Folder, Link
 from segproof_harness.laws.borders.log_files import (
     BASE,
@@ -25,6 +26,7 @@ LAST = BASE + 3
 NOTE, WARNING = Severity.NOTE, Severity.WARNING
 MANY = 16
 """Batches without a gap, after which compaction explains none."""
+NO_PRODUCERS = write_snapshot(())
 ID = "0123456789abcdef" * 2
 DEEPEST = "/".join("a" * 16)
 
@@ -45,6 +47,18 @@ def _keyless(offset: int, *keys: bytes | None) -> bytes:
 def _cut(log: bytes, next_base: int, *entries: tuple[int, int]) -> Files:
     """Return a closed log with an offset index."""
     return followed(segment(log, offset_entries(*entries)), next_base)
+
+
+def _dense(
+    log: bytes,
+    next_base: int,
+    index: bytes | None = None,
+    times: bytes | None = None,
+    first: bytes = LOG,
+) -> Files:
+    """Return a closed log with these indexes, between another one and an empty last one."""
+    before = segment(first, b"", b"")
+    return followed({**before, **segment(log, index, times, base=LAST)}, next_base)
 
 
 def _jump(missing: int, batches: int = MANY + 1) -> Files:
@@ -291,6 +305,62 @@ BORDERS = (
         "DISK-25", "an entry beyond the end is for the next segment, or the last of the gap",
         _cut(LOG, LAST + 2, (5, END)), _cut(LOG, LAST + 2, (4, END)),
         Due(LOG_NAME, END, LAST, LAST + 2),
+    ),
+    Border(
+        "DISK-25", "zeros follow the last batch before the next offset, or before a gap",
+        followed(segment(LOG + bytes(90)), LAST), followed(segment(LOG + bytes(90)), LAST + 1),
+        Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
+    # gaps of one segment among whole ones
+    Border(
+        "DISK-63", "the last offset before the next segment is in a batch, or in none",
+        _dense(batch(LAST), LAST + 1), _dense(batch(LAST), LAST + 2),
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "the base offset is in a batch, or in none",
+        _dense(batch(LAST), LAST + 1), _dense(batch(LAST + 1), LAST + 2),
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "the segment has both indexes, or no time index",
+        _dense(batch(LAST), LAST + 2, b"", b""), _dense(batch(LAST), LAST + 2, b""),
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "the segment has both indexes, or no offset index",
+        _dense(batch(LAST), LAST + 2, b"", b""), _dense(batch(LAST), LAST + 2, None, b""),
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "with its indexes, the log has a batch, or none",
+        _dense(batch(LAST), LAST + 2, b"", b""), _dense(b"", LAST + 2, b"", b""),
+        Due(name(LAST, ".log"), 0, 0, 2, WARNING),
+    ),
+    Border(
+        "DISK-63", "a snapshot is of the next segment, or of one offset less",
+        {**_dense(batch(LAST), LAST + 2, b"", b""), name(LAST + 2, ".snapshot"): NO_PRODUCERS},
+        {**_dense(batch(LAST), LAST + 2, b"", b""), name(LAST + 1, ".snapshot"): NO_PRODUCERS},
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "a snapshot is of the last batch, or of the offset after it",
+        {**_dense(batch(LAST), LAST + 2, b"", b""), name(LAST, ".snapshot"): NO_PRODUCERS},
+        {**_dense(batch(LAST), LAST + 2, b"", b""), name(LAST + 1, ".snapshot"): NO_PRODUCERS},
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+    ),
+    Border(
+        "DISK-63", "the segment before lacks an offset, or is whole",
+        _dense(batch(LAST), LAST + 2, first=THREE[1] + THREE[2]),
+        _dense(batch(LAST), LAST + 2),
+        Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
+        still=Due(name(LAST, ".log"), SIZE, 0, 1, NOTE),
+    ),
+    Border(
+        "DISK-63", "a batch is in the last segment only, or in none",
+        {**followed(segment(b""), LAST), name(LAST, ".log"): batch(LAST)},
+        followed(segment(b""), LAST),
+        Due(LOG_NAME, 0, 0, 3, WARNING), still=Due(LOG_NAME, 0, 0, 3, NOTE),
     ),
     # leader epochs in the checkpoint
     Border(

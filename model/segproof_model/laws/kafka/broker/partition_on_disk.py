@@ -5,14 +5,16 @@ what the data directory says of them.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import Codecs
 from segproof_model.language.integers import INT64_MAX, parsed_int
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
+from segproof_model.laws.kafka.format.index_slots import offset_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
     end_of,
@@ -314,7 +316,8 @@ def no_offsets_are_lost_between_segments(
     """If the last batch of records in a closed segment has a record without a key, the next segment
     begins at the offset after the last batch: compaction has removed nothing there. No entry of the
     offset index is for an offset between the two with a position behind the last batch; in the last
-    segment none is for a later offset with a position in zeros behind the last batch.
+    segment none is for a later offset with a position in zeros behind the last batch. Nor do zeros
+    follow the last batch of a closed segment if the next one begins at a later offset.
 
     Compaction goes from the start of a log and removes records without a key; a compacted topic
     accepts none. If all records have keys, a lost segment and a compacted one look the same; but an
@@ -332,6 +335,8 @@ def no_offsets_are_lost_between_segments(
         return not any(offset >= end and at in zeros for offset, at in indexed)
     if any(end <= offset < next_base_offset and at >= end_of(log) for offset, at in indexed):
         return False
+    if end < next_base_offset and log[end_of(log) :]:
+        return False
     holding = [
         one for one in valid if one.is_legacy or (one.record_count > 0 and not one.is_control)
     ]
@@ -339,6 +344,70 @@ def no_offsets_are_lost_between_segments(
         return True
     records = records_of(holding[-1])
     return isinstance(records, Raised) or all(record.key is not None for record in records)
+
+
+@law("DISK-63", PartitionLog, "Kafka Cleaner, LogSegment.onBecomeInactiveSegment 4.3.1")
+def dense_logs_lack_no_offsets(files: Mapping[str, bytes], codecs: Codecs) -> bool:
+    """No closed segment is in doubt and lacks offsets, from its base offset up to the next segment.
+    In doubt is a segment without offset index or time index; an empty one; one with a producer
+    snapshot whose offset lies after its last batch and before the next segment. A warning if no
+    other segment lacks offsets, and a segment with batches shows that the log was not compacted:
+    a closed one before, or one with both indexes; or there is no batch at all. Else a note, of
+    segments without an index only: compaction may have left the gap.
+
+    Not judged: damaged logs, and gaps that DISK-4 or DISK-25 tells of.
+    """
+    extents = list(_extents(files, codecs))
+    gaps = [place for place, one in enumerate(extents) if one.missing]
+    if any(extents[place].missing and extents[place].lacks_index for place in gaps):
+        return False
+    if not gaps or not all(extents[place].is_in_doubt for place in gaps):
+        return True
+    return any(one.batches for one in extents) and not any(
+        one.batches
+        and not one.missing
+        and one.is_closed
+        and (place < gaps[0] or not one.lacks_index)
+        for place, one in enumerate(extents)
+    )
+
+
+class _Extent(NamedTuple):
+    batches: int
+    missing: int
+    is_closed: bool
+    lacks_index: bool
+    is_in_doubt: bool
+
+
+def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
+    """Yield what is known of each segment that DISK-63 judges."""
+    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    indexed, snapshots = (
+        _offsets(files, rf"\.({kind})") for kind in ("index|timeindex|txnindex", "snapshot")
+    )
+    for base, following in zip(bases, [*bases[1:], None], strict=True):
+        log, index = files[f"{base:020d}.log"], files.get(f"{base:020d}.index", b"")
+        valid, end = valid_batches(log), INT64_MAX if following is None else following
+        is_whole = len(valid) == len(batches_of(log)) and not any(log[end_of(log) :])
+        is_followed = any(base < one < end for one in indexed)
+        entries = offset_entries(index, base)
+        is_untold = no_offsets_are_lost_between_segments(log, entries, base, following, codecs)
+        if not is_whole or is_followed or not is_untold:
+            continue
+        missing, expected = 0, base
+        for one in valid:
+            if not is_wrapper(one):
+                missing += max(0, first_offset(one) - expected)
+            expected = one.last_offset + 1
+        if following is None:
+            yield _Extent(len(valid), missing, False, False, False)
+            continue
+        missing += max(0, following - expected)
+        lacks_index = not {f"{base:020d}.index", f"{base:020d}.timeindex"} <= set(files)
+        is_shown = any(expected <= one < following for one in snapshots)
+        is_in_doubt = lacks_index or not valid or is_shown
+        yield _Extent(len(valid), missing, True, lacks_index, is_in_doubt)
 
 
 # --- what a data directory says of its partitions ------------------------------------------------

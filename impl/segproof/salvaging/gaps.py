@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a salvage did not keep of a log: a gap."""
+
+from typing import NamedTuple
+
+MISSING = "missing"
+
+
+class Gap(NamedTuple):
+    """Bytes of a log that were not kept in the log."""
+
+    path: str
+    kind: str
+    """`broken`, `unsearched`, `zeros`. `misplaced`: batches at a wrong place; those that were not
+    moved are in a file of their own. There is `unloadable` too: a marker of a transaction that no
+    broker can read, so that it would not load the log. `missing`: from this byte on the log is not
+    there, or can't be read; an index of the segment, the name of the log, the next log, a snapshot
+    or a checkpoint says that it was."""
+    position: int
+    size_bytes: int
+    first_lost_offset: int
+    """Of the offsets in no batch that was kept, between those around the gap; above
+    `last_lost_offset` where none is lost."""
+    last_lost_offset: int | None
+    """None at the end of the partition, where nothing tells how many were lost, unless it is one
+    batch whose base offset has one bit too many."""

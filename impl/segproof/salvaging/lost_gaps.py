@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets that are in no new log, though nothing of the old logs was left out.
+
+Laws: DISK-25, DISK-63.
+"""
+
+import posixpath
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from segproof.files import Files
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
+from segproof.reading.dense_logs import Extent, are_losses, doubt_about
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.pieces import PieceKind, first_offsets
+from segproof.salvaging.gaps import MISSING, Gap
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.segment_files import Segment
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What the new logs hold of a segment."""
+
+    end: int
+    """The offset after the last batch so far."""
+    batches: int = 0
+    size_bytes: int = 0
+    gaps: list[tuple[int, int, int]] = field(default_factory=list)
+    """Position, first and last offset of what is missing."""
+
+    def take(self, table: BatchTable) -> None:
+        """Take the next batches."""
+        lasts = table["last_offset"]
+        before = np.concatenate([[self.end - 1], lasts[:-1]])
+        is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
+        firsts = np.where(is_known, first_offsets(table), before + 1)
+        starts = self.size_bytes + np.cumsum(table["size_bytes"]) - table["size_bytes"]
+        for row in np.flatnonzero(firsts > before + 1).tolist():
+            self.gaps.append((int(starts[row]), int(before[row]) + 1, int(firsts[row]) - 1))
+        self.end = int(lasts[-1]) + 1
+        self.batches += len(table)
+        self.size_bytes += int(table["size_bytes"].sum())
+
+    @property
+    def missing(self) -> int:
+        """How many offsets are missing."""
+        return sum(last - first + 1 for _, first, last in self.gaps)
+
+
+def gaps_of_dense_log(
+    partition: Partition, logs: Sequence[str], told: Collection[str], files: Files
+) -> tuple[list[Gap], int]:
+    """Return the gaps that are losses, and how many offsets may be lost or may be compacted.
+
+    `logs` are the new logs in order. `told` are the old ones of which a gap was told already.
+    """
+    names = map(read_file_name, partition.others)
+    snapshots = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
+    segments = [one for one in partition.segments if ".log" in one.suffixes]
+    if not _may_be_doubtful(segments, logs, snapshots):
+        return [], 0
+    kept = _kept_of(segments, logs, files)
+    followed = {
+        before.path(".log")
+        for before, one in zip(partition.segments, partition.segments[1:], strict=False)
+        if ".log" not in one.suffixes
+    }
+    extents, gaps = [], {}
+    for segment, found in zip(segments, kept, strict=True):
+        path, following = segment.path(".log"), segment.next_base_offset
+        if path in told or path in followed:
+            continue
+        doubt = ""
+        if following is not None and found.missing and not segment.is_swap:
+            reach = found.gaps[-1][1] if found.gaps[-1][2] == following - 1 else following
+            doubt = doubt_about(segment.suffixes, found.batches, (reach, following), snapshots)
+        lacks_index = not {".index", ".timeindex"} <= segment.suffixes
+        gaps[path] = found.gaps
+        extents.append(
+            Extent(
+                path,
+                segment.base_offset,
+                following,
+                found.batches,
+                found.missing,
+                found.size_bytes,
+                lacks_index,
+                doubt,
+            )
+        )
+    doubtful = [one for one in extents if one.doubt]
+    if not are_losses(extents):
+        return [], sum(one.missing for one in doubtful if one.lacks_index)
+    return [
+        Gap(one.path, MISSING, position, 0, first, last)
+        for one in doubtful
+        for position, first, last in gaps[one.path]
+    ], 0
+
+
+def gaps_of_zeros(pending: Sequence[Gap], partition: Partition, next_offset: int) -> list[Gap]:
+    """Return the zeros in closed logs that no batch follows, with the offsets that they cost.
+
+    The name of the next log says how far the log went. `next_offset` is the offset after the last
+    batch that was kept.
+    """
+    found = []
+    ends = {one.path(".log"): one.next_base_offset for one in partition.segments}
+    for one in pending:
+        end = ends.get(one.path)
+        if one.kind == PieceKind.ZEROS and end is not None and end > next_offset:
+            found.append(one._replace(first_lost_offset=next_offset, last_lost_offset=end - 1))
+            next_offset = end
+    return found
+
+
+def _may_be_doubtful(
+    segments: Sequence[Segment], logs: Sequence[str], snapshots: Collection[int]
+) -> bool:
+    """Return whether a closed segment may lack what proves it whole, before anything is read."""
+    made, bases = {*map(posixpath.basename, logs)}, {one.base_offset for one in segments}
+    closed = [one for one in segments if one.next_base_offset is not None]
+    is_odd = any(
+        not {".index", ".timeindex"} <= one.suffixes
+        or posixpath.basename(one.path(".log")) not in made
+        for one in closed
+    )
+    return is_odd or any(min(bases) < one < max(bases) and one not in bases for one in snapshots)
+
+
+def _kept_of(segments: Sequence[Segment], logs: Sequence[str], files: Files) -> list[_Kept]:
+    """Return what the new logs hold of each segment."""
+    kept = [_Kept(one.base_offset) for one in segments]
+    bases = np.array([one.base_offset for one in segments], np.int64)
+    for path in logs:
+        with closing(files.open(path)) as file:
+            table = read_batch_headers(file, 0, file.size()).table
+        numbers = np.maximum(np.searchsorted(bases, table["last_offset"], "right") - 1, 0)
+        for number in np.unique(numbers).tolist():
+            kept[number].take(table[numbers == number])
+    for segment, found in zip(segments, kept, strict=True):
+        following = segment.next_base_offset
+        if following is not None and found.end < following:
+            found.gaps.append((found.size_bytes, found.end, following - 1))
+    return kept
+
+
+def left_out_of(logs: Sequence[str], files: Files) -> int:
+    """Return how many offsets are left out between the batches of the new logs."""
+    left_out, reached = 0, -1
+    for path in logs:
+        with closing(files.open(path)) as file:
+            table = read_batch_headers(file, 0, file.size()).table
+        firsts, lasts = first_offsets(table), table["last_offset"]
+        gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
+        is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
+        left_out += int(gaps[is_known][reached < 0 :].sum())
+        reached = int(lasts[-1])
+    return left_out

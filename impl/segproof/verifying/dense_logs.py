@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed segments that lack offsets, without an index that would show whether they were there.
+
+Laws: DISK-63.
+"""
+
+from collections.abc import Iterable
+
+from segproof.counts import plural
+from segproof.findings import Severity
+from segproof.hints import reads
+from segproof.reading.dense_logs import Extent, are_losses, doubt_about
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import declare
+from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import Segment
+
+declare("partition-log", Severity.WARNING,
+    reads("compare the segment with another replica before an index is made new: that one says no"
+    " more of what is gone. Look for the missing files in lost+found, in the other log directories"
+    " and under other names"), "DISK-63")  # fmt: skip
+
+
+class DenseLog:
+    """Takes the segments of a partition in order; then `report` judges what they lack."""
+
+    def __init__(self, directory: str, snapshots: Iterable[int]) -> None:
+        self._directory = directory
+        self._snapshots = sorted(snapshots)
+        self._extents: list[Extent] = []
+        self._is_last_taken = False
+        """Whether the last segment is among the extents."""
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Take the next segment, if nothing else was reported of its end."""
+        if carry.end_offset is None:
+            if self._is_last_taken:
+                self._extents.pop()  # what follows it is reported as lost
+            self._is_last_taken = False
+            return
+        self._is_last_taken = False
+        if not carry.is_read or carry.damage is not None or carry.is_gap_told:
+            return
+        doubt = ""
+        following = segment.next_base_offset
+        if following is not None and carry.missing_offsets and not segment.is_swap:
+            doubt = doubt_about(
+                segment.suffixes, carry.batches, (carry.end_offset, following), self._snapshots
+            )
+        lacks_index = not {".index", ".timeindex"} <= segment.suffixes
+        self._is_last_taken = True
+        self._extents.append(
+            Extent(
+                segment.path(".log"),
+                segment.base_offset,
+                following,
+                carry.batches,
+                carry.missing_offsets,
+                carry.end_position,
+                lacks_index,
+                doubt,
+            )
+        )
+
+    def report(self, reporter: Reporter) -> None:
+        """Report the segments that lack offsets, without proof of what they held."""
+        is_loss = are_losses(self._extents)
+        for one in self._extents:
+            if not (one.missing and one.doubt) or not (is_loss or one.lacks_index):
+                continue
+            if is_loss:
+                why = "No other segment lacks an offset, so compaction has not taken them"
+            else:
+                why = "Compaction may have taken them: whether records are lost is not known"
+            reporter.at(one.path, shown_by=self._directory).add(
+                "DISK-63",
+                f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, from the base offset"
+                f" {one.base_offset} up to the next segment, which begins at"
+                f" {one.next_base_offset}, and {one.doubt}. {why}",
+                position=one.end_position,
+                expected=0,
+                actual=one.missing,
+                severity=None if is_loss else Severity.NOTE,
+            )

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed segments that lack offsets, and nothing but the rest of the log to tell of a loss."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.kafka import Record, write_batch
+from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.verification import verify
+from segproof_harness.laws.judged_directory import CODECS
+from segproof_model.laws.kafka.broker.partition_on_disk import dense_logs_lack_no_offsets
+from segproof_tests.partition_files import copied_partition, name_of, write_segment
+
+BASES = (0, 3, 6, 9)
+
+
+def log_of(*offsets: int) -> bytes:
+    """Return batches of one record, each with a key."""
+    return b"".join(
+        write_batch([Record(at, 9 + at, b"k", b"v" * 9)], base_offset=at) for at in offsets
+    )
+
+
+def aged(folder: Path) -> Path:
+    """Let all files seem old, so that `verify` waits for no writer."""
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (10**9, 10**9))
+    return folder
+
+
+def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
+    """Return the summary of a partition, and its findings."""
+    told: list[Summary] = []
+    aged(folder)
+    found = list(verify(folder, on_summary=told.append))
+    return told[-1], found
+
+
+def saved(folder: Path) -> SalvagedPartition:
+    """Return what a salvage tells."""
+    with TemporaryDirectory() as out:
+        (told,) = salvage(folder, Path(out, "saved"))
+    return told
+
+
+def remove(folder: Path, base: int, *suffixes: str) -> None:
+    """Remove files of a segment."""
+    for suffix in suffixes:
+        (folder / name_of(base, suffix)).unlink()
+
+
+INDEXES = (".index", ".timeindex")
+DAMAGES = {
+    "emptied": (0, 0, 78, (342, 419)),
+    "the first batch is left": (0, 31929, 66, (354, 419)),
+    "the first batch is gone": (31929, None, 12, (342, 353)),
+}
+
+
+@pytest.mark.checks("DISK-63", "DISK-5", "DISK-19")
+@pytest.mark.parametrize("gone", [INDEXES, (".index",), (".timeindex",)])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_dense_log_lost_offsets(damage: str, gone: tuple[str, ...], tmp_path: Path) -> None:
+    """It was "index damage only", "no record is lost", "everything kept"."""
+    folder = copied_partition("plain", tmp_path)
+    start, end, lost, offsets = DAMAGES[damage]
+    log = folder / name_of(342, ".log")
+    log.write_bytes(log.read_bytes()[start:end])
+    remove(folder, 342, *gone)
+    told, found = looked_at(folder)
+    assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, lost)
+    assert not any("no record is lost" in one.hint for one in found)
+    kept = saved(folder)
+    assert (kept.is_whole, kept.lost_offsets, kept.are_more_lost) == (False, lost, False)
+    if set(gone) == set(INDEXES):
+        (one,) = (one for one in found if one.law == "DISK-63")
+        assert (one.severity, one.actual, one.position) == (
+            Severity.WARNING, str(lost), log.stat().st_size,
+        )  # fmt: skip
+        (gap,) = kept.gaps
+        assert (gap.first_lost_offset, gap.last_lost_offset) == offsets
+
+
+@pytest.mark.checks("DISK-63", "DISK-5")
+def test_a_whole_log_loses_nothing_with_its_indexes(tmp_path: Path) -> None:
+    """The log has every offset: the words of DISK-5 hold."""
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 342, *INDEXES)
+    told, found = looked_at(folder)
+    assert told.verdict is Verdict.INDEX_DAMAGE_ONLY
+    assert all("no record is lost" in one.hint for one in found if one.law == "DISK-5")
+    assert saved(folder).is_whole
+
+
+@pytest.mark.checks("DISK-63")
+def test_a_snapshot_shows_a_segment_that_is_gone(tmp_path: Path) -> None:
+    """It was "sound": all files of a closed segment were moved away, but for its snapshot."""
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 342, ".log", *INDEXES)
+    told, _ = looked_at(folder)
+    assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, 78)
+    assert saved(folder).lost_offsets == 78
+
+
+@pytest.mark.checks("DISK-63", "DISK-4")
+def test_logs_of_two_segments_are_gone_and_their_indexes_stay(tmp_path: Path) -> None:
+    """Each offset counts once, also beside a segment that DISK-63 tells of."""
+    folder = copied_partition("plain", tmp_path)
+    for base in (342, 420):
+        remove(folder, base, ".log")
+    (folder / name_of(162, ".log")).write_bytes(b"")
+    remove(folder, 162, *INDEXES)
+    lost = (517 - 342) + (252 - 162)
+    told, _ = looked_at(folder)
+    assert (told.lost_offsets, saved(folder).lost_offsets) == (lost, lost)
+
+
+@pytest.mark.checks("DISK-63", "DISK-5")
+def test_in_a_compacted_log_it_is_not_known(tmp_path: Path) -> None:
+    """Other segments have gaps too: neither a loss nor "index damage only" is proved."""
+    folder = copied_partition("compacted", tmp_path)
+    (folder / name_of(4104, ".log")).write_bytes(b"")
+    remove(folder, 4104, *INDEXES)
+    told, found = looked_at(folder)
+    assert (told.verdict, told.lost_at_least) == (Verdict.READABLE_WITH_DEFECTS, 0)
+    (one,) = (one for one in found if one.law == "DISK-63")
+    assert (one.severity, one.actual) == (Severity.NOTE, str(5235 - 4104))
+    assert "not known" in one.message
+    assert not any("no record is lost" in one.hint for one in found)
+    kept = saved(folder)
+    assert (kept.lost_offsets, kept.unproven_offsets) == (0, 5235 - 4104)
+
+
+@pytest.mark.checks("DISK-25", "DISK-6")
+@pytest.mark.parametrize("zeroed", [(0,), (3,), (6,), (3, 6), (0, 3, 6, 9), (6, 9)])
+def test_zeros_in_place_of_closed_logs(zeroed: tuple[int, ...], tmp_path: Path) -> None:
+    """The summary told offsets by names alone, and no loss of closed logs."""
+    folder = tmp_path / "t-0"
+    for base in BASES:
+        log = log_of(*range(base, base + 3))
+        log = bytes(len(log)) if base in zeroed else log
+        write_segment(folder, log, base, index=b"", timeindex=b"")
+    lost = 3 * len({*zeroed} - {9})
+    told, _ = looked_at(folder)
+    left = [base for base in BASES if base not in zeroed]
+    assert told.lost_at_least == lost
+    assert told.verdict is (Verdict.READABLE_WITH_GAPS if left else Verdict.UNREADABLE)
+    shown = (left[0], left[-1] + 3) if left else (None, None)
+    assert (told.first_offset, told.end_offset) == shown
+    kept = saved(folder)
+    assert (kept.lost_offsets, kept.is_whole) == (lost, False)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> dict[str, bytes]:
+    """Draw logs of up to three offsets each, with and without indexes and snapshots."""
+    files: dict[str, bytes] = {}
+    for base in BASES:
+        offsets = draw(st.sets(st.sampled_from(range(base, base + 3))))
+        is_whole = draw(st.booleans())
+        files[name_of(base, ".log")] = log_of(
+            *(range(base, base + 3) if is_whole else sorted(offsets))
+        )
+        for suffix in draw(st.sets(st.sampled_from(INDEXES))):
+            files[name_of(base, suffix)] = b""
+    for offset in draw(st.sets(st.integers(1, 9), max_size=2)):
+        files[name_of(offset, ".snapshot")] = b""
+    return files
+
+
+@pytest.mark.checks("DISK-63")
+@given(partitions())
+def test_agrees_with_the_law(files: dict[str, bytes]) -> None:
+    """It is reported if and only if the model's law is broken; the counts are those of salvage."""
+    with TemporaryDirectory() as place:
+        folder = Path(place, "t-0")
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        found = list(verify(aged(folder), laws=["DISK-63"]))
+        assert dense_logs_lack_no_offsets(files, CODECS) == (not found)
+        kept = saved(folder) if any(data for data in files.values()) else None
+    if kept is not None:
+        lost = sum(int(one.actual or 0) for one in found if one.is_defect)
+        assert kept.lost_offsets == lost
+        unknown = sum(int(one.actual or 0) for one in found if not one.is_defect)
+        assert kept.unproven_offsets == unknown
