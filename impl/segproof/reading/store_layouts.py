@@ -255,11 +255,13 @@ def _log_folders_around(store: str, lacks: _Lacks, files: Files) -> list[LogFold
     own = posixpath.realpath(posixpath.join(store, COMMIT_LOG))
     found: dict[str, LogFolder] = {}
     for path in _places_around(store, lacks is not _Lacks.BEGIN, files):
+        folder = log_folder(path, files)
+        if folder is None:
+            continue
         real = posixpath.realpath(path)
         if real == own or real in found or not _lies_alone(path, files):
             continue
-        folder = log_folder(path, files)
-        if folder is not None and _is_of_log(folder, files):
+        if _is_of_log(folder, files):
             found[real] = folder
     return list(found.values())
 
@@ -284,15 +286,28 @@ def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
             is_asked = level < 1 + is_far and above != "/"
             if other == name or not (is_asked or _DIGITS.sub("", other) == like):
                 continue
-            beside = posixpath.join(above, other)
-            for count in range(len(rest) + 1):
-                there = posixpath.join(beside, *rest[:count])
-                yield there
-                yield posixpath.join(there, COMMIT_LOG)
-                yield posixpath.join(there, USUAL_STORE)
-                yield posixpath.join(there, USUAL_STORE, COMMIT_LOG)
+            yield from _places_below(posixpath.join(above, other), rest, files)
         rest.insert(0, name)
         below = above
+
+
+def _places_below(folder: str, rest: Sequence[str], files: Files) -> Iterator[str]:
+    """Yield a folder, and the folders below it in which a log may lie.
+
+    `rest` are the names that lead from the store's folder of the same level to the store. Each
+    folder is listed once, so that a thousand neighbours cost a thousand listings.
+    """
+    for name in (*rest, None):
+        names = names_of(folder, files)
+        yield folder
+        if COMMIT_LOG in names:
+            yield posixpath.join(folder, COMMIT_LOG)
+        if USUAL_STORE in names:
+            yield posixpath.join(folder, USUAL_STORE)
+            yield posixpath.join(folder, USUAL_STORE, COMMIT_LOG)
+        if name is None or name not in names:
+            return
+        folder = posixpath.join(folder, name)
 
 
 def _lies_alone(path: str, files: Files) -> bool:
