@@ -172,6 +172,21 @@ def _same_topic_id(folder: Path) -> None:
     (folder.parent / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=c\n")
 
 
+def _same_directory_id(folder: Path) -> None:
+    """Put the log directory and a copy of it beside each other, each with the same id."""
+    for name in ("one", "two"):
+        other = folder.parent / name
+        shutil.copytree(folder, other / folder.name, copy_function=shutil.copyfile)
+        ids = b"version=1\nnode.id=1\ncluster.id=c\ndirectory.id=" + b"B" * 22
+        (other / "meta.properties").write_bytes(ids)
+
+
+def _forget_the_vote(folder: Path) -> None:
+    """Put a log of the cluster's metadata beside the folder, without a vote."""
+    other = folder.with_name("__cluster_metadata-0")
+    shutil.copytree(folder, other, copy_function=shutil.copyfile)
+
+
 def _foreign_folder(folder: Path) -> None:
     """Make a folder beside the partition, in the log directory of a broker."""
     (folder.parent / "lost+found").mkdir()
@@ -358,6 +373,8 @@ EXAMPLES: dict[str, Example] = {
     "DISK-54": plain(
         "the ids of the node are zeros", write("../meta.properties", bytes(87)), below=".."
     ),
+    "DISK-66": plain("two log directories have the same id", _same_directory_id, below=".."),
+    "DISK-67": plain("the vote is missing", _forget_the_vote, below="../__cluster_metadata-0"),
     "DISK-55": plain("the recovery points are empty", write(f"../{RECOVERY}", b""), below=".."),
     # transactions
     "TXNIDX-1": transactions("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),

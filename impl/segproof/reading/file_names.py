@@ -73,6 +73,13 @@ REDPANDA_FILE = re.compile(
 """A segment of Redpanda: base offset, term and version. Its headers of batches are its own."""
 
 
+_LIKE_A_LOG = re.compile(
+    r".*\.log|.*[0-9].*\.(?i:log)([^a-zA-Z].*)?"
+    r"|[0-9]{20}(?!\.(index|timeindex|txnindex|snapshot|checkpoint)).*",
+    re.ASCII | re.DOTALL,
+)
+
+
 class NameKind(Enum):
     """What a name in a partition directory stands for."""
 
@@ -132,6 +139,17 @@ def read_file_name(name: str) -> FileName:
     if bare != segment_file_name(offset, suffix):
         return FileName(NameKind.MISNAMED, offset, suffix + name[len(bare) :])
     return FileName(NameKind.SEGMENT if bare == name else NameKind.PENDING, offset, suffix)
+
+
+def is_like_a_log(name: str, known: FileName) -> bool:
+    """Return whether a file may be a log under a name that no broker reads.
+
+    That is a log under another number or in other letters, a copy with something more in its name,
+    or 20 digits without the name of another file.
+    """
+    is_stray = known.kind in (NameKind.FOREIGN, NameKind.MISNAMED, NameKind.NO_OFFSET)
+    is_pending = name.endswith((".deleted", ".cleaned", ".swap"))
+    return is_stray and not is_pending and _LIKE_A_LOG.fullmatch(name) is not None
 
 
 def read_remote_name(name: str) -> RemoteName | None:

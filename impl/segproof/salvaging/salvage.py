@@ -20,7 +20,9 @@ from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
     METADATA_TOPIC,
     SET_ASIDE_FILE,
+    is_like_a_log,
     is_of_salvage,
+    read_file_name,
     read_partition_name,
 )
 from segproof.reading.store_paths import PlaceKind, place_of
@@ -202,7 +204,9 @@ def _partitions(
     by_path: dict[str, Finding] = {}  # the first of each path says the most
     for one in findings:
         is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
-        if ".log" in os.path.basename(one.path).lower() and not is_saved:
+        base = os.path.basename(one.path)
+        is_log = ".log" in base.lower() or is_like_a_log(base, read_file_name(base))
+        if is_log and not is_saved:
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:

@@ -15,7 +15,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from segproof.files import LINK_TO_NOTHING, Files, FileStatus
+from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import changes, reads
 from segproof.integers import INT64_MAX
@@ -38,12 +38,13 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.log_directories import (
-    Place,
+    KnownDirectory,
+    broker_place,
     is_log_directory,
     place_of,
+    report_across,
     report_folder,
     report_shared,
-    report_twice,
 )
 from segproof.verifying.long_indexes import report_long_indexes
 from segproof.verifying.metadata_snapshots import (
@@ -51,7 +52,12 @@ from segproof.verifying.metadata_snapshots import (
     check_metadata_snapshot,
     check_metadata_snapshots,
 )
-from segproof.verifying.node_files import QUORUM_STATE, check_node_properties, check_quorum_state
+from segproof.verifying.node_files import (
+    QUORUM_STATE,
+    check_node_properties,
+    check_quorum_state,
+    report_missing_vote,
+)
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.remote_segments import (
     remote_segments,
@@ -74,7 +80,12 @@ from segproof.verifying.segment_listing import (
     segments_of,
     sized,
 )
-from segproof.verifying.sibling_files import report_missing, report_topic_ids
+from segproof.verifying.sibling_files import (
+    report_missing,
+    report_own_topic_id,
+    report_topic_ids,
+    report_topic_ids_across,
+)
 from segproof.verifying.small_files import (
     EPOCHS,
     METADATA,
@@ -172,8 +183,8 @@ class _Walk:
     """What the checkpoints in a data directory say, by its path."""
     redpanda: list[str] = field(default_factory=list)
     """Folders with segments of Redpanda."""
-    places: list[Place] = field(default_factory=list)
-    """The folders of partitions that were met."""
+    places: list[KnownDirectory] = field(default_factory=list)
+    """The folders of partitions and of brokers that were met."""
 
     def enters(self, path: str, status: FileStatus, level: int) -> bool:
         """Return whether to look into a directory; report one that is passed over (DISK-26)."""
@@ -198,11 +209,11 @@ class _Walk:
 
 
 def find_partitions(
-    path: str, files: Files, reporter: Reporter, beside: Iterable[Place] = ()
+    path: str, files: Files, reporter: Reporter, beside: Iterable[KnownDirectory] = ()
 ) -> Iterator[Partition]:
     """Yield every partition at or below `path`, or the one segment that a file belongs to.
 
-    `beside` are the partitions of other paths of the same call.
+    `beside` are the directories of other paths of the same call.
     Raises: OSError where `path` itself can't be read; below it, that is a finding.
     """
     status = files.status(path)
@@ -224,7 +235,8 @@ def find_partitions(
     for partition in _directory(path, names, walk, 0):
         found = found or bool(partition.segments)
         yield partition
-    report_twice(walk.places, beside, files, reporter)
+    report_across(walk.places, beside, files, reporter)
+    report_topic_ids_across(walk.places, beside, files, reporter)
     report_redpanda(walk.redpanda, path, reporter)
     if not found and not walk.redpanda:
         _report_nothing(
@@ -339,6 +351,9 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     report_pending(path, kinds, walk.files, reporter)
     report_unread(path, kinds, reporter)
     report_missing(path, kinds, walk.files, reporter)
+    report_missing_vote(path, kinds, walk.files, reporter)
+    if path == walk.root:
+        report_own_topic_id(path, walk.files, reporter)
     _report_twins(path, kinds, reporter)
     if reporter.wanted.segment_index_bytes is not None:
         report_long_indexes(path, kinds, walk.files, reporter)
@@ -542,6 +557,10 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     report_unread_beside(path, names, files, reporter)
     if CLEAN_SHUTDOWN_MARKER in names:
         check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
+    status = status_of(files, path)
+    if status is not None and (BROKER_FILE in names or path == walk.root):
+        is_given = path == walk.root
+        walk.places.append(broker_place(path, status, files, is_given=is_given))
     if BROKER_FILE in names:
         check_node_properties(reporter.at(_join(path, BROKER_FILE), PARTITION), files)
     if BOOTSTRAP in names:

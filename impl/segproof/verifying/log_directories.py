@@ -2,22 +2,22 @@
 """The log directories of one broker beside each other: whose they are, and what two of them hold.
 
 A start of Kafka ends where two of its log directories, or two folders of one, hold the same
-partition. Whether two directories are of one broker is in their `meta.properties`.
+partition. Whether two directories are of one broker is in their `meta.properties`; a start ends too
+where these contradict each other.
 
 Upstream: Kafka 4.4.0: LogManager.loadLog, MetaProperties, MetaPropertiesEnsemble.
-Laws: DISK-26, DISK-47, DISK-48.
+Laws: DISK-26, DISK-47, DISK-48, DISK-66.
 """
 
 import posixpath
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from segproof.commands import quoted_path
 from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
-from segproof.findings import Severity
+from segproof.findings import Finding, Severity
 from segproof.hints import changes, reads
 from segproof.integers import parse_int
 from segproof.reading.file_names import (
@@ -27,6 +27,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     starts_with_folder,
 )
+from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
@@ -43,6 +44,11 @@ declare("partition-log", Severity.ERROR,
     if_wrong="the offsets that it alone has are missing until it is put back",
     copy_step="stop the broker, and copy both folders to another disk"), "DISK-48")  # fmt: skip
 
+declare("partition-log", Severity.ERROR,
+    reads("nothing, if one is a backup that no broker is started with; else keep both, compare"
+    " their partitions (DISK-48 says which one has more), and start the broker with one of them in"
+    " log.dirs"), "DISK-66")  # fmt: skip
+
 HINT_OF_SHARED = changes(
     "move the link out of the log directory",
     only_if="the records in the folder are of the other partition, as `segproof dump` shows",
@@ -53,8 +59,7 @@ HINT_OF_COPIES = reads(
     "nothing, if one is a backup, or a replica of another broker; else compare both with another"
     " replica: only one may be in log.dirs"
 )
-META = "meta.properties"
-META_BYTES_MAX = 1 << 16
+HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 LEVELS_MAX = 16
 """Levels of folders that are searched for partitions."""
 Key = tuple[str, int]
@@ -62,19 +67,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
-    """Whose log directory it is, as its `meta.properties` says."""
-
-    cluster: str
-    node: str
-    directory: str
-    """The id of the directory, different in each of a broker; empty before 3.7."""
-    is_kraft: bool
-    """Whether the file is of version 1, which brokers with KRaft write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
+class PartitionPlace:
     """A partition's folder."""
 
     path: str
@@ -87,28 +80,28 @@ class Place:
     """None: unknown."""
 
 
-def read_broker(directory: str, files: Files) -> Broker | None:
-    """Return whose a log directory is; None if `meta.properties` does not tell."""
-    try:
-        with closing(files.open(posixpath.join(directory, META))) as file:
-            if file.size() > META_BYTES_MAX:
-                return None
-            text = file.pread(file.size(), 0).decode("latin-1")
-    except OSError:
-        return None
-    told = {}
-    for line in map(str.strip, text.splitlines()):
-        if line and line[0] not in "#!":
-            name, _, value = line.partition("=")
-            told[name.strip()] = value.strip()
-    node, version = told.get("node.id", told.get("broker.id", "")), told.get("version")
-    if not node or version not in ("0", "1"):
-        return None
-    return Broker(told.get("cluster.id", ""), node, told.get("directory.id", ""), version == "1")
+@dataclass(frozen=True, slots=True)
+class BrokerPlace:
+    """A directory with a `meta.properties`, or one that was given as a path of the call."""
+
+    path: str
+    identity: object
+    """What tells the directory from others, by whatever path it is met."""
+    is_given: bool
+    """Whether it was given as a path of the call, and not found below one."""
+    broker: Broker | None
+    """None: unknown."""
 
 
-def places_below(path: str, files: Files) -> list[Place]:
-    """Return the folders of partitions at or below a path; what can't be read has none."""
+KnownDirectory = PartitionPlace | BrokerPlace
+"""A directory that is compared with those of the other paths of a call."""
+
+
+def places_below(path: str, files: Files) -> list[KnownDirectory]:
+    """Return the folders of partitions and of brokers at or below a path.
+
+    What can't be read has none.
+    """
     status = status_of(files, path)
     if status is None or not status.is_directory:
         return []
@@ -118,9 +111,14 @@ def places_below(path: str, files: Files) -> list[Place]:
     return list(_below(path, status, files, 0, set()))
 
 
+def broker_place(path: str, status: FileStatus, files: Files, *, is_given: bool) -> BrokerPlace:
+    """Return the place of a directory that holds partitions, or may hold them."""
+    return BrokerPlace(path, _identity(path, status), is_given, read_broker(path, files))
+
+
 def _below(
     path: str, status: FileStatus, files: Files, level: int, seen: set[object]
-) -> Iterator[Place]:
+) -> Iterator[KnownDirectory]:
     identity = _identity(path, status)
     if level > LEVELS_MAX or identity in seen:
         return
@@ -129,6 +127,8 @@ def _below(
         names = files.list_directory(path)
     except OSError:
         return
+    if level == 0 or META in names:
+        yield broker_place(path, status, files, is_given=level == 0)
     for name in names:
         full = posixpath.join(path, name)
         inner = status_of(files, full)
@@ -140,13 +140,13 @@ def _below(
             yield from _below(full, inner, files, level + 1, seen)
 
 
-def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterator[Place]:
+def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterator[PartitionPlace]:
     """Yield the place of a folder, if its name is that of a partition in use."""
     key = _key_of(posixpath.basename(posixpath.normpath(path)))
     if key is not None:
         above = _identity(parent, status_of(files, parent))
         own = _identity(path, status)
-        yield Place(path, key, parent, above, own, read_broker(parent, files))
+        yield PartitionPlace(path, key, parent, above, own, read_broker(parent, files))
 
 
 def _identity(path: str, status: FileStatus | None) -> object:
@@ -165,13 +165,116 @@ def _key_of(name: str) -> Key | None:
         return None
 
 
-def report_twice(
-    own: Iterable[Place], others: Iterable[Place], files: Files, reporter: Reporter
+def report_across(
+    own: Sequence[KnownDirectory],
+    others: Iterable[KnownDirectory],
+    files: Files,
+    reporter: Reporter,
 ) -> None:
-    """Report each partition of `own` that has another folder in a directory of the same broker."""
-    places: dict[Key, dict[object, Place]] = {}
-    mine = list(own)
-    for one in (*mine, *others):
+    """Report where the directories of a path contradict each other, or those of other paths."""
+    beside = list(others)
+    mine, theirs = _partitions_of(own), _partitions_of(beside)
+    _report_twice(mine, theirs, files, reporter)
+    _report_shared_across(mine, theirs, files, reporter)
+    _report_ids(_brokers_of(own), _brokers_of(beside), reporter)
+
+
+def _partitions_of(places: Iterable[KnownDirectory]) -> list[PartitionPlace]:
+    return [one for one in places if isinstance(one, PartitionPlace)]
+
+
+def _brokers_of(places: Iterable[KnownDirectory]) -> list[BrokerPlace]:
+    return [one for one in places if isinstance(one, BrokerPlace)]
+
+
+def _report_ids(own: list[BrokerPlace], others: list[BrokerPlace], reporter: Reporter) -> None:
+    """Report each directory whose ids end a start together with those of another one."""
+    for one in own:
+        again = [two for two in others if two.identity == one.identity and two.is_given]
+        if one.is_given and again and not _is_same_path(again[0].path, one.path):
+            report = reporter.at(one.path)
+            found = report.finding(
+                "DISK-26",
+                f"it is {again[0].path} once more, and verified under both names; a start of Kafka"
+                " with both in log.dirs ends",
+            )
+            _add_pair(found, again[0].path, one.path, report)
+        apart = [two for two in (*own, *others) if two.identity != one.identity]
+        copies = [two for two in apart if _is_copy(one, two)]
+        strangers = [two for two in apart if one.is_given and two.is_given and _differ(one, two)]
+        report = reporter.at(posixpath.join(one.path, META), shown_by=one.path)
+        if copies:
+            _report_copied_ids(one, copies[0], report)
+        elif strangers:
+            _report_strangers(one, strangers[0], report)
+
+
+def _is_same_path(one: str, other: str) -> bool:
+    return posixpath.normpath(one) == posixpath.normpath(other)
+
+
+def _is_copy(one: BrokerPlace, two: BrokerPlace) -> bool:
+    """Return whether two directories have the same id."""
+    if one.broker is None or two.broker is None:
+        return False
+    return bool(one.broker.directory) and one.broker.directory == two.broker.directory
+
+
+def _differ(one: BrokerPlace, two: BrokerPlace) -> bool:
+    """Return whether two directories are of two nodes, or two clusters."""
+    if one.broker is None or two.broker is None:
+        return False
+    clusters = {one.broker.cluster, two.broker.cluster} - {""}
+    nodes = {one.broker.node, two.broker.node} - {NO_NODE}
+    return len(clusters) > 1 or len(nodes) > 1
+
+
+def _report_copied_ids(one: BrokerPlace, two: BrokerPlace, report: PathReporter) -> None:
+    """Report a directory that has the id of another one."""
+    assert one.broker is not None
+    is_given = one.is_given and two.is_given
+    found = report.finding(
+        "DISK-66",
+        f"{two.path} has the same directory.id: a start of Kafka with both in log.dirs ends with"
+        ' "Duplicate directory ID"',
+        expected="another directory.id",
+        actual=one.broker.directory,
+        severity=None if is_given else Severity.WARNING,
+    )
+    _add_pair(found, one.path, two.path, report)
+
+
+def _report_strangers(one: BrokerPlace, two: BrokerPlace, report: PathReporter) -> None:
+    """Report a directory of another node or cluster than one that was given with it."""
+    found = report.finding(
+        "DISK-66",
+        f"this directory is of {_words_of(one.broker)}, and {two.path} of {_words_of(two.broker)}:"
+        " a start of Kafka with both in log.dirs ends",
+        severity=Severity.NOTE,
+        hint=HINT_OF_OTHERS,
+    )
+    _add_pair(found, one.path, two.path, report)
+
+
+def _add_pair(found: Finding, one: str, two: str, report: PathReporter) -> None:
+    """Add a finding that only a call with both paths shows."""
+    paths = f"{quoted_path(one)} {quoted_path(two)}"
+    report.reporter.add(replace(found, reproduce=f"segproof verify {paths} --law {found.law}"))
+
+
+def _words_of(broker: Broker | None) -> str:
+    """Return the node and the cluster of a directory, in words."""
+    assert broker is not None
+    node = "a node without a number" if broker.node == NO_NODE else f"node {broker.node}"
+    return f"{node} of {f'cluster {broker.cluster}' if broker.cluster else 'an unknown cluster'}"
+
+
+def _report_twice(
+    mine: list[PartitionPlace], theirs: list[PartitionPlace], files: Files, reporter: Reporter
+) -> None:
+    """Report each partition that has another folder in a directory of the same broker."""
+    places: dict[Key, dict[object, PartitionPlace]] = {}
+    for one in (*mine, *theirs):
         met = (one.parent_identity, posixpath.basename(one.path))
         places.setdefault(one.key, {}).setdefault(met, one)
     for one in mine:
@@ -186,14 +289,42 @@ def report_twice(
             _report_pair(one, two, severity, files, reporter)
 
 
+def _report_shared_across(
+    mine: list[PartitionPlace], theirs: list[PartitionPlace], files: Files, reporter: Reporter
+) -> None:
+    """Report each folder that is another partition too, by its path in another path of the call.
+
+    Of two such paths below one path, the walk reports the later one.
+    """
+    own = {one.path for one in mine}
+    for one in mine:
+        for two in theirs:
+            if two.path not in own and two.identity == one.identity and two.key != one.key:
+                report = reporter.at(one.path)
+                found = _finding_of_shared(one.path, two.path, files, report)
+                if found is None:
+                    words = f"it is {two.path} once more, and verified under both names"
+                    found = report.finding("DISK-26", words)
+                _add_pair(found, one.path, two.path, report)
+                break
+
+
 def report_shared(path: str, other: str, files: Files, report: PathReporter) -> bool:
     """Report a folder that is another partition too, by a link; return whether one broker has both.
 
     Two names of one partition are no such case.
     """
+    found = _finding_of_shared(path, other, files, report)
+    if found is not None:
+        report.reporter.add(found)
+    return found is not None
+
+
+def _finding_of_shared(path: str, other: str, files: Files, report: PathReporter) -> Finding | None:
+    """Return the finding of a folder that two partitions of one broker share, or None."""
     keys = [_key_of(posixpath.basename(posixpath.normpath(one))) for one in (path, other)]
     if None in keys or keys[0] == keys[1]:
-        return False
+        return None
     parents = [posixpath.dirname(posixpath.normpath(one)) for one in (path, other)]
     brokers = [read_broker(parent, files) for parent in parents]
     is_one = parents[0] == parents[1] or (
@@ -201,18 +332,18 @@ def report_shared(path: str, other: str, files: Files, report: PathReporter) -> 
         and brokers[1] is not None
         and (brokers[0].cluster, brokers[0].node) == (brokers[1].cluster, brokers[1].node)
     )
-    if is_one:
-        report.add(
-            "DISK-26",
-            f"it is the folder of another partition too, {other}: a broker loads two logs that"
-            " write to the same files, and each destroys what the other one wrote",
-            severity=Severity.ERROR,
-            hint=HINT_OF_SHARED,
-        )
-    return is_one
+    if not is_one:
+        return None
+    return report.finding(
+        "DISK-26",
+        f"it is the folder of another partition too, {other}: a broker loads two logs that"
+        " write to the same files, and each destroys what the other one wrote",
+        severity=Severity.ERROR,
+        hint=HINT_OF_SHARED,
+    )
 
 
-def _severity(one: Place, two: Place) -> Severity | None:
+def _severity(one: PartitionPlace, two: PartitionPlace) -> Severity | None:
     """Return how bad it is that two folders are of one partition; None if of two brokers."""
     if one.parent_identity == two.parent_identity:
         return Severity.ERROR
@@ -227,7 +358,7 @@ def _severity(one: Place, two: Place) -> Severity | None:
 
 
 def _report_pair(
-    one: Place, two: Place, severity: Severity, files: Files, reporter: Reporter
+    one: PartitionPlace, two: PartitionPlace, severity: Severity, files: Files, reporter: Reporter
 ) -> None:
     mine, theirs = _extent(one.path, files), _extent(two.path, files)
     more = "both have as much"
@@ -245,8 +376,7 @@ def _report_pair(
         severity=severity,
         hint=HINT_OF_COPIES if severity is not Severity.ERROR else None,
     )
-    paths = f"{quoted_path(one.path)} {quoted_path(two.path)}"
-    reporter.add(replace(found, reproduce=f"segproof verify {paths} --law DISK-48"))
+    _add_pair(found, one.path, two.path, reporter.at(one.path))
 
 
 Extent = tuple[int, int, int]

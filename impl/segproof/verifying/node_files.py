@@ -2,31 +2,30 @@
 """The two files that say which node a data directory belongs to, and how that node has voted.
 
 Upstream: Kafka 4.3.1: MetaProperties, MetaPropertiesEnsemble, FileQuorumStateStore.
-Laws: DISK-53, DISK-54.
+Laws: DISK-53, DISK-54, DISK-67.
 Not covered: whether the ids are those of the cluster; in `quorum-state` versions above 1, and the
     limits of Jackson: 1 000 levels, and numbers of 1 000 digits.
 """
 
-import base64
 import json
+import posixpath
 import re
 from codecs import getincrementaldecoder
+from collections.abc import Iterable
 from contextlib import closing
 
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.findings import Severity
-from segproof.hints import changes, removes
-from segproof.verifying.reporting import PathReporter
+from segproof.hints import changes, reads, removes
+from segproof.kafka.segment_names import offset_of_name
+from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.reading.node_ids import NODE_FILE_BYTES, UUID, broker_in
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
 QUORUM_STATE = "quorum-state"
 READ_BYTES = 8192
 """Kafka decodes so many bytes at once, until it has the first line."""
-RESERVED_TO = 100
-"""A start ends at a directory.id that is a lower number."""
-INT32_MAX = (1 << 31) - 1
-NODE_FILE_BYTES = 1 << 20
-"""A larger file is not read: the largest known have some hundred bytes."""
 declare("partition-log", Severity.ERROR,
     removes("remove it: the node takes the epoch of the leader over",
     only_if="the other controllers have a leader, as `kafka-metadata-quorum.sh describe --status`"
@@ -40,6 +39,31 @@ declare("partition-log", Severity.ERROR,
     only_if="this directory belongs to that broker, and no other directory has this directory.id",
     if_wrong="the broker does not start, or the controller takes the replicas here for lost",
     copy_step="keep this broker stopped, and copy the file away"), "DISK-54")  # fmt: skip
+declare("partition-log", Severity.WARNING,
+    reads("look for the file in lost+found and in copies of this directory before the node starts;"
+    " without it, start the node only while the other controllers have a leader, as"
+    " `kafka-metadata-quorum.sh describe --status` says"), "DISK-67")  # fmt: skip
+
+
+def report_missing_vote(
+    directory: str, names: Iterable[str], files: Files, reporter: Reporter
+) -> None:
+    """Report that the log of the cluster's metadata has no `quorum-state` beside it.
+
+    The node makes the file at its first start, before the first batch of the log.
+    """
+    known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    if known is None or known.topic != METADATA_TOPIC or QUORUM_STATE in names:
+        return
+    logs = [name for name in names if offset_of_name(name, ".log") is not None]
+    sizes = (status_of(files, posixpath.join(directory, name)) for name in logs)
+    if any(one is not None and one.size_bytes > 0 for one in sizes):
+        reporter.at(posixpath.join(directory, QUORUM_STATE), shown_by=directory).add(
+            "DISK-67",
+            "it is missing, and the log of the cluster's metadata has batches: the node starts with"
+            " the epoch of the last one, has forgotten its vote of a later epoch, and may vote a"
+            " second time there, so that two leaders may write metadata",
+        )
 
 
 def check_quorum_state(report: PathReporter, files: Files) -> None:
@@ -101,7 +125,7 @@ def _field_problem(content: dict[str, object], version: int) -> str:
     if not all(isinstance(one, dict) and _is_integer(one.get("voterId"), 32) for one in voters):
         return "one of its currentVoters has no number voterId of 32 bits"
     directory = content.get("votedDirectoryId", None if version else _NO_DIRECTORY)
-    if not isinstance(directory, str) or not _UUID.fullmatch(directory):
+    if not isinstance(directory, str) or not UUID.fullmatch(directory):
         return "it has no votedDirectoryId of 16 bytes in base64"
     return ""
 
@@ -124,6 +148,7 @@ def _refuse(name: str) -> None:
 
 _JSON = json.JSONDecoder(parse_constant=_refuse)
 """As Jackson: no NaN, and what comes after the first value is not looked at."""
+_NO_DIRECTORY = "A" * 22
 
 
 def check_node_properties(report: PathReporter, files: Files) -> None:
@@ -131,58 +156,15 @@ def check_node_properties(report: PathReporter, files: Files) -> None:
     data = _contents(report, files)
     if data is None:
         return
-    problem = _properties_problem(data)
-    if problem:
+    found = broker_in(data)
+    if isinstance(found, str):
         report.add(
             "DISK-54",
-            f"the file does not say whose directory this is: {problem}; the broker does not start,"
+            f"the file does not say whose directory this is: {found}; the broker does not start,"
             " or leaves this directory out",
             expected="version=1 with node.id and cluster.id, or version=0 with broker.id",
             actual=_shown(data),
         )
-
-
-def _properties_problem(data: bytes) -> str:
-    """Return what a `meta.properties` lacks; empty for nothing."""
-    if not data.strip(b"\0 \t\r\n"):
-        return "the file is zeros" if data.strip() else "the file is empty"
-    told: dict[str, str] = {}
-    for line in re.split("[\r\n]", data.decode("latin-1")):
-        if not line.lstrip().startswith(("#", "!")):
-            key, _, value = line.replace(":", "=", 1).partition("=")
-            told[key.strip()] = value.strip()
-    version = told.get("version", "0")
-    if version not in ("0", "1"):
-        return f"its version is {version[:20]!r}"
-    directory_id = told.get("directory.id")
-    if directory_id is not None:
-        if not _UUID.fullmatch(directory_id):
-            return "its directory.id is not a UUID in base64"
-        if _is_reserved(directory_id):
-            return f"its directory.id {directory_id} is reserved"
-    if version == "0":
-        if not (told.get("broker.id") or told.get("cluster.id")):
-            return "it has neither broker.id nor cluster.id"
-        return "" if _is_number(told.get("broker.id", "0")) else "its broker.id is not a number"
-    lacking = [name for name in ("node.id", "cluster.id") if not told.get(name)]
-    if lacking:
-        return f"it has no {lacking[0]}"
-    return "" if _is_number(told["node.id"]) else "its node.id is not a number"
-
-
-_UUID = re.compile("[A-Za-z0-9_-]{22}(==)?")
-"""16 bytes in base64 for URLs; Kafka ignores the last four bits."""
-_NO_DIRECTORY = "A" * 22
-
-
-def _is_reserved(directory_id: str) -> bool:
-    """Return whether an id is one of those that stand for no directory, or is kept for such use."""
-    data = base64.urlsafe_b64decode(directory_id[:22] + "==")
-    return not any(data[:8]) and int.from_bytes(data[8:], signed=True) < RESERVED_TO
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None and int(text) <= INT32_MAX
 
 
 def _contents(report: PathReporter, files: Files) -> bytes | None:

@@ -24,7 +24,7 @@ from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions
-from segproof.verifying.log_directories import Place as PartitionPlace
+from segproof.verifying.log_directories import KnownDirectory
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
@@ -57,7 +57,7 @@ def run(
     jobs: int,
     on_summary: OnSummary | None = None,
     since: Since | None = None,
-    beside: Sequence[PartitionPlace] = (),
+    beside: Sequence[KnownDirectory] = (),
 ) -> Iterator[Finding]:
     """Yield the findings of everything at or below `path`, each partition's before its summary.
 
@@ -80,7 +80,7 @@ def run(
 
 
 def plan(
-    path: str, wanted: Wanted, files: Files, beside: Sequence[PartitionPlace] = ()
+    path: str, wanted: Wanted, files: Files, beside: Sequence[KnownDirectory] = ()
 ) -> tuple[list[Work], list[Finding]]:
     """Return what lies at or below `path`, and the findings of names and directories.
 
@@ -96,7 +96,7 @@ def walk(
     wanted: Wanted,
     files: Files,
     findings: list[Finding],
-    beside: Sequence[PartitionPlace] = (),
+    beside: Sequence[KnownDirectory] = (),
 ) -> Iterator[Work]:
     """Yield what lies at or below `path`. At the end `findings` has those of names and directories.
 

@@ -9,11 +9,10 @@ away by their age moves these two first, since no append changes them.
 Upstream: Kafka 4.4.0: LogManager.isStrayKraftReplica, PartitionMetadataFile,
     LeaderEpochCheckpointFile.
 Laws: DISK-49, DISK-50.
-Not covered: the ids beside a partition that is given alone, which would read those of all others.
 """
 
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from segproof.errors import SegproofError
 from segproof.files import Files, status_of
@@ -22,8 +21,9 @@ from segproof.hints import Hint, changes, writes
 from segproof.kafka.checkpoint_file import read_text_file
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
-from segproof.verifying.log_directories import is_log_directory, read_broker
-from segproof.verifying.reporting import Reporter
+from segproof.reading.node_ids import read_broker
+from segproof.verifying.log_directories import KnownDirectory, PartitionPlace, is_log_directory
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_listing import parent_of
 from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES
@@ -52,38 +52,112 @@ declare("partition-log", Severity.WARNING,
     " the one that `kafka-topics.sh --describe` shows"), "DISK-50")  # fmt: skip
 
 
+class _Ids:
+    """The topic ids of some partitions, each with the folder that was met first."""
+
+    def __init__(self) -> None:
+        self._of_topics: dict[str, tuple[str, str]] = {}
+        self._topics: dict[str, tuple[str, str]] = {}
+
+    def add(self, topic: str, topic_id: str, folder: str) -> None:
+        """Take the id of a partition; the first of a topic, and of an id, stay."""
+        self._of_topics.setdefault(topic, (topic_id, folder))
+        self._topics.setdefault(topic_id, (topic, folder))
+
+    def report(self, topic: str, topic_id: str, report: PathReporter, severity: Severity) -> None:
+        """Report an id that contradicts those before it."""
+        first_id, of_topic = self._of_topics.get(topic, (topic_id, ""))
+        first_topic, of_id = self._topics.get(topic_id, (topic, ""))
+        if first_id != topic_id:
+            words = f"{of_topic} has another id of the topic {topic}: {first_id}"
+        elif first_topic != topic:
+            words = f"{of_id} of another topic has the same id"
+        else:
+            return
+        report.add(
+            "DISK-50",
+            f"{words}. A broker with KRaft renames the folder whose id is not that of its topic to"
+            " -stray, and the partition begins again without its records; one with ZooKeeper does"
+            " not serve it",
+            actual=topic_id,
+            severity=severity,
+        )
+
+
 def report_topic_ids(directory: str, names: list[str], files: Files, reporter: Reporter) -> None:
     """Report the partitions of a data directory whose topic ids contradict an earlier one's.
 
     A note where no file of a broker lies beside them: the directory may be a place of copies.
     """
-    severity = None if is_log_directory(names) else Severity.NOTE
-    ids: dict[str, tuple[str, str]] = {}
-    topics: dict[str, tuple[str, str]] = {}
+    severity = Severity.WARNING if is_log_directory(names) else Severity.NOTE
+    before = _Ids()
     for folder in sorted(names):
-        known = read_partition_name(folder)
-        if known is None or known.state or known.topic == METADATA_TOPIC:
+        for topic, topic_id, path in _id_in(directory, folder, files):
+            before.report(topic, topic_id, reporter.at(path, shown_by=directory), severity)
+            before.add(topic, topic_id, folder)
+
+
+def report_own_topic_id(path: str, files: Files, reporter: Reporter) -> None:
+    """Report a partition that is given alone, if its topic id contradicts one beside it."""
+    parent, own = parent_of(path), posixpath.basename(posixpath.normpath(path))
+    mine = list(_id_in(parent, own, files))
+    if not mine:
+        return
+    try:
+        names = files.list_directory(parent)
+    except OSError:
+        return
+    beside = _Ids()
+    for folder in sorted(set(names) - {own}):
+        for topic, topic_id, _ in _id_in(parent, folder, files):
+            beside.add(topic, topic_id, posixpath.join(parent, folder))
+    severity = Severity.WARNING if is_log_directory(names) else Severity.NOTE
+    report = reporter.at(posixpath.join(path, METADATA), shown_by=path)
+    beside.report(*mine[0][:2], report, severity)
+
+
+def report_topic_ids_across(
+    own: Iterable[KnownDirectory],
+    others: Iterable[KnownDirectory],
+    files: Files,
+    reporter: Reporter,
+) -> None:
+    """Report the partitions whose topic ids contradict those in other paths of the call.
+
+    A topic has one id in its whole cluster. Directories of unknown clusters are not compared.
+    """
+    mine, theirs = (
+        [one for one in places if isinstance(one, PartitionPlace) and one.broker is not None]
+        for places in (own, others)
+    )
+    parents = {one.parent_identity for one in mine}
+    ids: dict[str, _Ids] = {}
+    for two in theirs:
+        cluster = two.broker.cluster if two.broker is not None else ""
+        if two.parent_identity in parents or not cluster:
             continue
-        for path in _siblings_with(METADATA, None, directory, [folder], files):
-            topic_id = _topic_id(path, files)
-            if topic_id is None:
-                continue
-            first_id, of_topic = ids.setdefault(known.topic, (topic_id, folder))
-            first_topic, of_id = topics.setdefault(topic_id, (known.topic, folder))
-            words = ""
-            if first_id != topic_id:
-                words = f"{of_topic} has another id of the topic {known.topic}: {first_id}"
-            elif first_topic != known.topic:
-                words = f"{of_id} of another topic has the same id"
-            if words:
-                reporter.at(path, shown_by=directory).add(
-                    "DISK-50",
-                    f"{words}. A broker with KRaft renames the folder whose id is not that of its"
-                    " topic to -stray, and the partition begins again without its records; one with"
-                    " ZooKeeper does not serve it",
-                    actual=topic_id,
-                    severity=severity,
-                )
+        parent, folder = posixpath.split(posixpath.normpath(two.path))
+        for topic, topic_id, _ in _id_in(parent, folder, files):
+            ids.setdefault(cluster, _Ids()).add(topic, topic_id, two.path)
+    for one in mine:
+        before = ids.get(one.broker.cluster) if one.broker is not None else None
+        if before is None:
+            continue
+        parent, folder = posixpath.split(posixpath.normpath(one.path))
+        for topic, topic_id, _ in _id_in(parent, folder, files):
+            report = reporter.at(posixpath.join(one.path, METADATA), shown_by=one.path)
+            before.report(topic, topic_id, report, Severity.WARNING)
+
+
+def _id_in(parent: str, folder: str, files: Files) -> Iterator[tuple[str, str, str]]:
+    """Yield topic, topic id and the file that has it, if a folder is a partition in use."""
+    known = read_partition_name(folder)
+    if known is None or known.state or known.topic == METADATA_TOPIC:
+        return
+    for path in _siblings_with(METADATA, None, parent, [folder], files):
+        topic_id = _topic_id(path, files)
+        if topic_id is not None:
+            yield known.topic, topic_id, path
 
 
 def report_missing(path: str, names: Collection[str], files: Files, reporter: Reporter) -> None:

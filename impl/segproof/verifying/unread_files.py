@@ -23,6 +23,7 @@ from segproof.reading.file_names import (
     FileName,
     NameKind,
     is_known_in_data_directory,
+    is_like_a_log,
 )
 from segproof.verifying.metadata_snapshots import BOOTSTRAP, is_metadata_snapshot
 from segproof.verifying.node_files import QUORUM_STATE
@@ -42,8 +43,6 @@ LAYOUTS: set[str] = set()
 REDPANDA_LEVELS = 3
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
-_LIKE_A_LOG = re.compile(r"(?!.*\.deleted\Z)[0-9]{20}\.log(\..*)?", re.IGNORECASE | re.DOTALL)
-"""A log in other letters, or a copy with one more suffix."""
 _REASONS = (
     (r"remote_log_snapshot", "releases before 3.6 kept the state of remote segments in it"),
     (r".*\.deleted", "Kafka deletes it, now or at its next start; until then it is there"),
@@ -134,7 +133,7 @@ def report_unread(directory: str, kinds: Mapping[str, FileName], reporter: Repor
     """Report the files of a partition that no check reads."""
     for name, known in kinds.items():
         reason = why_unread(name, known)
-        if known.kind is NameKind.FOREIGN and _LIKE_A_LOG.fullmatch(name):
+        if is_like_a_log(name, known):
             reason = "its name is like that of a log, and no broker reads it; it may hold records"
         if reason is not None:
             path = posixpath.join(directory, name)

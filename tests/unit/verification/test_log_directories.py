@@ -14,14 +14,25 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 
 PLAIN = partition_of(KAFKA / "plain")
-META = "#\nversion=1\nnode.id={}\ncluster.id=I2eXt9rvSnyhct8BYmW6-w\ndirectory.id={}\n"
+
+
+def ids(
+    node: int = 1,
+    directory: str = "a",
+    *,
+    version: int = 1,
+    cluster: str = "I2eXt9rvSnyhct8BYmW6-w",
+) -> str:
+    """Return the text of a `meta.properties`; `directory` is one letter of its id, or nothing."""
+    key = "node.id" if version else "broker.id"
+    text = f"#\nversion={version}\n{key}={node}\ncluster.id={cluster}\n"
+    return text + (f"directory.id={directory * 22}\n" if directory else "")
 
 
 def broker(folder: Path, *, node: int = 1, directory: str = "a", version: int = 1) -> Path:
     """Return a log directory with one partition."""
     shutil.copytree(PLAIN, folder / "plain-0")
-    text = META.format(node, directory).replace("version=1", f"version={version}")
-    (folder / "meta.properties").write_text(text)
+    (folder / "meta.properties").write_text(ids(node, directory, version=version))
     return folder
 
 
@@ -115,7 +126,7 @@ def test_the_same_directory_twice_is_no_duplicate(tmp_path: Path) -> None:
     assert [] == list(verify(data / "plain-0", laws=["DISK-48"], beside=beside))
     other = tmp_path / "other"
     other.mkdir()
-    (other / "meta.properties").write_text(META.format(1, "b"))
+    (other / "meta.properties").write_text(ids(1, "b"))
     (other / "plain-0").symlink_to(data / "plain-0")
     found = list(verify(tmp_path, laws=["DISK-48"]))
     assert {str(data / "plain-0"), str(other / "plain-0")} == {one.path for one in found}
@@ -177,3 +188,103 @@ def test_a_folder_of_two_partitions_is_an_error(tmp_path: Path, place: str) -> N
     (tmp_path / "u-0").symlink_to(one / "plain-0")
     (found,) = of(tmp_path, "DISK-26")
     assert Severity.NOTE == found.severity
+
+
+def together(*paths: Path, law: str) -> list[Finding]:
+    """Return the findings of one law in one call with several paths."""
+    beside = partition_places(paths)
+    return [one for path in paths for one in verify(path, laws=[law], beside=beside)]
+
+
+@pytest.mark.checks("DISK-66")
+@pytest.mark.parametrize(
+    ("two", "severity", "words"),
+    [
+        (ids(), Severity.ERROR, '"Duplicate directory ID"'),
+        (ids().replace("a" * 22, "a" * 21 + "d=="), Severity.ERROR, '"Duplicate directory ID"'),
+        (ids(2, ""), Severity.NOTE, "node 2 of cluster"),
+        (ids(1, "b", cluster="c"), Severity.NOTE, "node 1 of cluster c"),
+        (ids(1, "b"), None, ""),
+        (ids(1, "", version=0), None, ""),
+        (ids(1, "b", version=0).replace("broker.id=1\n", ""), None, ""),
+        ("version=1", None, ""),
+    ],
+)
+def test_the_ids_of_directories_in_one_call(
+    tmp_path: Path, two: str, severity: Severity | None, words: str
+) -> None:
+    """Two directories with one id were sound in one call.
+
+    A real MetaPropertiesEnsemble of 4.4.0 was asked for each of these pairs. Two nodes are a note:
+    replicas of several brokers are compared so.
+    """
+    paths = [broker(tmp_path / "one"), broker(tmp_path / "two")]
+    (paths[1] / "meta.properties").write_text(two)
+    found = together(*paths, law="DISK-66")
+    assert [severity] * 2 * (severity is not None) == [one.severity for one in found]
+    assert all(words in one.message for one in found[1:])
+    assert not list(verify(paths[0], laws=["DISK-66"]))
+
+
+@pytest.mark.checks("DISK-26")
+def test_one_directory_by_two_paths_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each was sound, without a word; the same path twice is no such case."""
+    data, link = broker(tmp_path / "data"), tmp_path / "link"
+    link.symlink_to(data)
+    (one,) = together(data, link, law="DISK-26")
+    assert (str(link), Severity.NOTE) == (one.path, one.severity)
+    assert f"{data} once more" in one.message
+    assert 0 == cli.run(one.reproduce.split()[1:])
+    assert "once more" in capsys.readouterr().out
+    assert not together(data, Path(f"{data}/."), law="DISK-26")
+    assert not together(data, link, law="DISK-66")
+
+
+@pytest.mark.checks("DISK-26")
+@pytest.mark.parametrize("is_of_one_broker", [True, False])
+def test_a_folder_of_two_partitions_in_two_paths(tmp_path: Path, is_of_one_broker: bool) -> None:
+    """A link from one log directory to another partition in a second one was sound."""
+    one = broker(tmp_path / "one")
+    two = broker(tmp_path / "two", directory="b", node=1 if is_of_one_broker else 2)
+    (two / "other-3").symlink_to(one / "plain-0")
+    found = together(one, two, law="DISK-26")
+    severity = Severity.ERROR if is_of_one_broker else Severity.NOTE
+    assert [severity] * 2 == [each.severity for each in found]
+    assert [str(one / "plain-0"), str(two / "other-3")] == [each.path for each in found]
+    assert not list(verify(one, laws=["DISK-26"]))
+
+
+@pytest.mark.checks("DISK-50")
+@pytest.mark.parametrize("name", ["plain-1", "other-0"])
+def test_a_topic_id_beside_a_partition_that_is_given_alone(tmp_path: Path, name: str) -> None:
+    """The partition was sound alone, though the ids beside it contradict its own."""
+    data = broker(tmp_path / "data")
+    shutil.copytree(PLAIN, data / name)
+    file = data / name / "partition.metadata"
+    if name == "plain-1":
+        assert not of(data / "plain-0", "DISK-50")
+        file.write_text("version: 0\ntopic_id: xxsUBRy_SyaGc84hz7GIkA")
+    for folder, other in (("plain-0", name), (name, "plain-0")):
+        (one,) = of(data / folder, "DISK-50")
+        assert (str(data / folder / "partition.metadata"), Severity.WARNING) == (
+            one.path,
+            one.severity,
+        )
+        assert str(data / other) in one.message
+    (data / "meta.properties").unlink()
+    assert [Severity.NOTE] == [one.severity for one in of(data / name, "DISK-50")]
+
+
+@pytest.mark.checks("DISK-50")
+@pytest.mark.parametrize("cluster", ["I2eXt9rvSnyhct8BYmW6-w", "another"])
+def test_topic_ids_in_two_paths(tmp_path: Path, cluster: str) -> None:
+    """A topic has one id in its cluster; two brokers' directories in one call were sound."""
+    one, two = broker(tmp_path / "one"), broker(tmp_path / "two", node=2)
+    (two / "meta.properties").write_text(ids(2, "b", cluster=cluster))
+    assert not together(one, two, law="DISK-50")
+    file = two / "plain-0" / "partition.metadata"
+    file.write_text("version: 0\ntopic_id: xxsUBRy_SyaGc84hz7GIkA")
+    found = together(one, two, law="DISK-50")
+    assert [Severity.WARNING] * 2 * (cluster != "another") == [each.severity for each in found]

@@ -9,6 +9,7 @@ from segproof.findings import Finding, Severity
 from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.verification import verify
+from segproof.verifying.log_directories import places_below
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import in_memory, name_of
 
@@ -161,9 +162,11 @@ def test_partitions_of_one_broker_have_one_folder(
 ) -> None:
     """An error in one directory, and in two of one broker with ids of their own."""
     contents = {f"{disk}/{name}/{name_of(0, '.log')}": log(0, 1) for disk, name in places}
-    told = b"version=1\ncluster.id=c\nnode.id=%s\ndirectory.id=%s\n"
-    contents["disk1/meta.properties"] = told % (b"1", b"a")
-    contents["disk2/meta.properties"] = told % (node.encode(), directory.encode())
+    told = b"version=1\ncluster.id=c\nnode.id=%s\n"
+    contents["disk1/meta.properties"] = told % b"1" + b"directory.id=" + b"a" * 22
+    contents["disk2/meta.properties"] = told % node.encode()
+    if directory:
+        contents["disk2/meta.properties"] += b"directory.id=" + directory.encode() * 22
     found = of("DISK-48", list(verify(DATA, files=in_memory(contents, DATA))))
     keys = {place: ("t" if place[1] < "u" else "u", 0) for place in places}
     alone = [[key for (disk, _), key in keys.items() if disk == one] for one in ("disk1", "disk2")]
@@ -216,6 +219,42 @@ def test_topic_ids_that_contradict_each_other(ids: list[str]) -> None:
     }
     rest = {name: each for name, each in contents.items() if name.startswith("t-0")}
     assert not of("DISK-50", list(verify(DATA, files=in_memory({**rest, **stray}, DATA))))
+
+
+@pytest.mark.checks("DISK-66")
+@given(
+    ids=st.lists(
+        st.tuples(
+            st.sampled_from(("c", "d")), st.sampled_from((1, 2)), st.sampled_from(("a", "b", ""))
+        ),
+        min_size=2,
+        max_size=3,
+    )
+)
+def test_log_directories_of_one_call_are_of_one_node(ids: list[tuple[str, int, str]]) -> None:
+    """Two directories with one id were sound, as two paths of a call and below one path."""
+    contents = {}
+    for number, (cluster, node, directory) in enumerate(ids):
+        told = f"version=1\ncluster.id={cluster}\nnode.id={node}\n"
+        told += f"directory.id={directory * 22}\n" if directory else ""
+        contents[f"disk{number}/meta.properties"] = told.encode("ascii")
+        contents[f"disk{number}/t-{number}/{name_of(0, '.log')}"] = log(0, 1)
+    files = in_memory(contents, DATA)
+    paths = [f"{DATA}/disk{number}" for number in range(len(ids))]
+    beside = [one for path in paths for one in places_below(path, files)]
+    found = [
+        one for path in paths for one in verify(path, files=files, laws=["DISK-66"], beside=beside)
+    ]
+    assert bool(found) is not holds("DISK-66", ids)
+    told_ids = [directory for _, _, directory in ids if directory]
+    copies = {path for path, one in zip(paths, ids, strict=True) if told_ids.count(one[2]) > 1}
+    errors = {one.path for one in found if one.severity is Severity.ERROR}
+    assert {f"{path}/meta.properties" for path in copies} == errors
+    assert {Severity.ERROR, Severity.NOTE} >= {one.severity for one in found}
+    below = list(verify(DATA, files=files, laws=["DISK-66"]))
+    assert {(path, Severity.WARNING) for path in errors} == {
+        (one.path, one.severity) for one in below
+    }
 
 
 NAMES = st.sampled_from(

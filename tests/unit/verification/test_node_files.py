@@ -44,11 +44,11 @@ OF_FILES: dict[str, tuple[str, bytes]] = {
 
 
 def metadata(folder: Path, start: int = 0) -> Path:
-    """Write a log of the cluster's metadata that begins at an offset."""
-    record = Record(start, 1, None, b"v")
-    return write_segment(
-        folder / "__cluster_metadata-0", write_batch([record], base_offset=start), start
-    )
+    """Write a log of the cluster's metadata that begins at an offset, and a vote."""
+    batch = write_batch([Record(start, 1, None, b"v")], base_offset=start)
+    path = write_segment(folder / "__cluster_metadata-0", batch, start)
+    (path / "quorum-state").write_bytes(VOTE)
+    return path
 
 
 def damaged() -> st.SearchStrategy[Callable[[bytes], bytes]]:
@@ -293,3 +293,63 @@ def test_ids_are_judged_as_kafka_reads_them(old: str, new: str, is_read: bool) -
     write_file(files, "place/meta.properties", data)
     found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
     assert (is_read, is_read) == (not found, LAWS["DISK-54"].predicate(data))
+
+
+def properties(**changed: str) -> bytes:
+    """Return the lines of IDS, with some values, or other lines behind them."""
+    told = dict(line.split("=") for line in IDS.decode("ascii").splitlines()[2:])
+    more = changed.pop("more", "")
+    told |= {name.replace("_", "."): value for name, value in changed.items()}
+    return ("".join(f"{name}={value}\n" for name, value in told.items()) + more).encode("latin-1")
+
+
+READ_AS_PROPERTIES = (
+    IDS.replace(b"\n", b"\r"), properties(version="1 "), properties(version="01"),
+    properties(node_id="+1"), properties(node_id="0000000000001"), properties(more="x=\xff\n"),
+    properties(node_id="\\u0661"), IDS.replace(b"=", b" : "), IDS.replace(b"=", b" "),
+    IDS.replace(b"node.id", b"node\\u002eid"), IDS.replace(b"node.", b"node.\\\n  "),
+    properties(node_id="x", more="node.id=1"), properties(more="broker.id=x"), b"cluster.id=c\n",
+)  # fmt: skip
+REFUSED_AS_PROPERTIES = (
+    properties(node_id="1 "), properties(directory_id="oG5Q4DkSR7CYBX0qVIYs0g "),
+    properties(node_id="1\f"), properties(more="x=\\u00zz\n"), properties(more="node.id="),
+    IDS.replace(b"node.id", b"broker.id"), IDS.replace(b"node.id=1\n", b"#\\\nnode.id=1\\\n"),
+    b"version=0\nbroker.id=\ncluster.id=c\n",
+)  # fmt: skip
+
+
+@pytest.mark.checks("DISK-54")
+@pytest.mark.parametrize("is_read", [True, False])
+def test_the_ids_are_read_as_properties_of_java(is_read: bool) -> None:
+    """Two readers of `meta.properties` took blanks, colons and escapes for something else.
+
+    A real MetaPropertiesEnsemble of 4.4.0 was asked for each of these, and java.util.Properties
+    for 6 000 drawn files.
+    """
+    for data in READ_AS_PROPERTIES if is_read else REFUSED_AS_PROPERTIES:
+        files = MemoryFiles()
+        write_file(files, "place/meta.properties", data)
+        found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
+        assert (is_read, is_read) == (not found, LAWS["DISK-54"].predicate(data)), data
+
+
+@pytest.mark.checks("DISK-67")
+@given(
+    log=st.sampled_from((b"", write_batch([Record(0, 1, None, b"v")], base_offset=0))),
+    has_vote=st.booleans(),
+    topic=st.sampled_from(("__cluster_metadata", "t")),
+)
+def test_a_vote_that_is_missing_beside_the_metadata(log: bytes, has_vote: bool, topic: str) -> None:
+    """A log of metadata without its vote was sound.
+
+    A real broker of 4.4.0 starts without the file, at the epoch of the last batch.
+    """
+    files = MemoryFiles()
+    contents = {name_of(0, ".log"): log} | ({"quorum-state": VOTE} if has_vote else {})
+    for name, data in contents.items():
+        write_file(files, f"data/{topic}-0/{name}", data)
+    is_sound = topic == "t" or LAWS["DISK-67"].predicate(contents)
+    for path in ("data", f"data/{topic}-0"):
+        found = list(verify(path, files=files, laws=["DISK-67"]))
+        assert [WARNING] * (not is_sound) == [one.severity for one in found]
+        assert {f"data/{topic}-0/quorum-state"} >= {one.path for one in found}

@@ -71,6 +71,23 @@ def _ids(bound: str, lawful: bytes, unlawful: bytes) -> Border:
     return Border("DISK-54", bound, files[0], files[1], due, below="..")
 
 
+def _directories(bound: str, lawful: bytes, unlawful: bytes) -> Border:
+    """Return the border between the ids that a second log directory may have, and not."""
+    first = {"../one/meta.properties": IDS + b"directory.id=" + b"B" * 22}
+    files = [
+        {LOG_NAME: PLAIN, **first, "../two/meta.properties": IDS + b"directory.id=" + directory}
+        for directory in (lawful, unlawful)
+    ]
+    due = [
+        Due(f"../{one}/meta.properties", None, "another directory.id", "B" * 21 + "A", WARNING)
+        for one in ("one", "two")
+    ]
+    return Border(
+        "DISK-66", bound, files[0], files[1], due, below="..",
+        not_by_the_model="it is given the files of one directory",
+    )  # fmt: skip
+
+
 def _emptied(bound: str, lawful: bytes, unlawful: bytes) -> Border:
     file = "../recovery-point-offset-checkpoint"
     files = [{LOG_NAME: PLAIN, file: text} for text in (lawful, unlawful)]
@@ -172,6 +189,15 @@ BORDERS = (
     _ids("the directory.id is 100, or 99, the last reserved one",
          IDS + b"directory.id=" + b"A" * 20 + b"ZA\n",
          IDS + b"directory.id=" + b"A" * 20 + b"Yw\n"),
+    _directories("two directories have ids, or the same id", b"C" * 22, b"B" * 22),
+    _directories("the id differs in its last bit, or in bits that Kafka ignores",
+                 b"B" * 21 + b"Q", b"B" * 21 + b"P"),
+    _node("DISK-67", "the log of metadata has a vote beside it, or not",
+          _metadata({"quorum-state": VOTE % b"1"}), _metadata({}),
+          Due("quorum-state", severity=WARNING), why="it is given no name of the partition"),
+    _node("DISK-67", "the log of metadata is empty, or has a batch", {name(0, ".log"): b""},
+          _metadata({}), Due("quorum-state", severity=WARNING),
+          why="it is given no name of the partition"),
     _emptied("the checkpoint has a count, or a version only", b"0\n0\n", b"0\n"),
     _emptied("the checkpoint has two lines, or is empty", b"0\n0\n", b""),
     Border(

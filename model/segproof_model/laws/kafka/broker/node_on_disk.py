@@ -8,12 +8,13 @@ import re
 import struct
 from base64 import urlsafe_b64decode
 from codecs import getincrementaldecoder
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from json import JSONDecoder
 from typing import Any
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import batches_of, end_of, valid_batches
@@ -128,22 +129,64 @@ def quorum_state_can_be_read(quorum_state: bytes) -> bool:
     )
 
 
-@law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.3.1")
-def node_properties_name_the_node(meta_properties: bytes) -> bool:
-    """`meta.properties` of version 1 has a `node.id` and a `cluster.id`; of version 0, or without a
-    version, it has a `broker.id` or a `cluster.id`. An id of a node is a number of 31 bits, and a
-    `directory.id` has 16 bytes in base64 for URLs. It is none of the reserved ids, whose first 8
-    bytes are zeros and whose others are a signed number below 100.
+def java_properties(text: str) -> dict[str, str] | None:
+    """Return the pairs in a file of java.util.Properties; None for a `\\u` without four digits.
+
+    A line that ends in a backslash goes on in the next one. A key ends at a blank, `=` or `:`.
     """
-    told: dict[str, str] = {}
-    for line in meta_properties.decode("latin-1").replace("\r", "\n").split("\n"):
-        if line.lstrip()[:1] not in ("#", "!"):
-            key, _, value = line.replace(":", "=", 1).partition("=")
-            told[key.strip()] = value.strip()
+    pairs: dict[str, str] = {}
+    logical = ""
+    for physical in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
+        line = physical.lstrip(" \t\f")
+        if logical == "" and line[:1] in ("", "#", "!"):
+            continue
+        logical += line
+        if (len(line) - len(line.rstrip("\\"))) % 2 == 1:
+            logical = logical[:-1]
+            continue
+        words, at, is_key, has_sign = ["", ""], 0, True, False
+        while at < len(logical):
+            sign = logical[at]
+            at += 1
+            if sign == "\\":
+                sign = logical[at : at + 1]
+                at += 1
+                if sign == "u":
+                    if re.fullmatch("[0-9a-fA-F]{4}", logical[at : at + 4]) is None:
+                        return None
+                    sign = chr(int(logical[at : at + 4], 16))
+                    at += 4
+                else:
+                    sign = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(sign, sign)
+            elif is_key and sign in " \t\f=:":
+                is_key, has_sign = False, sign in "=:"
+                continue
+            elif not is_key and words[1] == "" and sign in " \t\f":
+                continue
+            elif not is_key and words[1] == "" and sign in "=:" and not has_sign:
+                has_sign = True
+                continue
+            words[not is_key] += sign
+        pairs[words[0]] = words[1]
+        logical = ""
+    return pairs
+
+
+@law("DISK-54", PartitionLog, "Kafka MetaProperties, MetaPropertiesEnsemble 4.4.0")
+def node_properties_name_the_node(meta_properties: bytes) -> bool:
+    """`meta.properties`, a file of Java's properties, has in version 1 a `node.id` and a
+    `cluster.id`; in version 0, or without a version, it has a `broker.id` or a `cluster.id`. An id
+    of a node is a number of 31 bits, without a blank after it. A `directory.id` has 16 bytes in
+    base64 for URLs. It is none of the reserved ids, whose first 8 bytes are zeros and whose others
+    are a signed number below 100.
+    """
+    told = java_properties(meta_properties.decode("latin-1"))
+    if told is None:
+        return False
     cluster = told.get("cluster.id")
 
     def is_id(text: str) -> bool:
-        return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 31
+        return (parsed_int(text, 32) or 0) >= 0 and parsed_int(text, 32) is not None
 
     directory = told.get("directory.id")
     if directory is not None:
@@ -152,10 +195,10 @@ def node_properties_name_the_node(meta_properties: bytes) -> bool:
         high, low = struct.unpack(">qq", urlsafe_b64decode(directory[:22] + "=="))
         if high == 0 and low < 100:
             return False
-    version = told.get("version", "0")
-    if version == "0":
+    version = parsed_int(told.get("version", "0").strip(), 32)
+    if version == 0:
         return bool(told.get("broker.id") or cluster) and is_id(told.get("broker.id", "0"))
-    return version == "1" and is_id(told.get("node.id", "")) and bool(cluster)
+    return version == 1 and is_id(told.get("node.id", "")) and bool(cluster)
 
 
 @law("DISK-55", PartitionLog, "Kafka CheckpointFile 4.3.1")
@@ -166,3 +209,26 @@ def checkpoint_has_a_count(checkpoint_file: bytes) -> bool:
     """
     lines = checkpoint_file.splitlines()
     return len(lines) > 1 or (len(lines) == 1 and lines[0] != b"0")
+
+
+@law("DISK-66", PartitionLog, "Kafka MetaPropertiesEnsemble.verify 4.4.0")
+def log_directories_are_of_one_node(node_directories: Sequence[tuple[str, int, str]]) -> bool:
+    """The log directories of one broker have different ids, where they have one, and the same ids
+    of cluster and node. `node_directories` are cluster, node and directory id of each; an empty id,
+    and node -1, are unknown. An error for two paths of one call with the same directory id, and a
+    warning for two below one path: one may be a backup. A note for paths of two nodes or clusters.
+    """
+    ids = [directory for _, _, directory in node_directories if directory]
+    clusters = {cluster for cluster, _, _ in node_directories} - {""}
+    nodes = {node for _, node, _ in node_directories} - {-1}
+    return len(set(ids)) == len(ids) and len(clusters) <= 1 and len(nodes) <= 1
+
+
+@law("DISK-67", PartitionLog, "Kafka QuorumState.initialize, FileQuorumStateStore 4.4.0")
+def metadata_log_has_a_vote(metadata_files: Mapping[str, bytes]) -> bool:
+    """Beside a log of the cluster's metadata that is not empty lies `quorum-state`, which a node
+    makes before the first batch. A warning: without it the node starts, and has forgotten its vote
+    of an epoch that has no batch yet.
+    """
+    logs = [name for name in metadata_files if re.fullmatch(r"[0-9]{20}\.log", name)]
+    return "quorum-state" in metadata_files or not any(metadata_files[name] for name in logs)

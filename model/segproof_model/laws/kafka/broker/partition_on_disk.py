@@ -42,8 +42,8 @@ UNREAD_NAME = re.compile(
     r"|[+-]?[0-9]+\.(.*\.)?cleaned"
     r"|[0-9]{20}\.(index|timeindex|txnindex)\.swap"
     r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap"
-    r"|[0-9]{20}\.(?!.*(?<![^.])(log|index|timeindex|txnindex|snapshot|swap|cleaned)\Z)"
-    r"(?!.*\.(?i:deleted)\Z)(?i:log)(\..*)?",
+    r"|(?!.*\.(deleted|cleaned|swap)\Z)(.*\.log|.*[0-9].*\.(?i:log)([^a-zA-Z].*)?"
+    r"|[0-9]{20}(?!\.(index|timeindex|txnindex|snapshot|checkpoint)).*)",
     re.DOTALL,
 )
 """Files of Kafka that segproof recognises and does not read."""
@@ -128,7 +128,8 @@ def files_are_looked_into(files: Collection[str]) -> bool:
     """Segproof reads every file that it knows in a partition or data directory. A note names each
     file that it knows and does not read, with the reason; a verdict covers only what was read.
     """
-    return not any(UNREAD_NAME.fullmatch(name) for name in files)
+    names = [name for name in files if re.fullmatch(r"[0-9]{20}\.log", name) is None]
+    return not any(UNREAD_NAME.fullmatch(name) for name in names)
 
 
 @law("DISK-61", PartitionLog, "segproof")
