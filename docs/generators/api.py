@@ -34,8 +34,9 @@ GROUPS = {
         (
             "segproof.verification.verify",
             "segproof.verification.partition_places",
-            "segproof.verifying.log_directories.Place",
-            "segproof.verifying.log_directories.Broker",
+            "segproof.verifying.log_directories.PartitionPlace",
+            "segproof.verifying.log_directories.BrokerPlace",
+            "segproof.reading.node_ids.Broker",
             "segproof.verification.VERIFIED_LAWS",
             "segproof.findings",
         ),

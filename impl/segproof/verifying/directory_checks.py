@@ -560,7 +560,7 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     status = status_of(files, path)
     if status is not None and (BROKER_FILE in names or path == walk.root):
         is_given = path == walk.root
-        walk.places.append(broker_place(path, status, files, is_given=is_given))
+        walk.places.append(broker_place(path, names, status, files, is_given=is_given))
     if BROKER_FILE in names:
         check_node_properties(reporter.at(_join(path, BROKER_FILE), PARTITION), files)
     if BOOTSTRAP in names:

@@ -10,7 +10,7 @@ Laws: DISK-26, DISK-47, DISK-48, DISK-66.
 """
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from segproof.commands import quoted_path
@@ -111,9 +111,12 @@ def places_below(path: str, files: Files) -> list[KnownDirectory]:
     return list(_below(path, status, files, 0, set()))
 
 
-def broker_place(path: str, status: FileStatus, files: Files, *, is_given: bool) -> BrokerPlace:
-    """Return the place of a directory that holds partitions, or may hold them."""
-    return BrokerPlace(path, _identity(path, status), is_given, read_broker(path, files))
+def broker_place(
+    path: str, names: Collection[str], status: FileStatus, files: Files, *, is_given: bool
+) -> BrokerPlace:
+    """Return the place of a directory with these names."""
+    broker = read_broker(path, files) if META in names else None
+    return BrokerPlace(path, _identity(path, status), is_given, broker)
 
 
 def _below(
@@ -128,7 +131,7 @@ def _below(
     except OSError:
         return
     if level == 0 or META in names:
-        yield broker_place(path, status, files, is_given=level == 0)
+        yield broker_place(path, names, status, files, is_given=level == 0)
     for name in names:
         full = posixpath.join(path, name)
         inner = status_of(files, full)

@@ -18,8 +18,7 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.log_directories import Place as PartitionPlace
-from segproof.verifying.log_directories import places_below
+from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.path_verification import walk
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
@@ -110,7 +109,7 @@ def make_plan(
     """
     works: list[tuple[str, Work]] = []
     units: list[tuple[int, Unit]] = []
-    beside: list[PartitionPlace] = []
+    beside: list[KnownDirectory] = []
     for files, path in map(open_place, places if len(places) > 1 else ()):
         beside += places_below(path, files)
     for place in places:

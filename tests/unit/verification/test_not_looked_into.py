@@ -347,7 +347,8 @@ def test_junit_skips_what_was_not_looked_into(
     [
         *(f"{1:020d}{one}" for one in (".LOG", ".Log", ".log.bak", ".log.gz", ".log.1", ".log~")),
         *(f"{1:020d}{one}" for one in ("", ".bak", ".zst", "_log", ".logs", ".log (2)")),
-        f"{1:020d}.log.swap.1", "1.LOG", "1.log.bak", "copy of 1.log.old", f"{1:019d}.Log", f"x{1:020d}.log.bak", "1.log~",
+        f"{1:020d}.log.swap.1", "1.LOG", "1.log.bak", "copy of 1.log.old", f"{1:019d}.Log",
+        f"x{1:020d}.log.bak", "1.log~",
     ],
 )  # fmt: skip
 def test_a_log_under_an_unknown_name_is_not_looked_into(name: str, tmp_path: Path) -> None:
