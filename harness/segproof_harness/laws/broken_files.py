@@ -332,6 +332,9 @@ EXAMPLES: dict[str, Example] = {
         write("00000000000000099999.snapshot", write_snapshot(())),
     ),
     "DISK-37": plain("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
+    "DISK-64": plain(
+        "the checkpoint has an epoch far behind", write(EPOCHS, b"0\n2\n0 0\n1 999\n")
+    ),
     "DISK-38": plain("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
     "DISK-41": plain("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
     "DISK-42": plain("a log waits as .swap beside a .cleaned file", _swap_first_log),

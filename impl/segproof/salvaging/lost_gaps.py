@@ -56,7 +56,7 @@ def gaps_of_dense_log(
 ) -> tuple[list[Gap], int]:
     """Return the gaps that are losses, and how many offsets may be lost or may be compacted.
 
-    `logs` are the new logs in order. `told` are the old ones of which a gap was told already.
+    `logs` are the new logs in order. `told` are the old logs that have a gap already.
     """
     names = map(read_file_name, partition.others)
     snapshots = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]

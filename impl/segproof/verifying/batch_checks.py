@@ -73,9 +73,9 @@ MADE_AGAIN_BYTES = 32 << 20
 """Of a larger batch with a wrong checksum the right one is not told."""
 PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
-    "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38 or"
-    " SEG-7 says that the log went on: a recovery removes these bytes; else compare the end of the"
-    " log with another replica"
+    "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38,"
+    " DISK-64 or SEG-7 says that the log went on: a recovery removes these bytes; else compare the"
+    " end of the log with another replica"
 )
 
 

@@ -2,7 +2,7 @@
 """The leader epochs of a log's batches: in order, and as `leader-epoch-checkpoint` tells them.
 
 Upstream: Kafka since 0.11.0: LeaderEpochFileCache, UnifiedLog.append.
-Laws: DISK-28, DISK-37.
+Laws: DISK-28, DISK-37, DISK-64.
 Not covered: epochs beyond the first RUNS_MAX of a segment or log.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import reads, writes
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -26,6 +26,9 @@ declare("record-batch", Severity.ERROR,
     " did not know of each other"), "DISK-28")  # fmt: skip
 declare("partition-log", Severity.ERROR,
     SALVAGE.after("a salvage makes the file new from the batches: "), "DISK-37")  # fmt: skip
+declare("partition-log", Severity.WARNING,
+    writes("copy this file away before a broker's next start takes the entry out, and compare the"
+    " end of the log with another replica"), "DISK-64")  # fmt: skip
 
 RUNS_MAX = 1 << 14
 
@@ -138,3 +141,30 @@ def check_against_checkpoint(
                 actual=run.epoch,
             )
             break
+
+
+def check_end_of_checkpoint(
+    entries: Sequence[EpochEntry], last_run: EpochRun | None, end: int, ends: str, at: PathReporter
+) -> None:
+    """Report an epoch that begins beyond the end of the log.
+
+    `end` is the offset after the last batch, and `ends` says so in words. An epoch may begin at the
+    end: its leader has written nothing so far.
+    """
+    last = entries[-1] if entries else None
+    if last is None or last.start_offset <= end:
+        return
+    is_foreign = last_run is not None and last_run.epoch >= last.epoch
+    why = "the log has lost its end, or the file is of another log"
+    if is_foreign and last_run is not None:
+        why = (
+            f"the log has batches of epoch {last_run.epoch} before that, so the file is of another"
+            " log, or this log is not its own"
+        )
+    at.add(
+        "DISK-64",
+        f"the file says that leader epoch {last.epoch} began at offset {last.start_offset}, and"
+        f" {ends}: {why}. Loading takes the entry out",
+        expected=None if is_foreign else f"{end} or less",
+        actual=last.start_offset,
+    )

@@ -16,7 +16,7 @@ LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 LOST_SEGMENT = "DISK-25"
 LOST_OF_DENSE_LOG = "DISK-63"
 """The law that a segment breaks which lacks offsets that nothing else counts."""
-ENDS_LOST = frozenset({"DISK-36", "DISK-38"})
+ENDS_LOST = frozenset({"DISK-36", "DISK-38", "DISK-64"})
 """Laws of files that name an offset beyond the end of the log: so far the log went at least."""
 OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",

@@ -6,8 +6,8 @@ If the files of the partition have changed since they were listed, a defect is r
 second look at the whole partition finds it too.
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
-Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-63; PROD-14, and those of
-small_files.
+Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-63, DISK-64; PROD-14, and
+those of small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
 """
 
@@ -23,7 +23,11 @@ from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.dense_logs import DenseLog
 from segproof.verifying.directory_checks import Partition, partition_again
-from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
+from segproof.verifying.epoch_checks import (
+    check_against_checkpoint,
+    check_end_of_checkpoint,
+    compare_epochs,
+)
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,
     compare_producers,
@@ -69,8 +73,9 @@ declare("partition-log", Severity.ERROR,
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""
-OF_ONE_STEP = frozenset({"DISK-32", "DISK-36", "DISK-37"})
-"""Laws that are broken while a broker is truncating: the log is cut first, the small files then. A
+OF_ONE_STEP = frozenset({"DISK-32", "DISK-36", "DISK-37", "DISK-64"})
+"""Laws that are broken while a broker is truncating: the log is cut first, the small files then.
+One that appends puts new leader epochs into their file before the batches into the log. A
 transaction counts as one without its marker (DISK-32) where such a file, or a batch that is being
 written, shows a lost end."""
 
@@ -204,6 +209,8 @@ class _JoinedLog:
         }
         self._snapshots = sorted(self._snapshot_names)
         self._epochs = EPOCHS if EPOCHS in partition.others else None
+        self._last_start = 0
+        """Where the last leader epoch begins, as the checkpoint says."""
         self._dense = DenseLog(self._directory, self._snapshots)
 
     # --- one segment after the other
@@ -309,6 +316,12 @@ class _JoinedLog:
         end = self._end_offset
         if not self._is_whole:
             return []  # a single file was given
+        entries = None
+        if self._epochs is not None:
+            path = self._partition.path(self._epochs)
+            entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
+        if entries and not self._is_remote:
+            self._last_start = entries[-1].start_offset
         if end is not None:
             self._transactions.finish(is_end_lost=self._is_end_lost())
             self._check_snapshots(end)
@@ -320,11 +333,13 @@ class _JoinedLog:
         if not self._is_remote:
             self._dense.report(self._reporter)
             check_names(self._partition, self._reporter, self._files)
-        if self._epochs is not None:
+        if self._epochs is not None and entries is not None:
             path = self._partition.path(self._epochs)
-            entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
-            if entries is not None:
-                check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)
+            check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)
+            if self._reached is not None and not self._is_remote:
+                start = dict(self._partition.offsets).get(START, 0)
+                told = max(self._reached, start), self._ends(self._reached), self._at(path)
+                check_end_of_checkpoint(entries, self._last_run, *told)
         if self._left_out:
             self._reporter.at(self._directory).add(
                 "DISK-31",
@@ -344,6 +359,7 @@ class _JoinedLog:
             return True
         told = dict(self._partition.offsets)
         known = [*self._snapshots, told.get(RECOVERY, 0), told.get(HIGH_WATERMARK, 0)]
+        known.append(self._last_start)
         return max(known) > max(self._reached, told.get(START, 0))
 
     def _ends(self, reached: int) -> str:

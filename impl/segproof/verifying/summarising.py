@@ -36,7 +36,7 @@ LOSSES = frozenset({
     "RMQDISK-44", "RMQDISK-45", "RMQDISK-52",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
-ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63"})
+ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63", "DISK-64"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({

@@ -3,8 +3,11 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
@@ -13,6 +16,7 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
 from segproof_tests.partition_files import copied_partition, name_of, write_segment
 from segproof_tests.random_damages import batches_of
 
@@ -127,6 +131,53 @@ def test_salvage_tells_of_an_end_that_only_a_small_file_names(witness: str, tmp_
     assert (told.is_end_lost, told.is_whole) == (True, False)
     (told,) = salvage(write_segment(tmp_path / "t-1", batch(0)), tmp_path / "out2")
     assert told.is_whole
+
+
+@pytest.mark.checks("DISK-64")
+@given(st.integers(0, 3), st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True))
+def test_an_epoch_begins_in_the_log(count: int, starts: list[int]) -> None:
+    """An epoch may begin at the end of the log. `verify` and `salvage` ignored one beyond."""
+    lines = [f"{number} {start}\n" for number, start in enumerate(sorted(starts))]
+    checkpoint = "".join(["0\n", f"{len(lines)}\n", *lines])
+    with TemporaryDirectory() as place:
+        folder = write_segment(Path(place, "t-0"), b"".join(map(batch, range(count))))
+        (folder / "leader-epoch-checkpoint").write_text(checkpoint)
+        found = list(verify(folder, laws=["DISK-64"]))
+        assert epochs_begin_in_the_log(checkpoint.encode(), count) == (not found)
+        if count:
+            (told,) = salvage(folder, Path(place, "out"))
+            assert told.is_end_lost == bool(found)
+
+
+@pytest.mark.checks("DISK-64", "DUMP-6")
+def test_a_torn_tail_hides_no_epoch(tmp_path: Path) -> None:
+    """The tail was a warning of its own, and nothing else told that the log went on."""
+    folder = copied_partition("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    cut_last(log, 3, 40)
+    for suffix in (".index", ".timeindex"):
+        log.with_suffix(suffix).unlink()
+    checkpoint = folder / "leader-epoch-checkpoint"
+    for start, lost in {726: 0, 746: 20}.items():
+        checkpoint.write_text(f"0\n2\n0 0\n1 {start}\n")
+        found, summary = looked(folder)
+        assert ("DISK-64" in found, summary.lost_at_least) == (lost > 0, lost)
+        is_lost = summary.verdict is Verdict.READABLE_WITH_GAPS
+        assert is_lost == (lost > 0)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (told.is_end_lost, told.is_whole) == (True, False)
+
+
+@pytest.mark.checks("DISK-64")
+def test_an_epoch_that_the_batches_contradict_is_of_another_log(tmp_path: Path) -> None:
+    """How many offsets are lost it does not say."""
+    folder = copied_partition("compacted", tmp_path)
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 99999\n")
+    found, summary = looked(folder)
+    assert "of another log" in found["DISK-64"].message
+    assert (summary.lost_offsets, summary.lost_at_least) == (None, 0)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.is_end_lost
 
 
 @pytest.mark.checks("DISK-13")

@@ -364,6 +364,12 @@ BORDERS = (
     ),
     # leader epochs in the checkpoint
     Border(
+        "DISK-64", "the last epoch begins at the end of the log, or one offset later",
+        _epochs((5, BASE), (6, BASE + 1), (7, BASE + 2)),
+        _epochs((5, BASE), (6, BASE + 1), (7, BASE + 3)),
+        Due(EPOCHS, None, f"{BASE + 2} or less", BASE + 3, WARNING),
+    ),
+    Border(
         "DISK-37", "the checkpoint has the epoch of the batches, or one less",
         _epochs((5, BASE), (6, BASE + 1)), _epochs((4, BASE), (6, BASE + 1)),
         Due(LOG_NAME, 0, 4, 5),

@@ -304,6 +304,15 @@ def checkpoint_tells_the_epochs(logs: Logs, checkpoint: bytes) -> bool:
     )
 
 
+@law("DISK-64", PartitionLog, "Kafka LeaderEpochFileCache.truncateFromEndAsyncFlush 4.3.1")
+def epochs_begin_in_the_log(checkpoint: bytes, log_end_offset: int) -> bool:
+    """No leader epoch in `leader-epoch-checkpoint` begins beyond the end of the log; one may begin
+    at the end. A warning: the log was longer once, or the file is of another log.
+    """
+    entries = epoch_entries(checkpoint) or []
+    return all(entry.start_offset <= log_end_offset for entry in entries)
+
+
 def epoch_entries(checkpoint: bytes) -> list[EpochEntry] | None:
     """Return the entries of `leader-epoch-checkpoint`; None unless they can be read and rise."""
     entries = outcome_of(LeaderEpochCheckpointFile(Files(), "").entries_in, checkpoint)
