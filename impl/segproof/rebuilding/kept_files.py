@@ -45,12 +45,25 @@ def copy_file(source: str, target: str, size: int | None, files: SharedFiles) ->
         closing(files.open(source)) as old,
         closing(files.open(target, writable=True, create=True)) as new,
     ):
-        copy_bytes(old, 0, status.size_bytes if size is None else size, new, 0)
+        copy_with_holes(old, status.size_bytes if size is None else size, new)
         new.sync()
     with contextlib.suppress(PermissionError):
         files.take_access(target, source)
     # Retention goes by it where a log has no timestamps.
     files.set_modified(target, status.modified_ns)
+
+
+def copy_with_holes(old: ReadOnlyFile, size: int, new: File) -> None:
+    """Copy the first bytes of a file to an empty one, in which its holes take no room either.
+
+    Raises: SegproofError where the file ends before; OSError.
+    """
+    for start, end in old.data_ranges(0, size):
+        copy_bytes(old, start, end, new, start)
+    if old.size() < size:
+        raise _became_shorter(old.path, old.size())
+    if new.size() < size:
+        new.truncate(size)
 
 
 def copy_bytes(old: ReadOnlyFile, start: int, end: int, new: File, position: int) -> None:
@@ -62,14 +75,18 @@ def copy_bytes(old: ReadOnlyFile, start: int, end: int, new: File, position: int
     while start < end:
         count = old.pread_into(buffer[: end - start], start)
         if not count:
-            raise SegproofError(
-                "the file became shorter while it was copied",
-                path=old.path,
-                position=start,
-                hint="stop the broker that is at work here",
-            )
+            raise _became_shorter(old.path, start)
         new.pwrite(buffer[:count], position)
         start, position = start + count, position + count
+
+
+def _became_shorter(path: str, position: int) -> SegproofError:
+    return SegproofError(
+        "the file became shorter while it was copied",
+        path=path,
+        position=position,
+        hint="stop the broker that is at work here",
+    )
 
 
 # --- backups

@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import Final
 
 from segproof.counts import plural, verb
-from segproof.files import SharedFiles
+from segproof.files import File, ReadOnlyFile, SharedFiles
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.store_layouts import is_rocksdb, names_of
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
@@ -182,17 +182,24 @@ class Extras:
             closing(old),
             closing(self._files.open(target, writable=True, create=True)) as copy,
         ):
-            for position in range(0, status.size_bytes, COPIED_BYTES):
-                try:
-                    data = old.pread(min(COPIED_BYTES, status.size_bytes - position), position)
-                except OSError as error:
-                    self.left_out.append(
-                        f"{source}: from byte {position} on: {error.strerror or error}"
-                    )
-                    break
-                copy.pwrite(data, position)
+            self._copy_bytes(old, copy, status.size_bytes)
             copy.sync()
         return True
+
+    def _copy_bytes(self, old: ReadOnlyFile, copy: File, size: int) -> None:
+        """Copy what can be read up to the first bad block; holes stay holes."""
+        for start, end in old.data_ranges(0, size):
+            for position in range(start, end, COPIED_BYTES):
+                try:
+                    data = old.pread(min(COPIED_BYTES, end - position), position)
+                except OSError as error:
+                    self.left_out.append(
+                        f"{old.path}: from byte {position} on: {error.strerror or error}"
+                    )
+                    return
+                copy.pwrite(data, position)
+        if copy.size() < size:
+            copy.truncate(size)
 
     def sync_folders(self) -> None:
         """Make the names of what was copied durable. Raises: OSError."""

@@ -38,6 +38,7 @@ UNPROTECTED = {
     "base_offset": "of a batch, inside the gap between its neighbours: no checksum holds it",
     "leader_epoch": "of a batch: no checksum holds it",
     "segment": "a segment begins at another offset before its first batch: compaction does so",
+    "partition": "a whole partition is gone from a data directory: it may have been moved away",
     "store_timestamp": "of a record, inside the whole seconds that the index holds of those with"
     " keys: it has no checksum",
     "properties": "of a record, but for keys and tags: they have no checksum",
@@ -47,7 +48,8 @@ UNPROTECTED = {
         "of a record: it has no checksum, and no other file repeats it",
     ),
 }  # fmt: skip
-"""Each kind of difference between two logs that nothing in the files tells, and why."""
+"""Each kind of difference between two logs that nothing in the files tells, and why; the page
+`docs/explanation/fault-model.md` lists them with their bytes."""
 
 Question = tuple[str, ...]
 

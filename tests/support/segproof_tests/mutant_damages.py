@@ -9,22 +9,25 @@ again as often as not; whole batches, entries and units are moved, doubled and t
 import os
 import random
 import shutil
-import stat
 import struct
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from segproof.compression import SMALL_BATCH_LIMIT_BYTES
 from segproof.kafka import Record, write_batch
 from segproof_harness.laws.file_damages import sum_again
+from segproof_tests.mutant_files import (
+    ENTRIES,
+    Drawn,
+    Fields,
+    drawn_file,
+    file_bytes,
+    kind_of,
+    regular_files,
+)
+from segproof_tests.mutant_folders import DAMAGES_TO_FOLDERS
 
 __all__ = ["damage", "old_times"]
-
-Drawn = Callable[[random.Random, Path, Path], str]
-"""Changes something in a directory; is given another one, and says in words what it did."""
-
-Fields = tuple[tuple[int, int], ...]
 
 NUMBERS = (0, 1, -1, 2, 7, 127, 128, 255, 256, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1)
 WIDTHS = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -32,15 +35,6 @@ BATCH: Fields = (
     (0, 8), (8, 4), (12, 4), (16, 1), (17, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8),
     (51, 2), (53, 4), (57, 4),
 )  # fmt: skip
-ENTRIES: dict[str, tuple[int, int, Fields]] = {
-    ".index": (0, 8, ((0, 4), (4, 4))),
-    ".timeindex": (0, 12, ((0, 8), (8, 4))),
-    ".txnindex": (0, 34, ((0, 2), (2, 8), (10, 8), (18, 8), (26, 8))),
-    "consumequeue": (0, 20, ((0, 8), (8, 4), (12, 8))),
-    "index": (40, 20, ((0, 4), (4, 8), (12, 4), (16, 4))),
-    "checkpoint": (0, 8, ((0, 8),)),
-}
-"""By suffix or folder: where the first entry lies, how long each is, and its fields."""
 MESSAGE: Fields = (
     (0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 8), (28, 8), (36, 4), (40, 8), (56, 8), (72, 4),
     (76, 8), (84, 4),
@@ -50,7 +44,6 @@ FAR_NAMES = ("00000000000000000000", "00000000004000000000", "092233720368547758
              "00010000000000000000", "00000000000000000061", "9", "first", "-1")  # fmt: skip
 BATCH_HEADER_BYTES = 61
 JUNK_BYTES = 64
-LARGE_BYTES = 1 << 26
 FAR_BYTES = 1 << 32
 
 
@@ -63,31 +56,6 @@ def old_times(folder: Path) -> None:
     """Give all below a folder one old time: else a verifier takes it for what is being written."""
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (1_600_000_000, 1_600_000_000), follow_symlinks=False)
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the regular files below a folder, but for one that is all hole."""
-    found = [path for path in sorted(folder.rglob("*")) if stat.S_ISREG(path.lstat().st_mode)]
-    return [path for path in found if path.stat().st_size < LARGE_BYTES] or [folder / "nothing"]
-
-
-def _file(draw: random.Random, folder: Path) -> Path:
-    """Draw a kind of file, and one of the kind: of some there are many more than of others."""
-    files = _files(folder)
-    kind = draw.choice(sorted({_kind(path) for path in files}))
-    return draw.choice([path for path in files if _kind(path) == kind])
-
-
-def _read(path: Path) -> bytearray:
-    return bytearray(path.read_bytes() if path.is_file() else b"")
-
-
-def _kind(path: Path) -> str:
-    """Return what decides how a file is made up: its suffix or, in a store, its folder."""
-    if path.suffix in (".log", *ENTRIES):
-        return path.suffix
-    kinds = [part for part in path.parts[-4:] if part in ("commitlog", "consumequeue", "index")]
-    return kinds[-1] if kinds else path.name
 
 
 def _starts(data: bytearray, kind: str) -> list[int]:
@@ -115,8 +83,8 @@ def _number(draw: random.Random, before: int, width: int) -> int:
 
 def _field(draw: random.Random, folder: Path, _: Path) -> str:
     """Put another number into a field; a batch may get the right checksum for it."""
-    path = _file(draw, folder)
-    data, kind = _read(path), _kind(path)
+    path = drawn_file(draw, folder)
+    data, kind = file_bytes(path), kind_of(path)
     starts = _starts(data, kind)
     fields: Fields | None = BATCH if kind == ".log" else MESSAGE if kind == "commitlog" else None
     if kind in ENTRIES:
@@ -140,9 +108,9 @@ def _field(draw: random.Random, folder: Path, _: Path) -> str:
 
 def _inner(draw: random.Random, folder: Path, _: Path) -> str:
     """Change a byte behind the header of a batch, and make its checksum right."""
-    logs = [path for path in _files(folder) if path.suffix == ".log"]
-    path = draw.choice(logs or _files(folder))
-    data = _read(path)
+    logs = [path for path in regular_files(folder) if path.suffix == ".log"]
+    path = draw.choice(logs or regular_files(folder))
+    data = file_bytes(path)
     starts = _starts(data, ".log")
     at = draw.choice(starts)
     end = min((start for start in starts if start > at), default=at)
@@ -157,9 +125,9 @@ def _inner(draw: random.Random, folder: Path, _: Path) -> str:
 
 def _parts(draw: random.Random, folder: Path, _: Path) -> str:
     """Swap, double, move or take out whole parts."""
-    path = _file(draw, folder)
-    data = _read(path)
-    starts = _starts(data, _kind(path))
+    path = drawn_file(draw, folder)
+    data = file_bytes(path)
+    starts = _starts(data, kind_of(path))
     if len(starts) < 3:
         return f"{path.name}: nothing, it has no two parts"
     ends = [*starts[1:], len(data)]
@@ -180,8 +148,8 @@ def _parts(draw: random.Random, folder: Path, _: Path) -> str:
 
 def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
     """Cut, fill with zeros, add, take out, flip or splice bytes, wherever they lie."""
-    path = _file(draw, folder)
-    data = _read(path)
+    path = drawn_file(draw, folder)
+    data = file_bytes(path)
     at = draw.randrange(len(data) + 1)
     size = draw.choice((1, 4, 8, 12, 20, 34, 61, 512, 4096, len(data)))
     end = min(len(data), at + size)
@@ -198,7 +166,7 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
     elif how == "flipped" and at < len(data):
         data[at] ^= 1 << draw.randrange(8)
     elif how == "spliced":
-        foreign = _read(_file(draw, other))
+        foreign = file_bytes(drawn_file(draw, other))
         data[at:end] = foreign[at:end]
     elif how == "zeros behind":
         data += bytes(size)
@@ -214,7 +182,7 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
 
 def _names(draw: random.Random, folder: Path, other: Path) -> str:
     """Rename, double, swap or remove files, or bring one from elsewhere."""
-    path, second = _file(draw, folder), _file(draw, folder)
+    path, second = drawn_file(draw, folder), drawn_file(draw, folder)
     if not path.is_file():
         return "nothing, no file is left"
     far = draw.choice(FAR_NAMES)
@@ -233,7 +201,7 @@ def _names(draw: random.Random, folder: Path, other: Path) -> str:
     elif how == "removed":
         path.unlink()
     elif how == "replaced":
-        shutil.copyfile(_file(draw, other), path)
+        shutil.copyfile(drawn_file(draw, other), path)
     elif how == "segment renamed":
         for each in path.parent.glob(path.stem + ".*"):
             each.replace(each.with_name(far + each.suffix))
@@ -242,7 +210,7 @@ def _names(draw: random.Random, folder: Path, other: Path) -> str:
 
 def _odd_kinds(draw: random.Random, folder: Path, _: Path) -> str:
     """Put something that is no regular file in the place of one."""
-    path = _file(draw, folder)
+    path = drawn_file(draw, folder)
     path.unlink(missing_ok=True)
     how = draw.choice(("directory", "pipe", "link to nothing", "link to itself", "hole"))
     if how == "directory":
@@ -278,4 +246,4 @@ def _bomb() -> bytes:
 
 
 DAMAGES: tuple[Drawn, ...] = (_field, _field, _field, _inner, _parts, _bytes, _bytes, _names,
-                              _odd_kinds, _folders)  # fmt: skip
+                              _odd_kinds, _folders, *DAMAGES_TO_FOLDERS)  # fmt: skip

@@ -7,16 +7,15 @@ change of its input. Where `verify --deep` finds no defect, every lookup answers
 log holds, and that log differs from the healthy one only in what its files can't tell
 (`mutant_answers.UNPROTECTED`). How often each such difference came up is printed at the end.
 
-    python -m segproof_tests.mutants --seed 1 --count 1000 [--jobs 2] [--first 0] [PATH ...]
+    python -m segproof_tests.mutants --seed 1 --count 1000 [--jobs 2] [--first 0] [--seconds 600]
+        [PATH ...]
 
 Not covered: memory where the system does not tell the peak of a process (it must be Linux).
 """
 
 import argparse
-import contextlib
-import hashlib
-import io
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -36,9 +35,8 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
+from segproof.errors import SegproofError
 from segproof.verification import verify
-from segproof_harness import cli
-from segproof_harness.files.shipped_directories import partition_of, scenarios, stores
 from segproof_tests.mutant_answers import (
     UNPROTECTED,
     answers,
@@ -47,17 +45,16 @@ from segproof_tests.mutant_answers import (
     wrong_answers,
 )
 from segproof_tests.mutant_damages import damage, old_times
+from segproof_tests.mutant_sources import places, sources
+from segproof_tests.mutant_verbs import Asked, contents, ended_badly, rebuilt_in_place, saved
 
-__all__ = ["Verdict", "check", "main", "run", "sources"]
+__all__ = ["Verdict", "check", "main", "run"]
 
-MEMORY_MIB = 192
-"""What the verbs may take beside what the process has before, some 60 MiB: 256 in all."""
 CPU_SECONDS = 60
 """How much of a processor all verbs together may take for one mutant."""
 WALL_SECONDS = 600
 """And how long, busy or waiting, on a machine that may do other things too."""
 ADDRESS_SPACE_BYTES = 6 << 30
-EXPECTED_CODES = (0, 1)
 
 
 @dataclass(slots=True)
@@ -75,115 +72,90 @@ class Verdict:
 Check = Callable[[int, int, Sequence[Path]], Verdict]
 
 
-def sources(paths: Sequence[str] = ()) -> list[Path]:
-    """Return the healthy directories: those that ship with the package, and the given ones."""
-    return [*map(partition_of, scenarios()), *stores(), *map(Path, paths)]
-
-
 def check(seed: int, number: int, healthy: Sequence[Path]) -> Verdict:
     """Make one mutant, run the verbs on it, and return what came of it."""
     draw = random.Random(f"{seed}/{number}")
     source, other = draw.choice(healthy), draw.choice(healthy)
     verdict = Verdict(number)
     with tempfile.TemporaryDirectory(prefix="segproof-mutant-") as name:
-        folder = Path(name) / "data" / source.name
+        scratch = Path(name)
+        folder = scratch / "data" / source.name
         shutil.copytree(source, folder, copy_function=shutil.copyfile)
         verdict.damages = damage(draw, folder, other)
-        old_times(folder)
-        before = _digest(folder)
-        try:
-            verdict.wrong += _verbs(draw, source, folder)
-            # A whole commit log that is gone may lie elsewhere: that is a note.
-            found = list(verify(folder, deep=True))
-            if not any(one.is_defect or one.law == "RMQDISK-23" for one in found):
-                verdict.unseen = differences(source, folder)
-                # A batch that a writer may have written makes index entries those of a log that
-                # was truncated since: a note too.
-                if "sound" not in verdict.unseen or not any(one.law == "DISK-9" for one in found):
-                    verdict.wrong += wrong_answers(source, folder, Path(name) / "log-alone")
-                if strange := verdict.unseen - UNPROTECTED.keys():
-                    verdict.wrong.append(f"the log differs in {sorted(strange)}, unseen")
-        except Exception:  # of a lookup or of verify, called as a library
-            verdict.wrong.append(traceback.format_exc()[-900:])
-        if _digest(folder) != before:
-            verdict.wrong.append("the input was changed")
+        old_times(folder.parent)  # links may lead beside it
+        before = contents(folder.parent)
+        asked = _asked(draw, source, folder)
+        for part in (
+            lambda: ended_badly(draw, asked, scratch),
+            lambda: _answered_in_silence(source, folder, scratch, verdict),
+            lambda: _lost_in_silence(draw, source, asked, scratch / "saved"),
+            lambda: _changed(folder.parent, before),
+            lambda: rebuilt_in_place(asked),
+        ):
+            try:
+                verdict.wrong += part()
+            except Exception:  # of a lookup or of verify, called as a library
+                verdict.wrong.append(traceback.format_exc()[-900:])
     return verdict
 
 
-def _verbs(draw: random.Random, source: Path, folder: Path) -> Iterator[str]:
-    """Run every verb, and tell of those that end badly."""
-    _forget_peak()
-    at_rest = _peak_mib()
-    for arguments in _commands(draw, source, folder):
-        code, said = _run(arguments)
-        shown = " ".join([*arguments[:1], *arguments[2:]])
-        # A file that can't be read is usage, so is what lookup and rebuild lack to begin, and a
-        # folder in which neither log nor index is left.
-        may_be_usage = arguments[0] in ("lookup", "rebuild") or not os.path.isdir(arguments[1])
-        may_be_usage |= is_store(source) and not is_store(folder)
-        if code not in (*EXPECTED_CODES, *[2] * may_be_usage):
-            yield f"{shown}: exit {code}: {said[-300:]}"
-        if "Traceback (most recent" in said:
-            yield f"{shown}: a traceback: {said[-300:]}"
-    if (taken := _peak_mib() - at_rest) > MEMORY_MIB:
-        yield f"{taken} MiB of memory"
+def _asked(draw: random.Random, source: Path, folder: Path) -> Asked:
+    questions = {}
+    for place in places(source):
+        known = answers(source / place) or ((("--key", "TopicTest#key"), None),)
+        questions[place] = draw.choice(known)[0]
+    has_parts = not is_store(source) or is_store(folder)
+    return Asked(folder, is_store(source), has_parts, questions)
 
 
-def _commands(draw: random.Random, source: Path, folder: Path) -> Iterator[list[str]]:
-    path = str(folder)
-    yield ["verify", path, "--jobs", "1"]
-    yield ["dump", path, *draw.choice(([], ["--records"]))]
-    question, _ = draw.choice(answers(source) or ((("--key", "TopicTest#key"), None),))
-    yield ["lookup", path, *question, *draw.choice(([], ["--explain"]))]
-    jobs = [] if is_store(source) else ["--jobs", "1"]
-    yield ["rebuild", path, "--out", str(folder.parent.parent / "rebuilt"), *jobs]
-    files = [each for each in sorted(folder.rglob("*")) if not each.is_dir()]
-    if files:
-        yield [draw.choice(("verify", "dump")), str(draw.choice(files))]
+def _changed(folder: Path, before: dict[str, str]) -> Iterator[str]:
+    after = contents(folder)
+    names = sorted(name for name in before | after if before.get(name) != after.get(name))
+    if names:
+        yield f"the input was changed: {names}"
 
 
-def _run(arguments: list[str]) -> tuple[int, str]:
-    """Run a command line in this process; return its exit code and the end of what it said."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(_Nowhere()), contextlib.redirect_stderr(said):
-        code = cli.run(arguments)
-    return code, said.getvalue()
+def _answered_in_silence(
+    source: Path, folder: Path, scratch: Path, verdict: Verdict
+) -> Iterator[str]:
+    """Tell of answers, and of a log, that changed though `verify` finds no defect."""
+    # A whole commit log that is gone may lie elsewhere: that is a note.
+    found = list(verify(folder, deep=True))
+    if any(one.is_defect or one.law == "RMQDISK-23" for one in found):
+        return
+    verdict.unseen = set()
+    for place in places(source):
+        if not (folder / place).is_dir():
+            verdict.unseen.add("partition")
+            continue
+        unseen = differences(source / place, folder / place)
+        verdict.unseen |= unseen
+        # A batch that a writer may have written makes index entries those of a log that was
+        # truncated since: a note too.
+        if "sound" not in unseen or not any(one.law == "DISK-9" for one in found):
+            yield from wrong_answers(source / place, folder / place, scratch / "log-alone")
+    if strange := verdict.unseen - UNPROTECTED.keys():
+        yield f"the log differs in {sorted(strange)}, unseen"
 
 
-class _Nowhere(io.TextIOBase):
-    """A stream that keeps nothing."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
-# --- what a process took and left
-
-
-def _digest(folder: Path) -> str:
-    """Return a digest of names, kinds and bytes; of what lies in holes only the length."""
-    whole = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        status = path.lstat()
-        whole.update(f"{path.relative_to(folder)} {status.st_mode} {status.st_size}".encode())
-        if path.is_symlink():
-            whole.update(os.readlink(path).encode())
-        elif path.is_file() and status.st_size < 1 << 28:
-            whole.update(path.read_bytes())
-    return whole.hexdigest()
+def _lost_in_silence(draw: random.Random, source: Path, asked: Asked, out: Path) -> Iterator[str]:
+    """Tell of what `salvage` did not keep, though it says that it kept everything."""
+    is_whole, wrong = saved(draw, asked, out)
+    yield from wrong
+    for place in places(source) if is_whole else ():
+        kept = out if asked.is_store else out / (source.name if place == "." else place)
+        if (asked.folder / place).is_dir():
+            lost = differences(source / place, kept) - _known(source / place, asked.folder / place)
+            if lost:
+                yield f"salvage says that it kept everything; what it kept differs in {lost}"
 
 
-def _forget_peak() -> None:
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def _peak_mib() -> int:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) >> 10
-    return 0
+def _known(source: Path, folder: Path) -> set[str]:
+    """Return in what a mutant differs; where no reader can tell, in all that may stay unseen."""
+    try:
+        return differences(source, folder)
+    except (SegproofError, OSError):
+        return set(UNPROTECTED)
 
 
 # --- the run
@@ -204,16 +176,23 @@ def _in_time(check: Check, seed: int, number: int, healthy: Sequence[Path]) -> V
 
 
 def run(
-    seed: int, numbers: range, healthy: Sequence[Path], jobs: int, check: Check = check
+    seed: int,
+    numbers: range,
+    healthy: Sequence[Path],
+    jobs: int,
+    check: Check = check,
+    until: float = math.inf,
 ) -> Iterator[Verdict]:
-    """Yield the verdicts, as they come, from `jobs` processes.
+    """Yield the verdicts, as they come, from `jobs` processes; begin none after `until`.
 
     A process that dies is a failure of its mutant alone; another one goes on.
     """
     context = multiprocessing.get_context("spawn")
     idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
 
-    def one(number: int) -> Verdict:
+    def one(number: int) -> Verdict | None:
+        if time.monotonic() > until:
+            return None
         pool = idle.get()
         try:
             return pool.submit(_in_time, check, seed, number, healthy).result()
@@ -227,7 +206,7 @@ def run(
     for _ in range(jobs):
         idle.put(ProcessPoolExecutor(1, context))
     with ThreadPool(jobs) as threads:
-        yield from threads.imap_unordered(one, numbers)
+        yield from filter(None, threads.imap_unordered(one, numbers))
     while not idle.empty():
         idle.get().shutdown()
 
@@ -240,14 +219,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first mutant")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after them")
     asked = parser.parse_args(arguments)
     from segproof_harness.cli.common import progress
 
     print(f"seed {asked.seed}", flush=True)
     numbers = range(asked.first, asked.first + asked.count)
     verdicts = []
-    with progress("mutants", unit="mutants") as show:
-        for verdict in run(asked.seed, numbers, sources(asked.paths), asked.jobs):
+    with (
+        tempfile.TemporaryDirectory(prefix="segproof-healthy-") as made,
+        progress("mutants", unit="mutants") as show,
+    ):
+        healthy = sources(Path(made), asked.paths)
+        until = time.monotonic() + asked.seconds
+        for verdict in run(asked.seed, numbers, healthy, asked.jobs, until=until):
             verdicts.append(verdict)
             show(len(verdicts), asked.count)
             again = f"--seed {asked.seed} --first {verdict.number} --count 1 --jobs 1"

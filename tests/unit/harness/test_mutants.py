@@ -2,6 +2,7 @@
 """The run over drawn mutants: a small part of it, and that it can fail."""
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Sequence
@@ -12,17 +13,22 @@ import pytest
 
 from segproof.kafka import Record, write_batch
 from segproof.rocketmq.message import Message
+from segproof.verification import verify
 from segproof_harness import cli
-from segproof_harness.laws.file_damages import Damage, overwrite, write
+from segproof_harness.laws.file_damages import Damage, int32, int64, overwrite, write
 from segproof_tests import mutants
 from segproof_tests.mutant_answers import UNPROTECTED, answers, differences
-from segproof_tests.mutants import Verdict, check, sources
+from segproof_tests.mutant_damages import DAMAGES, old_times
+from segproof_tests.mutant_sources import places, shipped, sources
+from segproof_tests.mutant_verbs import contents
+from segproof_tests.mutants import Verdict, check
 
 SEED = 20261123
-SOURCES = sources()
+SOURCES = shipped()
 PLAIN, STORE = (
     next(path for path in SOURCES if name == path.parent.name) for name in ("plain", "small-4.9.8")
 )
+FIRST_LOG = "00000000000000000000.log"
 LOG = "00000000000000000060.log"
 INDEX = "00000000000000000060.index"
 RECORDS = "commitlog/00000000000000000000"
@@ -36,12 +42,36 @@ def _wrong(numbers: range, healthy: Sequence[Path] = SOURCES) -> list[str]:
     return [what for number in numbers for what in check(SEED, number, healthy).wrong]
 
 
-def test_a_part_of_the_run() -> None:
+def test_a_part_of_the_run(tmp_path: Path) -> None:
     """No verb ends badly on a mutant, changes it, or answers otherwise without a finding.
 
     More of them: `python -m segproof_tests.mutants`.
     """
-    assert [] == _wrong(range(24)), f"seed {SEED}"
+    assert [] == _wrong(range(24), sources(tmp_path)), f"seed {SEED}"
+
+
+def test_the_directories_that_are_made_are_healthy(tmp_path: Path) -> None:
+    """Else no mutant of them would be without a finding, and nothing would be compared."""
+    for source in sources(tmp_path)[len(SOURCES) :]:
+        assert [] == [one for one in verify(source, deep=True) if one.is_defect]
+        assert all(answers(source / place) for place in places(source))
+
+
+def test_each_damage_can_be_done_to_each_kind_of_directory(tmp_path: Path) -> None:
+    """Each changes something; none fails, whatever was done before."""
+    node, store = sources(tmp_path)[len(SOURCES) :]
+    for number, damage in enumerate(dict.fromkeys(DAMAGES)):
+        changed = 0
+        for source, other in ((node, store), (store, node), (STORE, PLAIN)):
+            draw = Random(f"{SEED}/{number}")
+            folder = tmp_path / f"{number}" / source.parent.name / source.name
+            shutil.copytree(source, folder)
+            for _ in range(6):
+                before = contents(folder)
+                assert damage(draw, folder, other)
+                changed += contents(folder) != before
+            shutil.rmtree(folder.parent)
+        assert changed
 
 
 def test_mutants_leave_no_file_open() -> None:
@@ -56,21 +86,44 @@ def _ends_badly(arguments: list[str]) -> int:
     return 3
 
 
-def _cuts_a_file(arguments: list[str]) -> int:
+def _touches_a_file(arguments: list[str]) -> int:
     if arguments[0] == "dump":
-        next(path for path in Path(arguments[1]).rglob("*") if path.is_file()).unlink()
+        next(path for path in Path(arguments[1]).rglob("*") if path.is_file()).touch()
+    return 0
+
+
+def _cuts_a_log_in_place(arguments: list[str]) -> int:
+    if "--in-place" in arguments:
+        folder = Path(arguments[1])
+        for log in (folder / LOG, folder / RECORDS):
+            if log.is_file():
+                log.write_bytes(b"")
+    return 1
+
+
+def _keeps_the_first_log(arguments: list[str]) -> int:
+    if arguments[0] == "salvage":
+        (kept := Path(arguments[3]) / PLAIN.name).mkdir(parents=True)
+        shutil.copyfile(PLAIN / FIRST_LOG, kept / FIRST_LOG)
     return 0
 
 
 @pytest.mark.parametrize(
-    ("run", "expected"), [(_ends_badly, "exit 3"), (_cuts_a_file, "the input was changed")]
+    ("run", "expected"),
+    [
+        (_ends_badly, "exit 3"),
+        (_touches_a_file, "the input was changed"),
+        (_cuts_a_log_in_place, "rebuild --in-place changed ["),
+        (_keeps_the_first_log, "salvage says that it kept everything; what it kept differs in"),
+    ],
 )
 def test_what_a_verb_must_not_do_is_told(
     run: Callable[[list[str]], int], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An internal error is a failure, and so is a changed input."""
+    """An internal error is a failure, and so is a changed input, or a loss that is not told."""
     monkeypatch.setattr(cli, "run", run)
-    assert any(expected in what for what in _wrong(range(3)))
+    monkeypatch.setattr(mutants, "damage", lambda *_: [])
+    assert any(expected in what for what in _wrong(range(1), [PLAIN]))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +156,7 @@ def _copied(source: Path, folder: Path) -> Path:
 
 
 def _without_first(folder: Path) -> None:
-    (folder / "00000000000000000000.log").unlink()
+    (folder / FIRST_LOG).unlink()
 
 
 def _without_last(folder: Path) -> None:
@@ -167,6 +220,44 @@ def test_each_difference_has_its_name(
         "place",
         "is_hidden",
     }
+
+
+PAGE = Path(__file__).parents[3] / "docs/explanation/fault-model.md"
+
+
+def _without_first_segment(folder: Path) -> None:
+    for path in folder.glob(f"{min(folder.glob('*.log')).stem}.*"):
+        path.unlink()
+
+
+UNSEEN: dict[str, tuple[Path, Damage]] = {
+    "front": (PLAIN, _without_first_segment),
+    "flag": (STORE, overwrite(RECORDS, 16, int32(7))),
+    "sys_flag": (STORE, overwrite(RECORDS, 36, b"\x40")),
+    "born_timestamp": (STORE, overwrite(RECORDS, 47, b"\1")),
+    "born_host": (STORE, overwrite(RECORDS, 48, b"\1")),
+    "store_host": (STORE, overwrite(RECORDS, 64, b"\1")),
+    "reconsume_times": (STORE, overwrite(RECORDS, 72, int32(3))),
+    "prepared_transaction_offset": (STORE, overwrite(RECORDS, 76, int64(3))),
+}
+
+
+def test_the_page_lists_what_is_unprotected() -> None:
+    """Each name has a row with its bytes and the reason, and each row a name."""
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert list(UNPROTECTED) == [name for name, _, _ in rows]
+    assert all(len(what) > 9 and len(why) > 7 for _, what, why in rows)
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_the_page_calls_unprotected_is(name: str, tmp_path: Path) -> None:
+    """The bytes that it names can be changed without a finding, and change this alone."""
+    source, do = UNSEEN[name]
+    folder = _copied(source, tmp_path)
+    do(folder)
+    old_times(folder)
+    assert {name} == differences(source, folder)
+    assert [] == [one for one in verify(folder, deep=True) if one.is_defect]
 
 
 def test_all_of_a_record_is_compared() -> None:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What salvage and rebuild copy of sparse files: the holes take no room, in the copy either."""
+
+from pathlib import Path
+
+from segproof.files import REAL_FILES
+from segproof.rebuilding.kept_files import copy_file
+from segproof.salvaging.store_salvage import salvage_store
+from segproof_tests.store_files import copied_store
+
+FAR = 1 << 40
+
+
+def sparse(path: Path, size: int) -> Path:
+    """Write a file of two bytes, with holes around the second."""
+    with path.open("wb") as file:
+        file.write(b"a")
+        file.seek(size // 2)
+        file.write(b"b")
+        file.truncate(size)
+    return path
+
+
+def data_of(path: Path) -> tuple[int, bytes, bytes]:
+    """Return the size of a sparse file and its bytes; it takes no room on the disk."""
+    status = path.stat()
+    assert status.st_blocks * 512 < 1 << 20
+    with path.open("rb") as file:
+        first = file.read(2)
+        file.seek(status.st_size // 2 - 1)
+        return status.st_size, first, file.read(3)
+
+
+COPIED = (FAR, b"a\0", b"\0b\0")
+
+
+def test_a_salvage_of_a_store_copies_no_hole(tmp_path: Path) -> None:
+    """A timer log of 8 TiB, which holds nothing, filled the disk."""
+    store, out = copied_store(tmp_path), tmp_path / "out"
+    (store / "config").mkdir()
+    sparse(store / "config" / "notes", FAR)
+    salvage_store(store, out)
+    assert COPIED == data_of(out / "config" / "notes")
+
+
+def test_a_copy_of_a_kept_file_has_its_holes(tmp_path: Path) -> None:
+    """`rebuild --copy` and `--backup` copy whole files."""
+    source, target = sparse(tmp_path / "source", FAR), tmp_path / "target"
+    copy_file(str(source), str(target), None, REAL_FILES)
+    assert COPIED == data_of(target)
+    cut = tmp_path / "cut"
+    copy_file(str(source), str(cut), 5000, REAL_FILES)
+    assert b"a".ljust(5000, b"\0") == cut.read_bytes()
