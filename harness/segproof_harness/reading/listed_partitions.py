@@ -23,7 +23,8 @@ from segproof_harness.reading.segment_file_rows import field_of
 from segproof_harness.reports.text import reason_of
 
 Row = dict[str, Any]
-UNREADABLE = "DISK-1"
+TOLD = ("DISK-1", "DISK-46")
+"""Directories that can't be listed, and whole layouts that are not read."""
 
 
 def partition_rows(
@@ -38,13 +39,13 @@ def partition_rows(
 
     With `with_segments` a row for each of its segments follows; None: where `path` itself is the
     partition. What can't be read is null, and `reason` says why; `tell` is told of each directory
-    that can't be listed. `on_progress` is told how many partitions are read, and how many there are
-    in all. Raises: OSError for `path`.
+    that can't be listed, or is of another layout. `on_progress` is told how many partitions are
+    read, and how many there are in all. Raises: OSError for `path`.
     """
     reporter, files = Reporter(Wanted()), with_unpacked(files)
     found = [one for one in find_partitions(path, files, reporter) if one.segments]
     for finding in reporter.finish():
-        if finding.law == UNREADABLE:
+        if finding.law in TOLD:
             tell(f"{finding.path}: {finding.message}")
     for done, partition in enumerate(sorted(found, key=_order)):
         if on_progress is not None:

@@ -130,7 +130,9 @@ def _is_folder(path: str, name: str, files: Files) -> bool:
 
 
 def _folder(path: str, names: list[str], files: Files) -> Place | None:
-    if _is_store(path, names, files):
+    name = posixpath.basename(os.path.abspath(path))
+    is_partition = read_partition_name(name) is not None and _is_of_kafka(names)
+    if not is_partition and _is_store(path, names, files):
         return Place(PlaceKind.STORE, path)
     if index_file_names(names) and not _is_of_kafka(names):
         return Place(PlaceKind.INDEX_FOLDER, path)

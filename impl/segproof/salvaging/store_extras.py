@@ -138,6 +138,14 @@ class Extras:
                     count += int((table["phy_offset"] >= end).sum())
         return count
 
+    def leave_all(self) -> None:
+        """Copy nothing, since no store is made, and tell it."""
+        for name in (CONFIG, TIMER_LOG):
+            path = posixpath.join(self._store, name)
+            if names_of(path, self._files):
+                self.left_out.append(f"{path}: it was not copied: the log has no sound message")
+        self.tell_others()
+
     def tell_others(self) -> None:
         """Tell what else is in the old store and in no file of the new one."""
         for name in names_of(self._store, self._files):

@@ -215,6 +215,8 @@ def salvage_store(
         run.index(new_geometry(store, hash_slot_num, index_num, files))
         run.bring_extras()
         run.checkpoint()
+    else:
+        run.leave_extras()
     end_salvage(target, files)
     return run.told
 
@@ -514,6 +516,12 @@ class _Salvage:
             keep_guess(self._target, geometry, self._files)
         self.told.index_files = len(rebuilt.files)
         self.told.index_entries = sum(one.entries for one in rebuilt.files)
+
+    def leave_extras(self) -> None:
+        """Tell of all beside a log without a sound message, of which no store is made."""
+        extras = Extras(self._log.store_path, self._target, self._files)
+        extras.leave_all()
+        self.told.left_out += extras.left_out
 
     def bring_extras(self) -> None:
         """Copy what a broker keeps beside its messages; tell what is left out."""

@@ -28,6 +28,8 @@ EXPECTED_CODES = (0, 1)
 USAGE = 2
 MAY_LACK = ("lookup", "rebuild", "salvage")
 """Verbs that refuse a directory which lacks what they need to begin."""
+LAYOUT = "the layout of"
+"""A whole layout that is not read has nothing to list."""
 HASHED_BYTES = 1 << 28
 """Of a larger file, which is all hole, only the length is compared."""
 INDEXES = re.compile(
@@ -112,7 +114,7 @@ def _judged(asked: Asked, arguments: list[str]) -> tuple[int, list[str]]:
     shown = " ".join([*arguments[:1], *arguments[2:]])
     # A file that can't be read is usage, so is a folder in which neither log nor index is left.
     may_be_usage = arguments[0] in MAY_LACK or not os.path.isdir(arguments[1])
-    may_be_usage |= not asked.has_parts
+    may_be_usage |= not asked.has_parts or (arguments[0] == "ls" and LAYOUT in said)
     wrong = []
     if code not in EXPECTED_CODES and not (code == USAGE and may_be_usage):
         wrong.append(f"{shown}: exit {code}: {said[-300:]}")

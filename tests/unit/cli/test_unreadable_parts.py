@@ -90,3 +90,10 @@ def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
     assert ["commit-log", "consume-queue", "index-folder"] * 2 == [row["kind"] for row in rows]
     assert [1778, 1778] == [row["end_offset"] for row in rows if row["kind"] == "commit-log"]
     assert str(log) in shown.err
+
+
+def test_a_layout_that_is_not_read_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`ls` said that nothing of Kafka's is there, of a folder with segments of Redpanda."""
+    (data / "old-0/1-1-v1.log").write_bytes(b"")
+    assert 2 == cli.run(["ls", "data/old-0"])
+    assert "data/old-0: the layout of Redpanda, in 1 place" in capsys.readouterr().err
