@@ -67,6 +67,18 @@ if os.environ.get("SEGPROOF_CHECK_CLAIMS") == "1":
     watch()
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """Return a new folder that lies alone in the test's own.
+
+    segproof looks around a store for other folders of its log: two levels above the store would
+    lie the folders of all other tests.
+    """
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    return alone
+
+
 @pytest.fixture(autouse=True)
 def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait hardly at all for a writer in the middle of a step, where none is at work.
