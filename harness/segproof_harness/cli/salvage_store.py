@@ -163,6 +163,11 @@ def _message_lines(told: "SalvagedStore") -> Iterator[str]:
             f"misplaced: {plural(told.misplaced_messages, 'message')} of another place in the log,"
             " as a disk leaves them that wrote a block to a wrong place"
         )
+    if told.foreign_messages:
+        yield (
+            f"set aside: {plural(told.foreign_messages, 'message')} of another store: they are not"
+            " in the new one, and stay in the old log"
+        )
     if told.older_messages:
         yield (
             f"older: {plural(told.older_messages, 'message')} behind a gap, which an earlier"

@@ -161,10 +161,14 @@ class MovedMessages:
             for one in self._doubted:
                 if one.offset not in told or not self._put(one, is_told=True):
                     self._left.append(one)
+        self.left: list[_Stretch] = []
+        """Stretches that stay where they lie, and say another offset."""
         for one in self._left:
             if one.messages == 1 and self._is_between(one):
                 self.restored += 1
                 self._fixes.setdefault(self._begin(one.lies_at), []).append(one)
+            else:
+                self.left.append(one)
         for each in self._data.values():
             each.sort(key=lambda one: one.offset)
         for each in self._blanks.values():
@@ -196,6 +200,11 @@ class MovedMessages:
                 else:
                     found.append(one)
         return found
+
+    @property
+    def sound_bytes(self) -> int:
+        """Bytes of the messages that lie at their own offsets."""
+        return sum(self._sound.ends) - sum(self._sound.starts)
 
     def _has_room_behind(self, end: int) -> bool:
         """Return whether a file has room for a blank end behind messages that end at an offset."""

@@ -31,6 +31,7 @@ from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 
 PIECE_BYTES = UNIT_BYTES << 16
 SPOKEN_FOR_OTHERS = "%LMQ%"
+SAMPLE_ROWS = 64
 
 Int64Array = NDArray[np.int64]
 
@@ -72,6 +73,62 @@ def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int
     for offsets in _index_offsets(os.path.join(store, INDEX), files):
         found.update(offsets[np.isin(offsets, asked)].tolist())
     return found - contradicted
+
+
+def led_to(store: str, ranges: Sequence[tuple[int, int]], files: Files) -> Int64Array:
+    """Return offset and size of each message in some ranges of the log that a unit or an entry
+    leads to, in order; size 0 if only the index knows it.
+
+    A range is two offsets, the second exclusive. Cost: as `messages_in`. What can't be read tells
+    nothing.
+    """
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    starts, ends = (np.array(one, np.int64) for one in zip(*joined, strict=True))
+    found = [_inside(rows, starts, ends) for rows in _led_to(store, files)]
+    rows = np.concatenate([np.zeros((0, 2), np.int64), *(np.unique(one, axis=0) for one in found)])
+    # Of one offset the unit comes first, which has a size.
+    rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
+    first: Int64Array = rows[np.diff(rows[:, 0], prepend=-1) > 0]
+    return first
+
+
+def first_led_to(
+    store: str, starts: Sequence[int], size_bytes: int, files: Files
+) -> list[Int64Array]:
+    """Return the same for the first units and entries that lead into each file of a log.
+
+    At most SAMPLE_ROWS for each. The files begin at `starts`, in order, and have `size_bytes`.
+    """
+    begins = np.array(starts, np.int64)
+    found: list[list[Int64Array]] = [[] for _ in starts]
+    counts = [0] * len(starts)
+    for rows in _led_to(store, files):
+        if not len(rows) or not len(begins) or min(counts) >= SAMPLE_ROWS:
+            continue
+        place = np.searchsorted(begins, rows[:, 0], "right") - 1
+        place[(place >= 0) & (rows[:, 0] >= begins[place] + size_bytes)] = -1
+        for number in np.unique(place[place >= 0]).tolist():
+            if counts[number] < SAMPLE_ROWS:
+                some = rows[place == number][: SAMPLE_ROWS - counts[number]]
+                found[number].append(some)
+                counts[number] += len(some)
+    return [np.concatenate([np.zeros((0, 2), np.int64), *each]) for each in found]
+
+
+def _led_to(store: str, files: Files) -> Iterator[Int64Array]:
+    """Yield offset and size of what units and entries lead to; size 0 of an entry."""
+    with suppress(OSError):
+        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+            if SPOKEN_FOR_OTHERS not in os.path.basename(topic):
+                for queue in folders_in(topic, files):
+                    yield from _units(queue, files)
+    for entries in _index_offsets(os.path.join(store, INDEX), files):
+        yield np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
 
 
 def messages_in(

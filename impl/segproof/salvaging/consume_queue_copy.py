@@ -131,6 +131,16 @@ class ConsumeQueueCopy:
         """Take the bytes of a gap in the log, before the message that follows."""
         self._gap_bytes += size_bytes
 
+    def goes_on(self, message: Message) -> bool:
+        """Return whether a message has the next number of a queue that has a message."""
+        queue = self._queues.get((message.topic, message.queue_id))
+        if queue is None or message.sys_flag & TRANSACTION_BITS not in (0, 8):
+            return False
+        numbers = [queue.following] if queue.is_begun else []
+        if queue.doubted is not None:
+            numbers.append(queue.doubted.number + 1)
+        return message.queue_offset in numbers
+
     def put(self, message: Message, offset: int) -> bool:
         """Take a message at its offset in the log; return whether its number fits, or may fit.
 

@@ -60,6 +60,7 @@ from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
+from segproof.salvaging.foreign_messages import ForeignMessages, SetAside
 from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
@@ -123,6 +124,9 @@ class SalvagedStore:
     misplaced_messages: int = 0
     """Messages that said another offset, and whose number does not go on here: of a block that a
     disk wrote to a wrong place, or of an earlier file. Keys and offsets find them."""
+    foreign_messages: int = 0
+    """Messages of another store, whose file was copied over one of this log: they are left out, and
+    stay in the old log (`left_out`)."""
     older_messages: int = 0
     """Messages behind a gap that are older than the last one before it: an earlier recovery may
     have cut them off."""
@@ -257,6 +261,7 @@ class _Salvage:
             log.store_path, target, _queue_file_size(log.store_path, files), log.mapped_file_size,
             files,
         )  # fmt: skip
+        self._set_aside = SetAside()
         self._gaps: list[Gap] = []
         self._zeros: list[Gap] = []
         """Zeros at the end so far: a gap if anything follows."""
@@ -285,6 +290,9 @@ class _Salvage:
         self._log, self._open_file = moved.log, moved.open
         self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
         self.told.restored_messages = moved.restored
+        self._foreign = ForeignMessages(
+            moved, self._files, lambda path: ReadableParts(self._open_file(path))
+        )
 
     def copy(self) -> None:
         """Copy all sound messages, and make their queues."""
@@ -297,7 +305,8 @@ class _Salvage:
                     self._close_gaps()
                 continue
             readable = self._readable(piece)
-            for run in (one for part in readable for one in self._without_fillers(part)):
+            own = (one for part in readable for one in self._without_foreign(part))
+            for run in (one for part in own for one in self._without_fillers(part)):
                 if block := self._fitting(run):
                     self._close_gaps()
                     self._keep(block)
@@ -310,6 +319,15 @@ class _Salvage:
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
+        told.foreign_messages = self._set_aside.messages
+        for each in self._set_aside.ranges:
+            told.left_out.append(each.words(*self._place_of(each.start)))
+
+    def _place_of(self, offset: int) -> tuple[str, int]:
+        """Return in which file of the old log an offset lies, and where."""
+        found = self._log.file_of(offset)
+        assert found is not None
+        return self._rests.place_of(found.path, offset - found.start)
 
     def _open(self, path: str) -> ReadOnlyFile:
         self._opened.append(ReadableParts(self._open_file(path)))
@@ -337,6 +355,16 @@ class _Salvage:
                 yield run
                 continue
             self._broken(int(run.lies_at[0]), int(run.lies_at[-1] + rows[-1, 1]))
+
+    def _without_foreign(self, block: MessageBlock) -> Iterator[MessageBlock]:
+        """Yield the messages of a block without those of another store: these are a gap."""
+        for part, is_foreign in self._foreign.parts(block, self._queues.goes_on):
+            if not is_foreign:
+                yield part
+                continue
+            start, end = int(part.lies_at[0]), int(part.lies_at[-1] + part.rows[-1, 1])
+            self._set_aside.add(start, end, len(part.rows))
+            self._broken(start, end)
 
     def _without_fillers(self, block: MessageBlock) -> Iterator[MessageBlock]:
         """Yield the messages of a block without those with which an earlier salvage filled gaps.

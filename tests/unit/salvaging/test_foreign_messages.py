@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of another store in the place of one of the log: its messages are never mixed in."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.message import Message
+from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof_harness.cli import run
+from segproof_tests.store_files import LOG_BYTES, long_store
+
+COUNT = 40
+
+
+def logs(store: Path) -> list[Path]:
+    """Return the files of the log in order."""
+    return sorted((store / "commitlog").iterdir())
+
+
+def messages_of(store: Path) -> dict[int, Message]:
+    """Return the messages of a log by their places, without fillers."""
+    found = {at: one.message for at, one in CommitLog.open(store).scan() if one.message is not None}
+    return {at: one for at, one in found.items() if one.sys_flag & 12 != 12}
+
+
+def in_file(messages: dict[int, Message], number: int) -> dict[int, Message]:
+    """Return those in one file."""
+    return {at: one for at, one in messages.items() if at // LOG_BYTES == number}
+
+
+def keep(store: Path, parts: str) -> None:
+    """Remove the index or the queues, unless they are named."""
+    for name in ("index", "consumequeue"):
+        if name not in parts:
+            shutil.rmtree(store / name)
+
+
+def saved(store: Path) -> tuple[SalvagedStore, dict[int, Message]]:
+    """Save a store; return what was told, and its messages."""
+    told = salvage_store(store, store.with_name("out"), hash_slot_num=16, index_num=200)
+    return told, messages_of(store.with_name("out"))
+
+
+@pytest.mark.checks("RMQDISK-25")
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
+@pytest.mark.parametrize("topic", ["Other", "T"])
+@pytest.mark.parametrize(("taken", "place"), [(0, 1), (0, 2), (2, 1), (0, -1), (1, 0)])
+def test_a_file_of_another_store_is_set_aside(
+    taken: int, place: int, topic: str, parts: str, tmp_path: Path
+) -> None:
+    """Its messages "got the right offset back", in queues of this store."""
+    store = long_store(tmp_path / "store", COUNT)
+    own, place = messages_of(store), place % len(logs(store))
+    other = long_store(tmp_path / "other", COUNT, topic, 53)
+    foreign = in_file(messages_of(other), taken)
+    shutil.copyfile(logs(other)[taken], logs(store)[place])
+    keep(store, parts)
+    told, kept = saved(store)
+    assert kept == {at: one for at, one in own.items() if at // LOG_BYTES != place}
+    assert (len(foreign), False, 0, 0) == (
+        told.foreign_messages, told.is_whole, told.restored_messages, told.misplaced_messages,
+    )  # fmt: skip
+    (line,) = [one for one in told.left_out if "another store" in one]
+    assert line.startswith(f"{logs(store)[place]}: {len(foreign)} messages")
+    assert "from byte 0 on" in line
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue"])
+@pytest.mark.parametrize("place", [0, 1, -2])
+def test_a_file_of_another_store_at_its_own_offset(parts: str, place: int, tmp_path: Path) -> None:
+    """Each message says where it lies: queues and index contradict the file, and no other one."""
+    store = long_store(tmp_path / "store", 64, step=3)
+    own, place = messages_of(store), place % len(logs(store))
+    other = long_store(tmp_path / "other", 90, "Other", step=5)
+    foreign = in_file(messages_of(other), place)
+    shutil.copyfile(logs(other)[place], logs(store)[place])
+    keep(store, parts)
+    told, kept = saved(store)
+    assert kept == {at: one for at, one in own.items() if at // LOG_BYTES != place}
+    assert len(foreign) == told.foreign_messages
+    assert not told.is_whole
+
+
+@pytest.mark.checks("RMQDISK-25")
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
+@pytest.mark.parametrize("places", [[4], [4, 5], [9, 10, 11]])
+def test_damaged_offsets_make_no_foreign_messages(
+    places: list[int], parts: str, tmp_path: Path
+) -> None:
+    """Queues, index, or numbers that go on show that they are of this store."""
+    store = long_store(tmp_path / "store", COUNT)
+    own = messages_of(store)
+    for number in places:
+        at = sorted(own)[number]
+        path = logs(store)[at // LOG_BYTES]
+        data = bytearray(path.read_bytes())
+        data[at % LOG_BYTES + 28 : at % LOG_BYTES + 36] = (777_777 * number).to_bytes(8, "big")
+        path.write_bytes(data)
+    keep(store, parts)
+    told, kept = saved(store)
+    assert (own, 0) == (kept, told.foreign_messages)
+
+
+@pytest.mark.checks("RMQDISK-44")
+def test_a_log_that_was_replaced_or_moved_is_kept(tmp_path: Path) -> None:
+    """All of the log contradicts index and queues, or says other offsets: then it is the log."""
+    store = long_store(tmp_path / "store", COUNT)
+    other = long_store(tmp_path / "other", COUNT, "Other", 53)
+    shutil.rmtree(store / "commitlog")
+    shutil.copytree(other / "commitlog", store / "commitlog")
+    told, kept = saved(store)
+    assert (messages_of(other), 0) == (kept, told.foreign_messages)
+    moved = long_store(tmp_path / "moved" / "store", COUNT)
+    for path in reversed(logs(moved)):
+        path.rename(path.with_name(f"{int(path.name) + 900 * LOG_BYTES:020d}"))
+    keep(moved, "")
+    told, kept = saved(moved)
+    assert (COUNT, 0) == (len(kept), told.foreign_messages)
+
+
+def test_the_report_says_where_they_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for people, a field for programs, and exit code 1."""
+    store = long_store(tmp_path / "store", COUNT)
+    other = long_store(tmp_path / "other", COUNT, "Other", 53)
+    shutil.copyfile(logs(other)[0], logs(store)[1])
+    assert 1 == run(["salvage", str(store), "--out", str(tmp_path / "out")])
+    out = capsys.readouterr().out
+    assert "messages of another store: they are not in the new one" in out
+    assert f"left out: {logs(store)[1]}" in out
