@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
+from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
@@ -125,6 +126,15 @@ def _check_new(target: str, partitions: Iterable[str], files: SharedFiles) -> No
                 raise not_empty(os.path.join(target, new), words)
 
 
+def _count_removed(directory: str, files: SharedFiles) -> int:
+    """Return how many logs of a directory wait for their removal."""
+    try:
+        names = files.list_directory(directory)
+    except OSError:
+        return 0
+    return sum(name.endswith(".log.deleted") for name in names)
+
+
 def _is_unread_directory(finding: Finding, files: SharedFiles) -> bool:
     """Return whether a finding is of a directory that can't be listed: partitions may be in it."""
     if finding.law != LOG_UNREADABLE:
@@ -185,6 +195,12 @@ def _partitions(
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
         if not any(".log" in one.suffixes for one in partition.segments):
+            if known is not None and (count := _count_removed(directory, files)):
+                refused[directory] = (
+                    f"{plural(count, 'log')} and no other: each waits for its removal (.deleted)."
+                    " Copy the directory away, take this suffix off the names in the copy, and save"
+                    " the copy"
+                )
             continue
         if known is None:
             refused[directory] = "it is not named TOPIC-N; rename a copy to the name to load it by"

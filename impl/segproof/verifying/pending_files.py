@@ -57,6 +57,10 @@ def report_pending(
         known = kinds[name]
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
+            cost = replacing.words_of_removed(known.base_offset)
+            if cost and name.endswith(".log.deleted") and not is_alone:
+                words += cost
+                only_copies.add(path)
         elif name.endswith(".cleaned"):
             words = (
                 "the cleaner, or the splitting of a segment, was writing it: Kafka deletes it at"

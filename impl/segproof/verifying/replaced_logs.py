@@ -3,11 +3,14 @@
 
 The loader deletes every `.deleted` log, and every log within the offsets of all `.swap` logs, from
 the lowest base to the greatest end; it compares no content. What a broker does leaves such a log
-only where another one replaces it, or where retention or a truncation has removed it.
+only where another one replaces it, or where retention or a truncation has removed it. A truncation
+to an offset removes the logs that begin after it: the last log that stays ends before the first one
+that was removed, and offsets between the two are gone.
 
 Upstream: Kafka 4.3.1: LogLoader.load, LocalLog.replaceSegments.
 Law: DISK-60.
-Not covered: single batches that a `.swap` log lacks; logs that a truncation may have removed.
+Not covered: single batches that a `.swap` log lacks. Of logs that a truncation, or a recovery, may
+    have removed LOAD-1 tells the offsets.
 """
 
 import posixpath
@@ -130,10 +133,40 @@ class ReplacedLogs:
             return bool(bases)
         if below not in self._logs:
             return self._size(self._path(self._swaps[below])) != 0
-        if below == bases[-1] or below in self._deleted:
+        if below in self._deleted:
             return True
+        if below == bases[-1]:
+            return base not in self._next_to_the_end()
         end = end_of(self._path(segment_file_name(below, ".log")), below, self._files)
         return end is None or end > base
+
+    def _next_to_the_end(self) -> set[int]:
+        """Return the removed logs that go on where the last log ends, and each other."""
+        last = self._logs[-1]
+        path = self._path(segment_file_name(last, ".log"))
+        found: set[int] = set()
+        if self._is_empty(path):
+            return found
+        end = end_of(path, last, self._files)
+        for base in sorted(self._deleted):
+            removed = self._path(self._deleted[base])
+            if base == end and not self._is_empty(removed):
+                found.add(base)
+                end = end_of(removed, base, self._files)
+        return found
+
+    def words_of_removed(self, base: int) -> str:
+        """Return what a removed log after the last one holds, in words; empty for another one."""
+        bases = sorted({*self._swaps, *self._logs})
+        path = self._path(self._deleted.get(base, ""))
+        if base not in self._deleted or not bases or base <= bases[-1] or self._is_empty(path):
+            return ""
+        end = end_of(path, base, self._files)
+        offsets = f"offsets {base} to {end - 1}" if end is not None else f"offsets from {base} on"
+        return (
+            f"; it follows the last log, so a truncation or a recovery has removed it, and no log"
+            f" here has its {offsets}"
+        )
 
     def _is_empty(self, path: str) -> bool:
         """Return whether a log has no batch."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
@@ -110,7 +111,8 @@ def test_a_swap_holds_less_than_the_logs(
         ([], [0, 4, 8], [0, 4, 8]),  # all of them
         ([0, 8], [4], [4]),  # one in the middle
         ([4, 8], [0], []),  # retention
-        ([0], [4, 8], []),  # a truncation
+        ([0], [4, 8], [4, 8]),  # no truncation: one to offset 4 keeps an empty log of that name
+        ([0, 4], [8], [8]),
         ([0, 8], [0, 4], []),  # a cleaning
     ],
 )
@@ -127,6 +129,32 @@ def test_removed_logs_that_nothing_replaces(
     for one in deleted:
         path = folder / name_of(one, ".log.deleted")
         assert "DISK-60" not in {found.law for found in verify(path)}
+
+
+@pytest.mark.checks("DISK-60", "LOAD-1")
+@pytest.mark.parametrize("target", range(1, 10))
+def test_what_a_truncation_leaves_is_named(target: int, tmp_path: Path) -> None:
+    """The logs after its offset wait for their removal: a note says which offsets they hold."""
+    kept = {base: data for base, data in LOGS.items() if base <= target}
+    last = max(kept)
+    gone = {base: data for base, data in LOGS.items() if base > target}
+    folder = lay(tmp_path / "t-0", log=kept | {last: log(last, target)}, deleted=gone)
+    assert [] == replaced(folder)
+    found, _ = judged(folder)
+    told = {Path(one.path).name: one for one in found if one.law == "LOAD-1"}
+    ends = {4: 7, 8: 9}
+    for base in gone:
+        one = told[name_of(base, ".log.deleted")]
+        assert f"no log here has its offsets {base} to {ends[base]}" in one.message
+        assert "copy this file away" in one.hint
+
+
+@pytest.mark.checks("LOAD-1")
+def test_a_salvage_says_what_to_do_with_logs_that_are_all_removed(tmp_path: Path) -> None:
+    """It said that there was no partition with a log."""
+    folder = lay(tmp_path / "t-0", deleted=LOGS)
+    with pytest.raises(SegproofError, match=r"3 logs.*\.deleted"):
+        list(salvage(folder, tmp_path / "out"))
 
 
 @pytest.mark.checks("LOAD-2")

@@ -172,9 +172,10 @@ def replaced_logs_are_in_swaps(
 ) -> bool:
     """Loading deletes no log that nothing replaces. A log within the offsets of all `.swap` logs
     begins within one whose first old log is gone; or they reach its last offset and hold a batch
-    of it. A `.deleted` log lies below all logs, above all of them, or within one; or a `.swap` log
-    that is not empty lies before it, or a log with the name of a `.deleted` one. Logs that begin
-    within a damaged `.swap` log are left to other laws. A warning.
+    of it. A `.deleted` log lies below all logs or within one, or above all of them with offsets
+    missing before it, as after a truncation; or a `.swap` log that is not empty lies before it, or
+    a log with the name of a `.deleted` one. Logs that begin within a damaged `.swap` log are left
+    to other laws. A warning.
     """
     ends = {base: _end(base, swap) for base, swap in swaps.items()}
 
@@ -195,7 +196,18 @@ def replaced_logs_are_in_swaps(
             return bool(bases)
         if below not in logs:
             return swaps[below] != b""
-        return below == max(bases) or below in deleted or _end(below, logs[below]) > base
+        if below == max(bases) and below not in deleted:
+            return base not in next_to_the_end(below)
+        return below in deleted or _end(below, logs[below]) > base
+
+    def next_to_the_end(last: int) -> set[int]:
+        found: set[int] = set()
+        end = _end(last, logs[last]) if batches_of(logs[last]) else None
+        for base in sorted(deleted):
+            if base == end and batches_of(deleted[base]):
+                found.add(base)
+                end = _end(base, deleted[base])
+        return found
 
     replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
     removed = [one for one in deleted if deleted[one]]
