@@ -137,6 +137,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     from segproof.files import REAL_FILES
     from segproof.reading.file_names import segment_file
     from segproof.reading.packed_segments import with_unpacked
+    from segproof.reading.waiting_logs import records_wait, waiting_logs
     from segproof_harness.reading.segment_file_rows import (
         raft_snapshot,
         raft_snapshots,
@@ -153,7 +154,11 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
-        return _dump_partition(files, small, asked)
+        sane = _dump_partition(files, small, asked)
+        waiting = waiting_logs(name, unpacked.list_directory(name), unpacked)
+        for one in waiting:
+            complain(str(records_wait(os.path.join(name, one))))
+        return sane and not waiting
     file, little = segment_file(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and path.exists():
         refuse(

@@ -85,7 +85,10 @@ def _segment_rows(partition: Partition, files: Files) -> Iterator[Row]:
             if not segment.is_cached:
                 row |= _measured(segment, offset == last, files)
         except FileNotFoundError:
-            row["reason"] = f"{path}: there is no log"
+            why = "there is no log"
+            if segment.is_swap:
+                why = "it waits for its place, and ls does not read it (`segproof verify` does)"
+            row["reason"] = f"{path}: {why}"
         except (SegproofError, OSError) as error:
             row["reason"] = reason_of(error)
         yield row

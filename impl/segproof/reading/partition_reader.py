@@ -85,7 +85,8 @@ class PartitionReader(PartitionSearch, Closing):
     one: beside a writer a question that finds no answer in files that were changed a moment ago
     lists the directory again. An answer is never older than the reader.
 
-    Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
+    Raises: OSError if the directory can't be listed; SegproofError if it holds no log, or if
+    records wait in a `.swap` log, which Kafka's next start puts in the place of others.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:

@@ -17,15 +17,21 @@ from segproof.findings import time_text
 from segproof.kafka.segment_names import offset_of_name
 from segproof.reading.file_names import name_in_segment
 from segproof.reading.lookup_answers import OffsetAnswer, Steps, TimestampAnswer
+from segproof.reading.waiting_logs import records_wait, waiting_logs
 
 
 def segment_base_offsets(path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> list[int]:
     """Return the base offsets of the logs in a directory, ascending.
 
     Only names that Kafka itself writes count; `segproof.verify` reports the others.
-    Raises: OSError if the directory can't be listed.
+    Raises: OSError if the directory can't be listed; SegproofError if records wait in a `.swap`
+    log, which Kafka's next start puts in the place of others.
     """
-    found = (offset_of_name(name, ".log") for name in files.list_directory(os.fspath(path)))
+    directory = os.fspath(path)
+    names = files.list_directory(directory)
+    for name in waiting_logs(directory, names, files):
+        raise records_wait(os.path.join(directory, name))
+    found = (offset_of_name(name, ".log") for name in names)
     return sorted(offset for offset in found if offset is not None)
 
 

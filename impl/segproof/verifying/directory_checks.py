@@ -37,6 +37,7 @@ from segproof.reading.file_names import (
     read_remote_name,
 )
 from segproof.reading.unfinished import VERBS
+from segproof.reading.waiting_logs import LOG_SWAP
 from segproof.verifying.log_directories import (
     KnownDirectory,
     broker_place,
@@ -97,7 +98,6 @@ from segproof.verifying.small_files import (
     check_small_remote_file,
     read_offsets,
 )
-from segproof.verifying.swapped_logs import LOG_SWAP
 from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
 from segproof.verifying.unread_files import (
     not_looked_into,
@@ -349,7 +349,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
         else:
             _report_name(full, known, reporter)
     report_pending(path, kinds, walk.files, reporter)
-    report_unread(path, kinds, reporter)
+    report_unread(path, kinds, walk.files, reporter)
     report_missing(path, kinds, walk.files, reporter)
     report_missing_vote(path, kinds, walk.files, reporter)
     if path == walk.root:

@@ -16,16 +16,11 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
+from segproof.reading.waiting_logs import bases_of, is_kept, swap_logs
 from segproof.verifying.replaced_logs import ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
-from segproof.verifying.swapped_logs import (
-    bases_of,
-    is_kept,
-    report_damage,
-    report_only_copies,
-    swap_logs,
-)
+from segproof.verifying.swapped_logs import report_damage, report_only_copies
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip

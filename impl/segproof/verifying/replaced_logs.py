@@ -26,9 +26,9 @@ from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
+from segproof.reading.waiting_logs import bases_of, end_of, sound_end_of, swap_logs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
-from segproof.verifying.swapped_logs import bases_of, end_of, swap_logs
 
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
@@ -86,11 +86,14 @@ class ReplacedLogs:
         lost = [base for base in self.replaced() if not self._is_held(base)]
         removed = [base for base in self._deleted if not self._is_replaced(base)]
         for base in lost:
+            words = "they end before its last offset, or have no batch of it"
+            if self._first(base) in self._damaged:
+                words = f"{self._swaps[self._first(base)]} is damaged before its last offset"
             self._add(
                 reporter,
                 segment_file_name(base, ".log"),
                 "Kafka deletes this log at its next start, to put .swap logs in its place, and they"
-                " do not hold all of it: they end before its last offset, or have no batch of it",
+                f" do not hold all of it: {words}",
             )
         for base in removed:
             self._add(
@@ -107,15 +110,19 @@ class ReplacedLogs:
     def _add(self, reporter: Reporter, name: str, words: str) -> None:
         reporter.at(self._path(name), shown_by=self._directory).add(REPLACED, words)
 
+    def _first(self, base: int) -> int:
+        """Return the base offset of the last `.swap` log that begins at or before a log."""
+        return max(one for one in self._swaps if one <= base)
+
     def _is_held(self, base: int) -> bool:
         """Return whether the `.swap` logs hold what a log does, as far as offsets tell."""
-        path = self._path(segment_file_name(base, ".log"))
-        first = max(one for one in self._swaps if one <= base)
-        is_begun = first not in self._logs or first in self._damaged
-        if self._is_empty(path) or (is_begun and self._ends[first] > base):
-            return True
+        path, first = self._path(segment_file_name(base, ".log")), self._first(base)
         end = end_of(path, base, self._files)
-        if end is None:
+        if self._is_empty(path) or end is None:
+            return True
+        if self._ends[first] > base and first in self._damaged and first not in self._logs:
+            return end <= sound_end_of(self._path(self._swaps[first]), first, self._files)
+        if self._ends[first] > base and (first not in self._logs or first in self._damaged):
             return True
         return max(self._ends.values()) >= end and any(
             bool(np.any((table["base_offset"] < end) & (table["last_offset"] >= base)))

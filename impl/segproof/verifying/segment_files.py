@@ -80,7 +80,7 @@ class Segment:
     stem: str = ""
     """Of a segment in tiered storage: what stands before the suffixes of its files."""
     is_swap: bool = False
-    """Whether its log waits as `.swap` for its place; its indexes are not read then."""
+    """Whether its files wait as `.swap` for their place."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""

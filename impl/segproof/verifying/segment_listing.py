@@ -20,9 +20,9 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.packed_segments import with_unpacked
+from segproof.reading.waiting_logs import as_completed
 from segproof.verifying.remote_segments import remote_segments
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.swapped_logs import LOG_SWAP, as_completed
 
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
@@ -48,7 +48,7 @@ def segments_of(
     for name, known in kinds.items():
         if known.kind is NameKind.SEGMENT:
             found.setdefault(known.base_offset, set()).add(known.suffix)
-            if name.endswith(LOG_SWAP):
+            if name.endswith(".swap"):
                 swaps.add(known.base_offset)
         elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
             snapshots.append(known.base_offset)

@@ -25,12 +25,12 @@ from segproof.reading.file_names import (
     is_known_in_data_directory,
     is_like_a_log,
 )
+from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.metadata_snapshots import BOOTSTRAP, is_metadata_snapshot
 from segproof.verifying.node_files import QUORUM_STATE
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import BROKER_FILE, declare
 from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
-from segproof.verifying.swapped_logs import LOG_SWAP
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""
@@ -129,9 +129,14 @@ def why_unread_beside(directory: str, name: str, files: Files) -> str | None:
     return None if is_read else _reason(name)
 
 
-def report_unread(directory: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
+def report_unread(
+    directory: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
+) -> None:
     """Report the files of a partition that no check reads."""
+    completed = as_completed(directory, kinds, files)
     for name, known in kinds.items():
+        if name in completed and completed[name].kind is NameKind.SEGMENT:
+            continue
         reason = why_unread(name, known)
         if is_like_a_log(name, known):
             reason = "its name is like that of a log, and no broker reads it; it may hold records"

@@ -183,6 +183,11 @@ def test_the_marker_of_a_clean_stop_says_nothing_of_the_metadata(tmp_path: Path)
     for folder in folders:
         # This dump was taken while its broker ran: the indexes of its last segment end in zeros.
         copied_partition("plain", tmp_path).rename(folder)
+    vote = (
+        b'{"leaderId":1,"leaderEpoch":7,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
+        b'"data_version":1}'
+    )
+    (folders[1] / "quorum-state").write_bytes(vote)
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
     assert ["DISK-6", "DISK-6"] == [one.law for one in defects_on(REAL_FILES, folders[0])]
     assert [] == defects_on(REAL_FILES, folders[1])

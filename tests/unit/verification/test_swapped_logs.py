@@ -2,6 +2,7 @@
 """Logs that wait as `.swap` for their place are data: they are read, judged and saved."""
 
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.record_batch import read_batch
+from segproof.reading.partition_reader import PartitionReader
 from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of, write_segment
@@ -150,3 +154,139 @@ def test_swaps_are_judged_as_the_laws_say(
     assert torn == {
         int(Path(one.path).name.partition(".")[0]) for one in found if one.law == "DISK-58"
     }
+
+
+def offsets_in(path: Path) -> set[int]:
+    """Return the offsets of all batches in the logs of a directory."""
+    found = set()
+    for one in path.rglob("*.log"):
+        data, at = one.read_bytes(), 0
+        while at < len(data):
+            batch = read_batch(data[at:])
+            found |= set(range(batch.base_offset, batch.last_offset + 1))
+            at += batch.size_bytes
+    return found
+
+
+@pytest.mark.checks("DISK-60", "LOAD-2")
+@pytest.mark.parametrize("at", range(4, 8))
+def test_a_damaged_swap_hides_no_sound_log(at: int, tmp_path: Path) -> None:
+    """`verify` and `salvage` left a log out that begins within a damaged `.swap` log.
+
+    The `.swap` log replaces the logs 0 and 4, and log 0 is gone: log 4 holds what is damaged.
+    """
+    folder = write_segment(tmp_path / "t-0", log(4, 8), 4, index=b"", timeindex=b"")
+    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
+    swap = bytearray(log(0, 8))
+    size = len(swap) // 8
+    swap[at * size + size - 3] ^= 1
+    (folder / name_of(0, ".log.swap")).write_bytes(swap)
+    found, _ = looked(folder)
+    (one,) = (one for one in found if one.law == "DISK-60")
+    assert name_of(4, ".log") == Path(one.path).name
+    assert "is damaged before its last offset" in one.message
+    list(salvage(folder, tmp_path / "out"))
+    assert set(range(10)) == offsets_in(tmp_path / "out" / "t-0")
+
+
+@pytest.mark.checks("LOAD-2")
+@pytest.mark.parametrize("old", [b"", log(4, 8)[:-9], log(4, 6) + b"?" + log(6, 8)])
+def test_a_whole_swap_counts_where_the_log_of_its_name_is_empty_or_damaged(
+    old: bytes, tmp_path: Path
+) -> None:
+    """The log of 0 bytes was a loss of 1131 offsets, and `salvage` left the `.swap` log out."""
+    folder = write_segment(tmp_path / "t-0", log(0, 4), index=b"", timeindex=b"")
+    write_segment(folder, old, 4, index=bytes(8), timeindex=b"")
+    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
+    (folder / name_of(4, ".log.swap")).write_bytes(log(4, 8))
+    found, summary = looked(folder)
+    assert {"DISK-5", "DISK-10"} >= {one.law for one in found}  # the indexes are empty
+    assert (10, 0) == (summary.batches, summary.lost_offsets)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (10, 0, 0) == (told.batches, told.lost_offsets, told.gap_count)
+    assert not told.left_out
+
+
+@pytest.mark.checks("DISK-45", "LOAD-2", "OFFIDX-1")
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_waits_is_checked_like_the_one_it_becomes(
+    suffix: str, tmp_path: Path
+) -> None:
+    """It was listed, and any bytes in it were sound."""
+    folder = write_segment(tmp_path / "t-0", log(4, 8), 4, index=b"", timeindex=b"")
+    (folder / name_of(0, ".log.swap")).write_bytes(log(0, 4))
+    index = folder / name_of(0, f"{suffix}.swap")
+    index.write_bytes(b"")
+    found, summary = looked(folder)
+    assert (suffix == ".timeindex", 0) == (
+        "DISK-10" in {one.law for one in found},
+        summary.not_looked_into,
+    )
+    index.write_bytes(bytes(7))
+    found, summary = looked(folder)
+    laws = {"OFFIDX-1"} if suffix == ".index" else {"TIMEIDX-1", "DISK-10"}
+    assert {(law, str(index)) for law in laws} == {(one.law, one.path) for one in found}
+    assert Verdict.INDEX_DAMAGE_ONLY is summary.verdict
+    # Beside the log of its name the .swap log is not needed, and its index is not read.
+    (folder / name_of(0, ".log")).write_bytes(log(0, 4))
+    assert (set(), 1) == (
+        {one.law for one in looked(folder)[0]} - {"DISK-5"},
+        looked(folder)[1].not_looked_into,
+    )
+
+
+@pytest.mark.checks("LOAD-2", "LOG-1")
+def test_a_lookup_says_that_records_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`lookup` answered with the next segment, and `dump` left the records out, without a word."""
+    folder = compacted(tmp_path / "t-0")
+    asked = [
+        ["lookup", str(folder), "--offset", "2"],
+        ["lookup", str(folder), "--timestamp", "1002"],
+        ["lookup", str(folder), "--offset", "2", "--profile", "kafka-4.3.1"],
+        ["dump", str(folder)],
+        ["dump", str(folder), "--on-damage", "skip"],
+        ["dump", str(folder), "--format", "csv"],
+    ]
+    for words in asked:
+        assert 0 != cli.run(words), words
+        assert "records wait in this file" in capsys.readouterr().err, words
+    with pytest.raises(SegproofError, match="LOAD-2"):
+        PartitionReader(folder)
+    # With the old logs in their places nothing is missing.
+    whole = compacted(tmp_path / "u-0", kept=2)
+    for words in (["lookup", str(whole), "--offset", "2"], ["dump", str(whole)]):
+        assert 0 == cli.run(words), capsys.readouterr().err
+
+
+@pytest.mark.checks("LOAD-2")
+@given(
+    gone=st.integers(0, 3),
+    kept=st.sets(st.integers(0, 9), min_size=1),
+    flips=st.lists(st.integers(0, 1000), max_size=2),
+)
+def test_a_salvage_keeps_what_the_logs_in_place_hold(
+    gone: int, kept: set[int], flips: list[int]
+) -> None:
+    """A cleaning of three logs is cut off after `gone` of them, and bytes of its log are flipped.
+
+    What a log in its place holds is saved, unless a whole `.swap` log replaces it.
+    """
+    swap = bytearray(b"".join(log(n, n + 1) for n in sorted(kept | {9})))
+    size = len(swap) // len(kept | {9})
+    for at in flips:
+        swap[(at % len(kept | {9})) * size + 40] ^= 1
+    is_whole = LAWS["DISK-58"].predicate(bytes(swap))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "t-0"
+        write_segment(folder, log(12, 14), 12)
+        (folder / name_of(0, ".log.swap")).write_bytes(swap)
+        for number, (first, end) in enumerate(((0, 4), (4, 8), (8, 10))):
+            suffix = ".log" if number >= gone else ".log.deleted"
+            (folder / name_of(first, suffix)).write_bytes(log(first, end))
+        list(salvage(folder, Path(name) / "out"))
+        saved = offsets_in(Path(name) / "out")
+    in_place = set(range(4 * gone if gone < 3 else 10, 10))
+    due = {12, 13} | (kept | {9} if is_whole and gone else in_place)
+    assert due <= saved

@@ -40,7 +40,6 @@ UNREAD_NAME = re.compile(
     r"|(cleaner|log-start|replication)-offset-checkpoint|recovery-point-offset-checkpoint)\.tmp"
     r"|([0-9]{20,}-[0-9]{10,}\.checkpoint|.*(?<!\.checkpoint))\.deleted"
     r"|[+-]?[0-9]+\.(.*\.)?cleaned"
-    r"|[0-9]{20}\.(index|timeindex|txnindex)\.swap"
     r"|[+-]?[0-9]+\.(?!(.*\.)?(log|index|timeindex|txnindex)\.swap)(.*\.)?swap"
     r"|(?!.*\.(deleted|cleaned|swap)\Z)(.*\.log|.*[0-9].*\.(?i:log)([^a-zA-Z].*)?"
     r"|[0-9]{20}(?!\.(index|timeindex|txnindex|snapshot|checkpoint)).*)",
@@ -126,10 +125,18 @@ def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
 @law("DISK-45", PartitionLog, "segproof")
 def files_are_looked_into(files: Collection[str]) -> bool:
     """Segproof reads every file that it knows in a partition or data directory. A note names each
-    file that it knows and does not read, with the reason; a verdict covers only what was read.
+    file that it knows and does not read, with the reason; a verdict covers only what was read. An
+    index that waits as `.swap` is read where the log of its name waits too, in no log's place.
     """
-    names = [name for name in files if re.fullmatch(r"[0-9]{20}\.log", name) is None]
-    return not any(UNREAD_NAME.fullmatch(name) for name in names)
+
+    def is_unread(name: str) -> bool:
+        index = re.fullmatch(r"([0-9]{20})\.(index|timeindex|txnindex)\.swap", name)
+        if index is not None:
+            return f"{index[1]}.log.swap" not in files or f"{index[1]}.log" in files
+        is_log = re.fullmatch(r"[0-9]{20}\.log", name) is not None
+        return not is_log and UNREAD_NAME.fullmatch(name) is not None
+
+    return not any(map(is_unread, files))
 
 
 @law("DISK-61", PartitionLog, "segproof")
@@ -171,23 +178,35 @@ def replaced_logs_are_in_swaps(
     swaps: Mapping[int, bytes], logs: Mapping[int, bytes], deleted: Mapping[int, bytes]
 ) -> bool:
     """Loading deletes no log that nothing replaces. A log within the offsets of all `.swap` logs
-    begins within one whose first old log is gone; or they reach its last offset and hold a batch
-    of it. A `.deleted` log lies below all logs or within one, or above all of them with offsets
-    missing before it, as after a truncation; or a `.swap` log that is not empty lies before it, or
-    a log with the name of a `.deleted` one. Logs that begin within a damaged `.swap` log are left
-    to other laws. A warning.
+    begins within one whose first old log is gone, and ends before its first damage; or they reach
+    its last offset and hold a batch of it. A `.deleted` log lies below all logs or within one, or
+    above all of them with offsets missing before it, as after a truncation; or a `.swap` log that
+    is not empty lies before it, or a log with the name of a `.deleted` one. Logs that begin within
+    a damaged `.swap` log whose first old log is there are left to other laws. A warning.
     """
     ends = {base: _end(base, swap) for base, swap in swaps.items()}
 
     def is_held(base: int) -> bool:
         first = max(one for one in swaps if one <= base)
-        is_begun = first not in logs or not completed_swap_is_whole(swaps[first])
-        if not batches_of(logs[base]) or (is_begun and ends[first] > base):
-            return True
+        is_whole = completed_swap_is_whole(swaps[first])
         last = _end(base, logs[base]) - 1
+        if not batches_of(logs[base]):
+            return True
+        if ends[first] > base and first not in logs and not is_whole:
+            return sound_end(swaps[first]) > last
+        if ends[first] > base and (first not in logs or not is_whole):
+            return True
         found = [one for swap in swaps.values() for one in batches_of(swap)]
         has_some = any(one.base_offset <= last and one.last_offset >= base for one in found)
         return has_some and max(ends.values()) > last
+
+    def sound_end(swap: bytes) -> int:
+        sound, valid = -1, valid_batches(swap)
+        for batch in batches_of(swap):
+            if batch not in valid:
+                break
+            sound = max(sound, batch.last_offset)
+        return sound + 1
 
     def is_replaced(base: int) -> bool:
         bases = {*swaps, *logs}

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs that wait as `.swap` for their place: which of them hold what no other log holds.
+
+Kafka's next start puts them in the place of the logs within their offsets. As long as the first old
+log is there and sound, the old logs hold all of it. Afterwards only the `.swap` logs do.
+
+Upstream: Kafka 4.3.1: LocalLog.replaceSegments, LogLoader.load.
+Law: LOAD-2.
+"""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.hints import writes
+from segproof.kafka.batch_table import BatchScan
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import FileName, NameKind, read_file_name
+
+LOG_SWAP = ".log.swap"
+
+
+def swap_logs(kinds: Mapping[str, FileName]) -> dict[int, str]:
+    """Return the logs that the next start completes, by base offset: their names.
+
+    Those at or above the lowest `.cleaned` file belong to a change that was not finished.
+    """
+    pending = {name: known for name, known in kinds.items() if known.kind is NameKind.PENDING}
+    cleaned = [known.base_offset for name, known in pending.items() if name.endswith(".cleaned")]
+    return {
+        known.base_offset: name
+        for name, known in pending.items()
+        if name.endswith(LOG_SWAP) and not (cleaned and known.base_offset >= min(cleaned))
+    }
+
+
+def as_completed(
+    directory: str, kinds: Mapping[str, FileName], files: Files
+) -> Mapping[str, FileName]:
+    """Return the names of a partition, with `.swap` logs as segments where only they hold offsets.
+
+    Their indexes that wait are those of the segments. The segments that begin within a whole
+    `.swap` log are left out; within a damaged one those are that end before its first damage. Where
+    the first old log of a `.swap` log is there and sound, it changes nothing. A log between two
+    `.swap` logs stays: it alone holds its offsets.
+    """
+    swaps = _needed(directory, kinds, files)
+    if not swaps:
+        return kinds
+    stay = set(bases_of(kinds)) - set(swaps)
+    for log in sorted(stay):
+        path = posixpath.join(directory, segment_file_name(log, ".log"))
+        for base, swap in swaps.items():
+            if base <= log < swap.end and (swap.is_whole or _ends_within(path, log, swap, files)):
+                stay.discard(log)
+    kept = {
+        name: known
+        for name, known in kinds.items()
+        if known.kind is not NameKind.SEGMENT
+        or known.base_offset in stay
+        or not any(base <= known.base_offset < swap.end for base, swap in swaps.items())
+    }
+    moved = {
+        name: FileName(NameKind.SEGMENT, known.base_offset, known.suffix)
+        for name, known in kinds.items()
+        if known.kind is NameKind.PENDING and name.endswith(".swap") and known.base_offset in swaps
+    }
+    return kept | moved
+
+
+def waiting_logs(directory: str, names: Iterable[str], files: Files) -> list[str]:
+    """Return the names of the `.swap` logs of a directory that hold what no other log holds."""
+    listed = list(names)
+    if not any(name.endswith(LOG_SWAP) for name in listed):
+        return []
+    kinds = {name: read_file_name(name) for name in listed}
+    return [swap_logs(kinds)[base] for base in sorted(_needed(directory, kinds, files))]
+
+
+def records_wait(path: str) -> SegproofError:
+    """Return the error of a directory with a `.swap` log that holds what no other log holds."""
+    return SegproofError(
+        "records wait in this file, and no other log here has them: Kafka's next start puts it in"
+        " its place",
+        law="LOAD-2",
+        path=path,
+        hint=writes(
+            "look into this file by itself with `segproof dump`; or save the partition into another"
+            " directory with `segproof salvage`, and look into that"
+        ),
+    )
+
+
+class _Log(NamedTuple):
+    """What reading a log showed."""
+
+    size_bytes: int
+    end: int
+    """The offset after its last batch, at least one after the base offset of its name."""
+    sound_end: int
+    """The offset after the last batch before the first damage; its base offset without any."""
+    is_whole: bool
+    """Whether it has no damage."""
+
+
+def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict[int, _Log]:
+    """Return what the `.swap` logs hold that are to be read as segments, by base offset."""
+    logs = bases_of(kinds)
+    found: dict[int, _Log] = {}
+    for base, name in swap_logs(kinds).items():
+        path = posixpath.join(directory, name)
+        if not is_kept(base, logs, directory, files):
+            found[base] = _read(path, base, files) or _Log(-1, base + 1, base, is_whole=False)
+            continue
+        swap = _read(path, base, files)
+        if swap is None or not swap.is_whole or not swap.size_bytes:
+            continue
+        old = max(one for one in logs if one <= base)
+        held = _read(posixpath.join(directory, segment_file_name(old, ".log")), old, files)
+        if held is None or not held.is_whole or not held.size_bytes:
+            found[base] = swap
+    return found
+
+
+def _ends_within(path: str, base: int, swap: _Log, files: Files) -> bool:
+    """Return whether a log ends before the first damage of a `.swap` log."""
+    log = _read(path, base, files)
+    return log is not None and log.end <= swap.sound_end
+
+
+def _read(path: str, base: int, files: Files) -> _Log | None:
+    """Read a log; None if it can't be opened."""
+    end = sound_end = base
+    is_sound = True
+    try:
+        with closing(files.open(path)) as file:
+            size = file.size()
+            scan = BatchScan(file, 0, size, deep=False)
+            for checked in scan:
+                last = checked.table["last_offset"]
+                bad = np.flatnonzero(~checked.crc_valid)
+                sound = last[: bad[0]] if len(bad) else last
+                if is_sound and len(sound):
+                    sound_end = max(sound_end, int(sound.max()) + 1)
+                is_sound = is_sound and not len(bad)
+                end = max(end, int(last.max()) + 1)
+            is_sound = is_sound and scan.end_position == size
+    except (OSError, SegproofError):
+        return None
+    return _Log(size, max(end, base + 1), sound_end, is_sound)
+
+
+def is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
+    """Return whether a log of the partition reaches the offset. `logs` are base offsets, sorted."""
+    below = [base for base in logs if base <= offset]
+    if not below or below[-1] == offset:
+        return bool(below)
+    path = posixpath.join(directory, segment_file_name(below[-1], ".log"))
+    end = end_of(path, below[-1], files)
+    return end is None or end > offset
+
+
+def end_of(path: str, base_offset: int, files: Files) -> int | None:
+    """Return the offset after the last batch of a log, at least its base; None if unreadable."""
+    end = base_offset + 1
+    try:
+        with closing(files.open(path)) as file:
+            for table in BatchScan(file, 0, file.size(), deep=False).tables():
+                end = max(end, int(table["last_offset"].max()) + 1)
+    except (OSError, SegproofError):
+        return None
+    return end
+
+
+def sound_end_of(path: str, base_offset: int, files: Files) -> int:
+    """Return the offset after the last batch before a log's first damage; its base without any."""
+    found = _read(path, base_offset, files)
+    return base_offset if found is None else found.sound_end
+
+
+def damage_in(path: str, files: Files) -> int | None:
+    """Return the byte of the first damage in a log, None without any. Raises: OSError."""
+    with closing(files.open(path)) as file:
+        size = file.size()
+        scan = BatchScan(file, 0, size, deep=False)
+        for checked in scan:
+            bad = np.flatnonzero(~checked.crc_valid)
+            if len(bad):
+                return int(checked.table["position"][bad[0]])
+        return scan.end_position if scan.end_position < size else None
+
+
+def bases_of(kinds: Mapping[str, FileName]) -> list[int]:
+    """Return the base offsets of the logs, sorted."""
+    return sorted(
+        known.base_offset
+        for known in kinds.values()
+        if known.kind is NameKind.SEGMENT and known.suffix == ".log"
+    )
