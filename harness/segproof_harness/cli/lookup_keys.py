@@ -259,15 +259,15 @@ def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[
 
     message = reader.look_message(target)
     if message is None:
-        return {"reason": _why_no_message(target, reader)}, True
+        why, (unread, _) = _why_no_message(target, reader.log), reader.unread_rests()
+        return {"reason": f"{why}; {unread}" if unread else why}, not unread
     row = record_row(message, target, True, encoders)
     if row["crc_valid"]:
         return row, True
     return {**row, "reason": "the checksum of its body is wrong: it is damaged"}, False
 
 
-def _why_no_message(target: int, reader: Any) -> str:
-    log = reader.log
+def _why_no_message(target: int, log: Any) -> str:
     if log is not None and target < log.min_offset:
         return f"the commit log begins at {log.min_offset}"
     if log is not None and target >= log.max_offset:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from segproof.commands import quoted, quoted_path
 from segproof.counts import plural
 from segproof.errors import CorruptIndexError, SegproofError
-from segproof.files import REAL_FILES, File, Files
+from segproof.files import REAL_FILES, File, Files, first_byte_of
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.processes import Meter, Progress
 from segproof.reading.key_scan import scan_for_keys
@@ -231,6 +231,26 @@ class StoreReader:
             raise SegproofError("there is no commit log here", path=self.path)
         return self.log.look_message(phy_offset)
 
+    def unread_rests(self) -> tuple[str, int]:
+        """Return in words which files of the log are longer than the others, and how many bytes of
+        them no lookup reads; "" and 0 if none is. Raises: OSError.
+        """
+        words, size_bytes = [], 0
+
+        def has_bytes(path: str, first: int, end: int) -> bool:
+            return first_byte_of(self._files, path, first, end) is not None
+
+        for one in () if self.log is None else self.log.log_files:
+            status = self._files.status(one.path)
+            length = 0 if status is None else status.size_bytes
+            if length > one.size_bytes and has_bytes(one.path, one.size_bytes, length):
+                size_bytes += length - one.size_bytes
+                words.append(
+                    f"{os.path.basename(one.path)} has {length} bytes, and those from byte"
+                    f" {one.size_bytes} on are not read: `segproof salvage` reads them"
+                )
+        return "; ".join(words), size_bytes
+
     # --- by key
 
     def lookup_key(
@@ -286,6 +306,7 @@ class StoreReader:
             log, targets, begin, end, max_num, self._files, Meter(on_progress, size).add
         )
         gaps, answers = scan.gaps, {}
+        unread, unread_bytes = self.unread_rests()
         self._steps = steps = Steps(explain)
         steps.note("log", log.store_path, messages=scan.messages, files=len(log.log_files))
         for target, offsets in scan.phy_offsets.items():
@@ -297,9 +318,12 @@ class StoreReader:
                     " may have been there; `segproof verify` tells where"
                 )
                 reason = words if reason is None else f"{reason}; {words}"
+            if unread:
+                reason = unread if reason is None else f"{reason}; {unread}"
             answers[target] = KeyAnswer(
-                target, offsets, reason, steps=steps.taken, damaged_bytes=gaps.size_bytes
-            )
+                target, offsets, reason, steps=steps.taken,
+                damaged_bytes=gaps.size_bytes + unread_bytes,
+            )  # fmt: skip
         return answers
 
     def _ask(self, question: _Question) -> KeyAnswer:

@@ -24,7 +24,8 @@ Not covered: the delivery time of scheduled messages, but where the old queue ha
 
 import os
 import struct
-from contextlib import closing
+from collections import Counter
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from segproof.errors import TooLargeError
@@ -32,7 +33,13 @@ from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
-from segproof.rocketmq.consume_queue import CONSUME_QUEUE, EXTENSION_MAX, UNIT_BYTES
+from segproof.rocketmq.consume_queue import (
+    CONSUME_QUEUE,
+    EXTENSION_MAX,
+    MAPPED_FILE_BYTES,
+    UNIT_BYTES,
+    folders_in,
+)
 from segproof.rocketmq.message import SCHEDULE_TOPIC, Message, dispatch_request_of
 
 TRANSACTION_BITS = 12
@@ -43,6 +50,8 @@ QUEUES_MAX = 1_000_000
 QUEUE_ID_MAX = 999_999_999
 """A folder with a longer name is no queue: a flipped bit makes such ids."""
 NAME_BYTES_MAX = 255
+QUEUE_FILES_ASKED = 1000
+"""The lengths of this many old files of queues tell that of the new ones."""
 LOST_TOLD = 10_000
 """So many stretches of lost numbers are told one by one; all of the numbers are counted."""
 _UNIT = struct.Struct(">qiq")
@@ -352,3 +361,20 @@ def _is_name(topic: str) -> bool:
     """Return whether a topic can be the name of a folder."""
     is_plain = topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
     return is_plain and len(topic.encode("utf-8", "replace")) <= NAME_BYTES_MAX
+
+
+def queue_file_size(store: str, files: Files) -> int:
+    """Return the length that most of the old files of queues have, else the usual one."""
+    sizes: Counter[int] = Counter()
+    with suppress(OSError):
+        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+            for queue in folders_in(topic, files):
+                for name in files.list_directory(queue):
+                    status = files.status(os.path.join(queue, name))
+                    if status is not None and status.is_regular:
+                        sizes[status.size_bytes] += 1
+                if sizes.total() >= QUEUE_FILES_ASKED:
+                    break
+    usable = {size: count for size, count in sizes.items() if 0 < size <= INT32_MAX}
+    usable = {size: count for size, count in usable.items() if size % UNIT_BYTES == 0}
+    return max(usable, key=lambda size: (usable[size], size), default=MAPPED_FILE_BYTES)

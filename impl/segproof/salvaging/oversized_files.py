@@ -4,23 +4,29 @@
 What lies behind the length of a file is read as a file of its own: at the offset that follows if
 the log has no file there, else behind the last file. Its messages say where they belong.
 
+A message may lie across that length, as where a file that had been cut was joined with the next
+one. Then the part that is read as a file of its own begins with it.
+
 Laws: RMQDISK-23.
-Not covered: a message across the length of its file; its bytes are told as a gap.
 """
 
 import os
-from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from typing import cast
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import File, Files, ReadOnlyFile, first_byte_of
+from segproof.reading.file_parts import FilePart
 from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import StorePieces
+from segproof.reading.store_pieces import StorePieces, whole_messages
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import BLANK_BYTES
 from segproof.salvaging.unreadable_blocks import ReadableParts
+
+ACROSS_BYTES = 4 << 20
+"""A message reaches at most this far across the length of a file: maxMessageSize is 4 MiB."""
 
 
 def with_file_size(log: CommitLog, given: int | None, files: Files) -> CommitLog:
@@ -65,6 +71,22 @@ def _last_bytes(one: LogFile) -> tuple[int, int]:
     return max(0, one.size_bytes - BLANK_BYTES), one.size_bytes
 
 
+def _begin_across(path: str, at: int, files: Files) -> int:
+    """Return where the sound message begins that lies across a position of a file; else the
+    position.
+    """
+    first = max(0, at - ACROSS_BYTES)
+    with closing(_readable(path, files)) as file:
+        data = file.pread(2 * ACROSS_BYTES, first)
+    for position, message in whole_messages(data):
+        begin = first + position
+        if begin >= at:
+            break
+        if begin + message.total_size > at:
+            return begin
+    return at
+
+
 class RestsOfFiles(DryFiles):
     """Reads files, and what lies behind the length of oversized files of a log as files."""
 
@@ -78,17 +100,20 @@ class RestsOfFiles(DryFiles):
         for one in log.log_files:
             status = files.status(one.path)
             length = 0 if status is None else status.size_bytes
-            for at in range(size, length, size):
-                end = min(at + size, length)
-                if first_byte_of(files, one.path, at, end) is None:
+            at = size
+            while at < length:
+                begin = _begin_across(one.path, at, files)
+                end = min(begin + size, length)
+                number, at = at // size, end
+                if first_byte_of(files, one.path, begin, end) is None:
                     continue
-                start = one.start + at
+                start = one.start + number * size
                 while start in taken:
                     start, behind = behind, behind + size
                 taken.add(start)
                 path = os.path.join(os.path.dirname(one.path), log_file_name(start))
-                rests.append(LogFile(start, path, end - at))
-                self._rests[path] = one.path, at, end - at
+                rests.append(LogFile(start, path, end - begin))
+                self._rests[path] = one.path, begin, end - begin
         in_order = tuple(sorted([*log.log_files, *rests], key=lambda each: each.start))
         self.log = CommitLog(log.store_path, size, in_order, files) if rests else log
         """The log with a file for each rest that is not zeros alone."""
@@ -98,43 +123,9 @@ class RestsOfFiles(DryFiles):
         if path not in self._rests:
             return super().open(path, writable=writable, create=create)
         name, begin, size = self._rests[path]
-        return cast(File, _Rest(self._real.open(name), path, begin, size))
+        return cast(File, FilePart(self._real.open(name), path, begin, size))
 
     def place_of(self, path: str, position: int) -> tuple[str, int]:
         """Return in which file on disk a position lies, and where."""
         name, begin, _ = self._rests.get(path, (path, 0, 0))
         return name, begin + position
-
-
-class _Rest:
-    """A part of a file."""
-
-    def __init__(self, file: ReadOnlyFile, path: str, begin: int, size: int) -> None:
-        self.path = path
-        self._file = file
-        self._begin = begin
-        self._size = size
-
-    def size(self) -> int:
-        """Return the length in bytes."""
-        return self._size
-
-    def pread(self, size: int, position: int) -> bytes:
-        """Return `size` bytes from `position`; fewer only where the part ends."""
-        size = max(0, min(size, self._size - position))
-        return self._file.pread(size, self._begin + position)
-
-    def pread_into(self, buffer: memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; return the bytes read, fewer only where the part ends."""
-        size = max(0, min(len(buffer), self._size - position))
-        return self._file.pread_into(buffer[:size], self._begin + position)
-
-    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield, rising, the ranges of [start, end) that may hold other bytes than zeros."""
-        ranges = self._file.data_ranges(self._begin + start, self._begin + min(end, self._size))
-        for first, stop in ranges:
-            yield first - self._begin, stop - self._begin
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()

@@ -7,7 +7,6 @@ Not covered: extension files of queues; queues and indexes kept in RocksDB; time
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
-from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import Misnamed, with_right_names
@@ -47,19 +46,13 @@ from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geom
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog
-from segproof.rocketmq.consume_queue import (
-    CONSUME_QUEUE,
-    MAPPED_FILE_BYTES,
-    UNIT_BYTES,
-    folders_in,
-)
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
 from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
-from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers
+from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers, queue_file_size
 from segproof.salvaging.foreign_messages import ForeignMessages, SetAside
 from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.settled_times import settle_times
@@ -72,8 +65,6 @@ __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
 FILES_BEHIND_MAX: Final = 1024
 """So many files behind the last one of the log may be missing, by the queues."""
-QUEUE_FILES_ASKED: Final = 1000
-"""The length of so many old files of queues tells that of the new ones."""
 
 
 class StoreGap(NamedTuple):
@@ -258,7 +249,7 @@ class _Salvage:
         self._open_file: Callable[[str], ReadOnlyFile] = rests.open
         self._new_log = CommitLogCopy(target, log.mapped_file_size, files)
         self._queues = ConsumeQueueCopy(
-            log.store_path, target, _queue_file_size(log.store_path, files), log.mapped_file_size,
+            log.store_path, target, queue_file_size(log.store_path, files), log.mapped_file_size,
             files,
         )  # fmt: skip
         self._set_aside = SetAside()
@@ -546,7 +537,7 @@ class _Salvage:
         self.told.index_entries = sum(one.entries for one in rebuilt.files)
 
     def leave_extras(self) -> None:
-        """Tell of all beside a log without a sound message, of which no store is made."""
+        """Tell of all beside a log without a sound message: no store is made of it."""
         extras = Extras(self._log.store_path, self._target, self._files)
         extras.leave_all()
         self.told.left_out += extras.left_out
@@ -586,20 +577,3 @@ def _full_index_ends(folder: str, files: Files) -> Iterator[int]:
             header = read_stored_header(file)
         if header is not None and header.end_timestamp > 0:
             yield header.end_timestamp
-
-
-def _queue_file_size(store: str, files: Files) -> int:
-    """Return the length that most of the old files of queues have, else the usual one."""
-    sizes: Counter[int] = Counter()
-    with suppress(OSError):
-        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
-            for queue in folders_in(topic, files):
-                for name in files.list_directory(queue):
-                    status = files.status(os.path.join(queue, name))
-                    if status is not None and status.is_regular:
-                        sizes[status.size_bytes] += 1
-                if sizes.total() >= QUEUE_FILES_ASKED:
-                    break
-    usable = {size: count for size, count in sizes.items() if 0 < size <= INT32_MAX}
-    usable = {size: count for size, count in usable.items() if size % UNIT_BYTES == 0}
-    return max(usable, key=lambda size: (usable[size], size), default=MAPPED_FILE_BYTES)

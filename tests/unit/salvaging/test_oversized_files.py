@@ -9,7 +9,9 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size
+from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_tests.plain_reader import messages_in
 from segproof_tests.store_files import LOG, LOG_BYTES, copied_store, long_store
@@ -25,6 +27,12 @@ def joined_store(folder: Path, first: int, second: int, *, with_rest: bool = Fal
     for name in ("index", "consumequeue"):
         shutil.rmtree(store / name)
     return store
+
+
+def by_offset(store: Path) -> dict[int, Message]:
+    """Return the messages of a log by their places."""
+    found = CommitLog.open(store).scan()
+    return {at: one.message for at, one in found if one.message is not None}
 
 
 @pytest.mark.checks("RMQDISK-23")
@@ -110,3 +118,55 @@ def test_a_length_that_the_files_contradict_is_refused(
     assert salvage_store(store, tmp_path / "out", mapped_file_size=LOG_BYTES).is_whole
     assert 0 == run(["salvage", str(store), "--out", str(tmp_path / "again")])
     assert "save again with" not in capsys.readouterr().out
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("cut", [1400, 1111, 700, 8, 0])
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (0, -1), (-2, -1)])
+def test_a_message_across_the_length_of_its_file_is_saved(
+    first: int, second: int, cut: int, tmp_path: Path
+) -> None:
+    """A file was cut, and the next one appended: the message across its length was a gap."""
+    store = long_store(tmp_path / "store", 40)
+    whole = by_offset(store)
+    logs = sorted((store / "commitlog").iterdir())
+    before = logs[first].read_bytes()[:cut]
+    logs[first].write_bytes(before + logs[second].read_bytes())
+    logs[second].unlink()
+    gone = {at for at in whole if int(logs[first].name) <= at < int(logs[first].name) + LOG_BYTES}
+    kept = {at for at in gone if at + whole[at].total_size <= int(logs[first].name) + cut}
+    told = salvage_store(store, tmp_path / "out")
+    found = by_offset(tmp_path / "out")
+    expected = {at: one for at, one in whole.items() if at not in gone - kept}
+    assert expected == {at: one for at, one in found.items() if at in whole}
+    # A log may begin with any file: of a first file that is gone nothing is claimed.
+    assert told.is_whole == (gone == kept or not (first or cut))
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_what_is_not_read_of_a_joined_file_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verify did not say how much; a lookup said that no message has the key, with code 0."""
+    store = joined_store(tmp_path, -2, -1)
+    sound = long_store(tmp_path / "sound")
+    last = max((sound / "commitlog").iterdir())
+    inside = [at for at in by_offset(sound) if at >= int(last.name)]
+    (one,) = (each for each in verify(store) if each.law == "RMQDISK-23")
+    assert f"the {LOG_BYTES} bytes from byte {LOG_BYTES} on were not checked" in one.message
+    assert f"{len(inside)} sound messages" in one.message
+    assert f"offsets {inside[0]} to {inside[-1]}" in one.message
+    for words in (["--key", "T#k23", "--scan"], ["--phy-offset", str(inside[0])]):
+        assert 1 == run(["lookup", str(store), *words])
+        assert f"from byte {LOG_BYTES} on are not read" in capsys.readouterr().out
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_zeros_after_the_length_of_a_file_are_not_told_as_unread(tmp_path: Path) -> None:
+    """They hold nothing: lookups answer, and verify names the length alone."""
+    store = long_store(tmp_path / "store")
+    path = min((store / "commitlog").iterdir())
+    path.write_bytes(path.read_bytes() + bytes(300))
+    (one,) = (each for each in verify(store) if each.law == "RMQDISK-23")
+    assert "not checked" not in one.message
+    assert 0 == run(["lookup", str(store), "--phy-offset", "0"])

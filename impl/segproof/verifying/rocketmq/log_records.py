@@ -19,10 +19,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
+from segproof.reading.file_parts import rest_of
 from segproof.reading.log_names import with_right_names
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces, is_filler
@@ -282,6 +284,7 @@ class LogRecords:
         size, behind = self.log.mapped_file_size, one.start + length
         words = f"it has {length} bytes, and the files of this log have {size}"
         words += ": every release ends its start at such a file" if length else f": {EMPTY_FILE}"
+        words += _rest_words(one, size, length, self._files)
         is_new = is_last and not length and self.reached < one.start
         self._reporter.at(one.path).add(
             "RMQDISK-23", words, expected=size, actual=length,
@@ -546,3 +549,22 @@ class LogRecords:
     def _first_byte(self, one: LogFile, position: int) -> int | None:
         """Return where the first byte that is not zero lies, from a position on; None: nowhere."""
         return first_byte_of(self._files, one.path, position, one.size_bytes)
+
+
+def _rest_words(one: LogFile, size: int, length: int, files: Files) -> str:
+    """Return in words what lies after the length of a file, where no check reads."""
+    if length <= size or first_byte_of(files, one.path, size, length) is None:
+        return ""
+    try:
+        rest = rest_of(one.path, size, length, files)
+    except OSError:  # the reader of the records reports it
+        return ""
+    words = f"; the {length - size} bytes from byte {size} on were not checked"
+    if not rest.messages:
+        return f"{words}: no sound message was found in them"
+    have = plural(rest.messages, "sound message")
+    return (
+        f"{words}: they contain {have} of {rest.size_bytes} bytes, which"
+        f" {verb(rest.messages, 'says', 'say')} offsets {rest.first_offset} to {rest.last_offset};"
+        " two files were joined, perhaps"
+    )
