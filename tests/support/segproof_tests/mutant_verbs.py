@@ -11,6 +11,7 @@ import os
 import random
 import re
 import stat
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from segproof import scan
+from segproof.errors import RowsLeftOutWarning, SegproofError
+from segproof.tables.schemas import TABLES
 from segproof_harness import cli
 
-__all__ = ["Asked", "contents", "ended_badly", "rebuilt_in_place", "saved"]
+__all__ = ["Asked", "contents", "ended_badly", "rebuilt_in_place", "saved", "scanned"]
 
 MEMORY_MIB = 192
 """What the verbs may take beside what the process has before, some 60 MiB: 256 in all."""
@@ -62,6 +66,17 @@ def saved(draw: random.Random, asked: Asked, out: Path) -> tuple[bool, list[str]
     more += draw.choice(([], ["--format", "jsonl"]))
     code, wrong = _judged(asked, ["salvage", str(asked.folder), "--out", str(out), *more])
     return code == 0, wrong
+
+
+def scanned(draw: random.Random, asked: Asked) -> Iterator[str]:
+    """Read one table of a mutant, and tell of an error that is none of its files."""
+    table, damage = draw.choice(sorted(TABLES)), draw.choice(("fail", "skip", "keep"))
+    more = {} if table == "findings" else {"on_damage": damage}
+    with warnings.catch_warnings(), contextlib.suppress(SegproofError, OSError):
+        warnings.simplefilter("ignore", RowsLeftOutWarning)
+        for rows in scan(asked.folder, table=table, **more):
+            if rows.num_rows == 0:
+                yield f"scan of {table}: a batch without a row"
 
 
 def rebuilt_in_place(asked: Asked) -> list[str]:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawn mutants of healthy directories, and what no verb may do with one.
 
-Each mutant is a copy of a partition or store with one to three drawn damages. Every verb is run on
-it, and none may end with an internal error, by a signal, late, with too much memory, or after a
-change of its input. Where `verify --deep` finds no defect, every lookup answers what the mutant's
-log holds, and that log differs from the healthy one only in what its files can't tell
-(`mutant_answers.UNPROTECTED`). How often each such difference came up is printed at the end.
+Each mutant is a copy of a partition, a store or the data directory of a node with one to three
+drawn damages. Every verb is run on it, and none may end with an internal error, by a signal, late,
+with too much memory, or after a change of its input. Where `verify --deep` finds no defect, every
+lookup answers what the mutant's log holds, and that log differs from the healthy one only in what
+its files can't tell (`mutant_answers.UNPROTECTED`). Where `salvage` says that it kept everything,
+what it wrote differs in no other way than the mutant. How often each difference came up is printed
+at the end.
 
     python -m segproof_tests.mutants --seed 1 --count 1000 [--jobs 2] [--first 0] [--seconds 600]
         [PATH ...]
@@ -46,7 +48,14 @@ from segproof_tests.mutant_answers import (
 )
 from segproof_tests.mutant_damages import damage, old_times
 from segproof_tests.mutant_sources import places, sources
-from segproof_tests.mutant_verbs import Asked, contents, ended_badly, rebuilt_in_place, saved
+from segproof_tests.mutant_verbs import (
+    Asked,
+    contents,
+    ended_badly,
+    rebuilt_in_place,
+    saved,
+    scanned,
+)
 
 __all__ = ["Verdict", "check", "main", "run"]
 
@@ -87,6 +96,7 @@ def check(seed: int, number: int, healthy: Sequence[Path]) -> Verdict:
         asked = _asked(draw, source, folder)
         for part in (
             lambda: ended_badly(draw, asked, scratch),
+            lambda: scanned(draw, asked),
             lambda: _answered_in_silence(source, folder, scratch, verdict),
             lambda: _lost_in_silence(draw, source, asked, scratch / "saved"),
             lambda: _changed(folder.parent, before),
@@ -127,6 +137,10 @@ def _answered_in_silence(
     for place in places(source):
         if not (folder / place).is_dir():
             verdict.unseen.add("partition")
+            continue
+        if is_store(source) and not is_store(folder):
+            if (source / "commitlog").is_dir():
+                yield "no part of a store is left, unseen"
             continue
         unseen = differences(source / place, folder / place)
         verdict.unseen |= unseen

@@ -16,7 +16,7 @@ from segproof.rocketmq.message import Message
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.file_damages import Damage, int32, int64, overwrite, write
-from segproof_tests import mutants
+from segproof_tests import mutant_verbs, mutants
 from segproof_tests.mutant_answers import UNPROTECTED, answers, differences
 from segproof_tests.mutant_damages import DAMAGES, old_times
 from segproof_tests.mutant_sources import places, shipped, sources
@@ -124,6 +124,17 @@ def test_what_a_verb_must_not_do_is_told(
     monkeypatch.setattr(cli, "run", run)
     monkeypatch.setattr(mutants, "damage", lambda *_: [])
     assert any(expected in what for what in _wrong(range(1), [PLAIN]))
+
+
+def _breaks(*_: object, **__: object) -> None:
+    raise ValueError("broken")
+
+
+def test_an_error_of_a_scan_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage ends a scan with an error of its own; any other is ours."""
+    monkeypatch.setattr(mutant_verbs, "scan", _breaks)
+    monkeypatch.setattr(mutants, "damage", lambda *_: [])
+    assert any("ValueError: broken" in what for what in _wrong(range(1), [STORE]))
 
 
 @pytest.mark.parametrize(
