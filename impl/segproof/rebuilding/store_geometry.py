@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import Files
+from segproof.integers import INT32_MAX
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.reading.store_paths import GUESS_FILE
 from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
@@ -78,7 +79,9 @@ def new_geometry(
                 old = answer.geometry
                 origin = GeometryFrom.OLD_INDEX if is_told else GeometryFrom.AMBIGUOUS
         if origin is GeometryFrom.DEFAULT and names:
-            old, origin = _like_default(os.path.join(folder, names[-1]), files), origin.AMBIGUOUS
+            like_default = _like_default(os.path.join(folder, names[-1]), files)
+            if like_default is not None:
+                old, origin = like_default, GeometryFrom.AMBIGUOUS
         if origin is GeometryFrom.OLD_INDEX and files.status(os.path.join(store, GUESS_FILE)):
             origin = GeometryFrom.GUESSED_INDEX
     slots = old.hash_slot_num if hash_slot_num is None else hash_slot_num
@@ -106,17 +109,21 @@ def told_geometry(
     return told
 
 
-def _like_default(path: str, files: Files) -> Geometry:
+def _like_default(path: str, files: Files) -> Geometry | None:
     """Return the pair that fits the length of a file, with about four entries for each slot.
 
-    So it is by default. A file without entries tells only its length. Raises: OSError.
+    So it is by default. A file without entries tells only its length. None where no index file has
+    this length. Raises: OSError.
     """
     status = files.status(path)
-    words = ((0 if status is None else status.size_bytes) - HEADER_BYTES) // SLOT_BYTES
+    size = 0 if status is None else status.size_bytes
+    if size > INT32_MAX:
+        return None
+    words = (size - HEADER_BYTES) // SLOT_BYTES
     slots = words // (WORDS_OF_A_SLOT + 1)
     slots -= (slots - words) % WORDS_OF_AN_ENTRY
     if slots < 1:
-        return DEFAULT_GEOMETRY
+        return None
     return Geometry(slots, (words - slots) // WORDS_OF_AN_ENTRY)
 
 

@@ -157,8 +157,8 @@ def open_guarded(files: Files, report: PathReporter) -> File | None:
     return None
 
 
-def size_guarded(file: File, report: PathReporter) -> int:
-    """Return the size of a file; report one that Kafka could not address."""
+def size_guarded(file: File, report: PathReporter, hint: Hint | None = None) -> int:
+    """Return the size of a file; report one that no broker could address."""
     size = file.size()
     if size > FILE_SIZE_MAX_BYTES:
         report.add(
@@ -168,6 +168,6 @@ def size_guarded(file: File, report: PathReporter) -> int:
             position=FILE_SIZE_MAX_BYTES,
             expected=FILE_SIZE_MAX_BYTES,
             actual=size,
-            hint=LARGE_LOG if report.path.endswith(".log") else None,
+            hint=LARGE_LOG if report.path.endswith(".log") else hint,
         )
     return size

@@ -24,7 +24,15 @@ from segproof.rocketmq.message import dispatch_request_of
 from segproof.store_lookup import StoreReader
 from segproof_tests.mutant_damages import old_times
 
-__all__ = ["UNPROTECTED", "Question", "answers", "differences", "is_store", "wrong_answers"]
+__all__ = [
+    "UNPROTECTED",
+    "Question",
+    "answers",
+    "differences",
+    "holds_nothing",
+    "is_store",
+    "wrong_answers",
+]
 
 PREPARED, TRANSACTION_BITS = 4, 12
 ASKED = 24
@@ -67,8 +75,9 @@ class Part(NamedTuple):
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a directory is a store of RocketMQ."""
-    return (path / "commitlog").is_dir() or (path / "index").is_dir()
+    """Return whether a directory is a store of RocketMQ: it has its folders, and no segments."""
+    has_folders = (path / "commitlog").is_dir() or (path / "index").is_dir()
+    return has_folders and not any(path.glob(f"{20 * '[0-9]'}.log"))
 
 
 def wrong_answers(source: Path, folder: Path, scratch: Path) -> Iterator[str]:
@@ -99,6 +108,14 @@ def differences(source: Path, folder: Path) -> set[str]:
             sound = "sound" if part.is_sound else "damaged"
             found.add("moved" if part.protected in known else sound)
     return found
+
+
+def holds_nothing(path: Path) -> bool:
+    """Return whether a directory has no batch and no record, sound or not."""
+    try:
+        return next(_parts(path), None) is None
+    except (SegproofError, OSError):
+        return False
 
 
 def _loss(parts: Sequence[Part], begin: int, end: int) -> str:

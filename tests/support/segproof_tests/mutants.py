@@ -43,6 +43,7 @@ from segproof_tests.mutant_answers import (
     UNPROTECTED,
     answers,
     differences,
+    holds_nothing,
     is_store,
     wrong_answers,
 )
@@ -158,7 +159,7 @@ def _lost_in_silence(draw: random.Random, source: Path, asked: Asked, out: Path)
     yield from wrong
     for place in places(source) if is_whole else ():
         kept = out if asked.is_store else out / (source.name if place == "." else place)
-        if (asked.folder / place).is_dir():
+        if (asked.folder / place).is_dir() and not holds_nothing(asked.folder / place):
             lost = differences(source / place, kept) - _known(source / place, asked.folder / place)
             if lost:
                 yield f"salvage says that it kept everything; what it kept differs in {lost}"

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What salvage and rebuild copy of sparse files: the holes take no room, in the copy either."""
 
+import os
 from pathlib import Path
+
+import pytest
 
 from segproof.files import REAL_FILES
 from segproof.rebuilding.kept_files import copy_file
 from segproof.salvaging.store_salvage import salvage_store
-from segproof_tests.store_files import copied_store
+from segproof.verification import verify
+from segproof_tests.store_files import INDEX, copied_store
 
 FAR = 1 << 40
 
@@ -51,3 +55,15 @@ def test_a_copy_of_a_kept_file_has_its_holes(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     copy_file(str(source), str(cut), 5000, REAL_FILES)
     assert b"a".ljust(5000, b"\0") == cut.read_bytes()
+
+
+@pytest.mark.checks("DISK-7")
+def test_an_index_file_that_no_broker_can_map_costs_no_message(tmp_path: Path) -> None:
+    """A salvage ended there, since it took the length of such a file for that of a new one."""
+    store, out = copied_store(tmp_path), tmp_path / "out"
+    os.truncate(store / INDEX, (1 << 32) + 1)
+    told = salvage_store(store, out)
+    assert (12, "default") == (told.messages, told.geometry_from)
+    (found,) = verify(store, laws=["DISK-7"])
+    assert "segproof rebuild" in str(found.hint)
+    assert "--hash-slots" in str(found.hint)

@@ -148,7 +148,7 @@ class _IndexFile:
 
     def check(self) -> IndexSummary | None:
         """Do all checks."""
-        size = size_guarded(self._file, self._report)
+        size = size_guarded(self._file, self._report, REMAKE_LOST_INDEX)
         header = read_stored_header(self._file)
         if not self._length_fits(size) or header is None or size > FILE_SIZE_MAX_BYTES:
             if header is None:
