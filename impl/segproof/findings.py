@@ -56,7 +56,7 @@ class Finding:
 
     @property
     def is_not_looked_into(self) -> bool:
-        """Whether it names a file or directory that was recognised and not read."""
+        """Whether the finding is about a file or directory that was recognised and not read."""
         return self.law in NOT_LOOKED_INTO
 
     def to_json(self) -> dict[str, int | str | None]:

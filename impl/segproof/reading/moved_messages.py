@@ -76,7 +76,7 @@ class _Sound:
         self.ends: list[int] = []
 
     def add(self, start: int, end: int) -> None:
-        """Take the next stretch."""
+        """Add the stretch [start, end), which lies after all that were added."""
         if self.ends and self.ends[-1] == start:
             self.ends[-1] = end
             return

@@ -40,7 +40,7 @@ TIMER = struct.Struct(">iqiqiqiiq")
 OF_ROCKSDB = re.compile(r"(.+)/(?:(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob))")
 """Names that RocksDB alone gives to files."""
 MANIFEST = re.compile(r"(.+)/MANIFEST-[0-9]{6,}")
-"""What each database of RocksDB has, beside a file CURRENT."""
+"""The path of a manifest. Each database of RocksDB has one, and a file CURRENT beside it."""
 DLEDGER_NAME = re.compile(r"dledger-[^/]+/data/[0-9]{20}")
 DLEDGER_PART = re.compile(r"([^/]+)/(data|index)/[0-9]{20}")
 """Parts of a group; a folder of any name that has both is one."""
