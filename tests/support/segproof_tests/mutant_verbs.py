@@ -34,6 +34,12 @@ MAY_LACK = ("lookup", "rebuild", "salvage")
 """Verbs that refuse a directory which lacks what they need to begin."""
 LAYOUT = "the layout of"
 """A whole layout that is not read has nothing to list."""
+REFUSALS = re.compile(
+    "there is no commit log in this store|there is no partition with a log here|this is a part|"
+    "of such a store nothing is made|segproof does not read them|"
+    "a link out of its folder is not read|cannot be read"
+)
+"""The reasons for which a salvage may keep nothing."""
 HASHED_BYTES = 1 << 28
 """Of a larger file, which is all hole, only the length is compared."""
 INDEXES = re.compile(
@@ -130,6 +136,8 @@ def _judged(asked: Asked, arguments: list[str]) -> tuple[int, list[str]]:
     # A file that can't be read is usage, so is a folder in which neither log nor index is left.
     may_be_usage = arguments[0] in MAY_LACK or not os.path.isdir(arguments[1])
     may_be_usage |= not asked.has_parts or (arguments[0] == "ls" and LAYOUT in said)
+    if arguments[0] == "salvage" and not REFUSALS.search(said):
+        may_be_usage = False
     wrong = []
     if code not in EXPECTED_CODES and not (code == USAGE and may_be_usage):
         wrong.append(f"{shown}: exit {code}: {said[-300:]}")

@@ -101,6 +101,10 @@ def _cuts_a_log_in_place(arguments: list[str]) -> int:
     return 1
 
 
+def _refuses(arguments: list[str]) -> int:
+    return 2 if arguments[0] == "salvage" else 0
+
+
 def _keeps_the_first_log(arguments: list[str]) -> int:
     if arguments[0] == "salvage":
         (kept := Path(arguments[3]) / PLAIN.name).mkdir(parents=True)
@@ -114,6 +118,7 @@ def _keeps_the_first_log(arguments: list[str]) -> int:
         (_ends_badly, "exit 3"),
         (_touches_a_file, "the input was changed"),
         (_cuts_a_log_in_place, "rebuild --in-place changed ["),
+        (_refuses, "salvage --out"),
         (_keeps_the_first_log, "salvage says that it kept everything; what it kept differs in"),
     ],
 )
