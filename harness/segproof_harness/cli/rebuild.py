@@ -31,6 +31,7 @@ from segproof_harness.cli.rebuild_store import (
     store_words,
     stores_below,
 )
+from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.rebuilding.partition_rebuild import Rebuilt
@@ -326,7 +327,7 @@ def _stores(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]
         except (SegproofError, OSError) as error:
             if asked.is_alone(store):
                 raise
-            report.fail("store", store, str(error))
+            report.fail("store", store, reason_of(error))
         else:
             lines, words = store_left_out(done), store_words(done)
             report.add("store", done, STORE_FIELDS, lines, words, is_alone=asked.is_alone(store))

@@ -79,7 +79,8 @@ def test_what_is_told_of_a_log_that_is_too_large_can_be_done(
 def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`ls` ended at the first such store as at a wrong command, and showed nothing of the rest."""
+    """`ls` ended at the first such store as at a wrong command, and showed nothing of the rest;
+    `rebuild` wrote the error as Python shows it."""
     log = copied_store(tmp_path / "a") / LOG
     log.unlink()
     log.symlink_to("nowhere") if kind == "link to nothing" else log.mkdir()
@@ -90,6 +91,10 @@ def test_a_commit_log_that_cannot_be_opened_hides_no_other_store(
     assert ["commit-log", "consume-queue", "index-folder"] * 2 == [row["kind"] for row in rows]
     assert [1778, 1778] == [row["end_offset"] for row in rows if row["kind"] == "commit-log"]
     assert str(log) in shown.err
+    assert 1 == cli.run(["rebuild", str(tmp_path), "--dry-run"])
+    assert f"{log}: {'no such file' if kind == 'link to nothing' else 'not a reg'}" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_layout_that_is_not_read_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
