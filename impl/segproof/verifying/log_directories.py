@@ -45,9 +45,9 @@ declare("partition-log", Severity.ERROR,
     copy_step="stop the broker, and copy both folders to another disk"), "DISK-48")  # fmt: skip
 
 declare("partition-log", Severity.ERROR,
-    reads("nothing, if one is a backup that no broker is started with; else keep both, compare"
-    " their partitions (DISK-48 says which one has more), and start the broker with one of them in"
-    " log.dirs"), "DISK-66")  # fmt: skip
+    reads("nothing, if one is a backup that no broker is started with; else compare their"
+    " partitions (DISK-48 says which one has more): only one of the two may be in log.dirs"),
+    "DISK-66")  # fmt: skip
 
 HINT_OF_SHARED = changes(
     "move the link out of the log directory",

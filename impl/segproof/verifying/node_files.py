@@ -67,7 +67,7 @@ def report_missing_vote(
 
 
 def check_quorum_state(report: PathReporter, files: Files) -> None:
-    """Judge a `quorum-state`, of which Kafka reads the first line."""
+    """Judge a `quorum-state`: Kafka reads its first line."""
     data = _contents(report, files)
     if data is None:
         return
