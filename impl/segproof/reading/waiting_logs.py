@@ -18,6 +18,7 @@ import numpy as np
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.hints import writes
+from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
@@ -45,19 +46,32 @@ def as_completed(
     """Return the names of a partition, with `.swap` logs as segments where only they hold offsets.
 
     Their indexes that wait are those of the segments. The segments that begin within a whole
-    `.swap` log are left out; within a damaged one those are that end before its first damage. Where
-    the first old log of a `.swap` log is there and sound, it changes nothing. A log between two
-    `.swap` logs stays: it alone holds its offsets.
+    `.swap` log are left out, unless all of them end before it does and it has no batch of the
+    segment: then its end is in doubt. Within a damaged one those are left out that end before its
+    first damage. Where the first old log of a `.swap` log is there and sound, it changes nothing. A
+    log between two `.swap` logs stays: it alone holds its offsets.
     """
     swaps = _needed(directory, kinds, files)
     if not swaps:
         return kinds
-    stay = set(bases_of(kinds)) - set(swaps)
-    for log in sorted(stay):
-        path = posixpath.join(directory, segment_file_name(log, ".log"))
-        for base, swap in swaps.items():
-            if base <= log < swap.end and (swap.is_whole or _ends_within(path, log, swap, files)):
-                stay.discard(log)
+    logs = bases_of(kinds)
+    stay = set(logs) - set(swaps)
+    for base, swap in swaps.items():
+        paths = {
+            one: posixpath.join(directory, segment_file_name(one, ".log"))
+            for one in logs
+            if base <= one < swap.end
+        }
+        ends = {one: end_of(path, one, files) or swap.end for one, path in paths.items()}
+        # Old logs go in order: while one is there, the last one is too, and ends no earlier.
+        is_theirs = max(ends.values(), default=swap.end) >= swap.end
+        for one, end in ends.items():
+            if not swap.is_whole:
+                is_held = end <= swap.sound_end
+            else:
+                is_held = is_theirs or _overlaps(swap.path, one, end, files)
+            if is_held:
+                stay.discard(one)
     kept = {
         name: known
         for name, known in kinds.items()
@@ -99,13 +113,14 @@ def records_wait(path: str) -> SegproofError:
 class _Log(NamedTuple):
     """What reading a log showed."""
 
+    path: str
     size_bytes: int
     end: int
     """The offset after its last batch, at least one after the base offset of its name."""
     sound_end: int
     """The offset after the last batch before the first damage; its base offset without any."""
     is_whole: bool
-    """Whether it has no damage."""
+    """Whether it has no damage, and its offsets rise and are within those of a segment."""
 
 
 def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict[int, _Log]:
@@ -115,7 +130,7 @@ def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict
     for base, name in swap_logs(kinds).items():
         path = posixpath.join(directory, name)
         if not is_kept(base, logs, directory, files):
-            found[base] = _read(path, base, files) or _Log(-1, base + 1, base, is_whole=False)
+            found[base] = _read(path, base, files) or _Log(path, -1, base + 1, base, is_whole=False)
             continue
         swap = _read(path, base, files)
         if swap is None or not swap.is_whole or not swap.size_bytes:
@@ -127,23 +142,35 @@ def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict
     return found
 
 
-def _ends_within(path: str, base: int, swap: _Log, files: Files) -> bool:
-    """Return whether a log ends before the first damage of a `.swap` log."""
-    log = _read(path, base, files)
-    return log is not None and log.end <= swap.sound_end
+def _overlaps(path: str, first: int, end: int, files: Files) -> bool:
+    """Return whether a log has a batch with offsets from `first` to before `end`."""
+    try:
+        with closing(files.open(path)) as file:
+            return any(
+                bool(np.any((table["base_offset"] < end) & (table["last_offset"] >= first)))
+                for table in BatchScan(file, 0, file.size(), deep=False).tables()
+                if len(table)
+            )
+    except (OSError, SegproofError):
+        return True
 
 
 def _read(path: str, base: int, files: Files) -> _Log | None:
     """Read a log; None if it can't be opened."""
     end = sound_end = base
-    is_sound = True
+    reached, is_sound = base - 1, True
     try:
         with closing(files.open(path)) as file:
             size = file.size()
             scan = BatchScan(file, 0, size, deep=False)
             for checked in scan:
-                last = checked.table["last_offset"]
-                bad = np.flatnonzero(~checked.crc_valid)
+                first, last = checked.table["base_offset"], checked.table["last_offset"]
+                before = np.concatenate(([reached], last[:-1]))
+                # No checksum covers the base offset of a batch.
+                is_placed = (last >= base) & (last - base <= INT32_MAX) & (last > before)
+                is_placed &= (first > before) | (checked.table["magic"] < 2)
+                bad = np.flatnonzero(~checked.crc_valid | ~is_placed)
+                reached = int(last[-1])
                 sound = last[: bad[0]] if len(bad) else last
                 if is_sound and len(sound):
                     sound_end = max(sound_end, int(sound.max()) + 1)
@@ -152,7 +179,7 @@ def _read(path: str, base: int, files: Files) -> _Log | None:
             is_sound = is_sound and scan.end_position == size
     except (OSError, SegproofError):
         return None
-    return _Log(size, max(end, base + 1), sound_end, is_sound)
+    return _Log(path, size, max(end, base + 1), sound_end, is_sound)
 
 
 def is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:

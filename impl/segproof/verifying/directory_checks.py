@@ -37,7 +37,6 @@ from segproof.reading.file_names import (
     read_remote_name,
 )
 from segproof.reading.unfinished import VERBS
-from segproof.reading.waiting_logs import LOG_SWAP
 from segproof.verifying.log_directories import (
     KnownDirectory,
     broker_place,
@@ -80,6 +79,7 @@ from segproof.verifying.segment_listing import (
     parent_of,
     segments_of,
     sized,
+    waiting_segment,
 )
 from segproof.verifying.sibling_files import (
     report_missing,
@@ -276,10 +276,8 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
         if is_small and check_small_file(reporter.at(path, PARTITION), offset, files):
             return
-        if name.endswith(LOG_SWAP) and known.kind is NameKind.PENDING:
+        if found := waiting_segment(directory, name, known, names, files):
             report_pending(directory, {name: known}, files, reporter, is_alone=True)
-            own = {name: FileName(NameKind.SEGMENT, known.base_offset, ".log")}
-            found = segments_of(directory, own, files, frozenset((".log",)))
             yield Partition(directory, tuple(found))
             return
         reason = why_unread(name, known) or why_unread_beside(directory, name, files)

@@ -3,11 +3,12 @@
 
 import posixpath
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from segproof.files import Files, status_of
+from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
@@ -20,7 +21,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.packed_segments import with_unpacked
-from segproof.reading.waiting_logs import as_completed
+from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.remote_segments import remote_segments
 from segproof.verifying.segment_files import Segment
 
@@ -72,6 +73,23 @@ def segments_of(
             snapshots=tuple(inside) if judged == ALL_FILES else (),
             is_swap=base in swaps,
         )
+
+
+def waiting_segment(
+    directory: str, name: str, known: FileName, names: Collection[str], files: Files
+) -> list[Segment]:
+    """Return the segment of one `.swap` file, if it is a log or an index whose log waits too."""
+    log = segment_file_name(known.base_offset, LOG_SWAP)
+    is_waiting = known.kind is NameKind.PENDING and name.endswith(".swap")
+    if not is_waiting or known.suffix not in SEGMENT_SUFFIXES or log not in names:
+        return []
+    own = {
+        segment_file_name(known.base_offset, f"{one}.swap"): FileName(
+            NameKind.SEGMENT, known.base_offset, one
+        )
+        for one in {".log", known.suffix}
+    }
+    return list(segments_of(directory, own, files, frozenset((known.suffix,))))
 
 
 class Listings:

@@ -57,6 +57,11 @@ def looked(path: Path) -> tuple[list[Finding], Summary]:
     return found, told[-1]
 
 
+def law_ids(path: Path) -> set[str]:
+    """Return the laws that errors and warnings name."""
+    return {one.law for one in looked(path)[0]}
+
+
 @pytest.mark.checks("LOAD-1", "LOAD-2", "DISK-58", "DISK-59")
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_whole_swap_is_data(kept: int, tmp_path: Path) -> None:
@@ -190,6 +195,26 @@ def test_a_damaged_swap_hides_no_sound_log(at: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.checks("LOAD-2")
+@pytest.mark.parametrize("bit", [5, 31, 40, 62])
+@pytest.mark.parametrize("is_old_there", [True, False])
+def test_a_wrong_offset_in_a_swap_hides_no_log(
+    bit: int, is_old_there: bool, tmp_path: Path
+) -> None:
+    """No checksum covers a base offset: with one wrong bit the `.swap` log seemed to hold all."""
+    folder = write_segment(tmp_path / "t-0", log(0, 4), index=b"", timeindex=b"")
+    write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
+    swap = bytearray(log(4, 8))
+    last = len(swap) // 4 * 3
+    swap[last : last + 8] = (7 ^ 1 << bit).to_bytes(8, "big")
+    (folder / name_of(4, ".log.swap")).write_bytes(swap)
+    if is_old_there:  # and damaged
+        write_segment(folder, log(4, 5) + b"?" + log(5, 8), 4)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert {8, 9} <= offsets_in(tmp_path / "out" / "t-0")
+    assert set(range(10)) == offsets_in(tmp_path / "out"), told
+
+
+@pytest.mark.checks("LOAD-2")
 @pytest.mark.parametrize("old", [b"", log(4, 8)[:-9], log(4, 6) + b"?" + log(6, 8)])
 def test_a_whole_swap_counts_where_the_log_of_its_name_is_empty_or_damaged(
     old: bytes, tmp_path: Path
@@ -227,6 +252,8 @@ def test_an_index_that_waits_is_checked_like_the_one_it_becomes(
     laws = {"OFFIDX-1"} if suffix == ".index" else {"TIMEIDX-1", "DISK-10"}
     assert {(law, str(index)) for law in laws} == {(one.law, one.path) for one in found}
     assert Verdict.INDEX_DAMAGE_ONLY is summary.verdict
+    assert law_ids(index) == laws - {"DISK-10"}  # alone it is not known to be closed
+    assert law_ids(folder / name_of(0, ".log.swap")) == set()
     # Beside the log of its name the .swap log is not needed, and its index is not read.
     (folder / name_of(0, ".log")).write_bytes(log(0, 4))
     assert (set(), 1) == (
