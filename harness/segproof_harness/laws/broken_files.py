@@ -357,6 +357,9 @@ EXAMPLES: dict[str, Example] = {
     "DISK-49": plain("the topic id is gone", _copy_beside("plain-1", METADATA)),
     "DISK-50": plain("another topic has the same id", _same_topic_id, below=".."),
     "DISK-62": plain("two logs have each other's name", _swap_two_logs),
+    "DISK-65": plain(
+        "a log has a name that is 5 too low", rename(THIRD, "00000000000000000157.log")
+    ),
     "DISK-63": plain("a closed log is empty, and its indexes are gone", replace_log(THIRD)),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),

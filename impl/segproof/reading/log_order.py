@@ -4,7 +4,7 @@
 The name of a log is the offset that it begins with, and no checksum covers a name. So where two
 logs have changed names, or one has a name above its contents, the batches say where each belongs.
 
-Laws: DISK-13, LOG-4.
+Laws: DISK-13, DISK-65, LOG-4.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from contextlib import closing
 from itertools import pairwise
 from typing import NamedTuple
 
-from segproof.files import ReadOnlyFile
+from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT64_MAX
 from segproof.reading.log_pieces import LogPieces
 
@@ -36,7 +36,8 @@ def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) 
 
     A log whose batches lie within its name is as it is. The others get, in the order of their
     contents, the names that they have together; a name above the contents becomes their first
-    offset. Where the contents of logs overlap, the order of the names stays.
+    offset. If contents overlap in this order, each of the others gets its first offset as name, and
+    the logs are sorted by that. If contents overlap then too, the order of the names stays.
     Cost: one batch of each log is read; a log is read whole where that batch is broken or does not
     lie within its name. Raises: OSError.
     """
@@ -56,8 +57,41 @@ def in_order(logs: Sequence[NamedLog], open_log: Callable[[str], ReadOnlyFile]) 
         first = odd[number].first
         placed[name] = NamedLog(logs[number].path, min(logs[name].base_offset, first))
         ranges[name] = _Range(placed[name].base_offset, odd[number].last)
-    rises = all(one.last < other.first for one, other in pairwise(ranges))
-    return placed if rises else list(logs)
+    if _rises(ranges):
+        return placed
+    own = [NamedLog(logs[n].path, odd[n].first) if n in odd else log for n, log in enumerate(logs)]
+    firsts = [odd[n].first if n in odd else _first_of(log, open_log) for n, log in enumerate(logs)]
+    order = sorted(range(len(logs)), key=firsts.__getitem__)
+    ranges = [
+        _Range(own[n].base_offset, max(firsts[n], odd[n].last if n in odd else firsts[n]))
+        for n in order
+    ]
+    is_other = order != sorted(order)
+    return [own[n] for n in order] if is_other and _rises(ranges) else list(logs)
+
+
+def _rises(ranges: Sequence[_Range]) -> bool:
+    return all(one.last < other.first for one, other in pairwise(ranges))
+
+
+def _first_of(log: NamedLog, open_log: Callable[[str], ReadOnlyFile]) -> int:
+    """Return the first offset of a log; that of its name if its first batch is not sound."""
+    try:
+        with closing(open_log(log.path)) as file:
+            first = LogPieces(file, 0, file.size()).batch_at(0)
+    except OSError:
+        first = None
+    return log.base_offset if first is None else first.first_offset
+
+
+def first_offset_of(path: str, files: Files) -> int | None:
+    """Return the first offset of a log; None if its first batch is not sound, or can't be read."""
+    try:
+        with closing(files.open(path)) as file:
+            first = LogPieces(file, 0, file.size()).batch_at(0)
+    except OSError:
+        return None
+    return None if first is None else first.first_offset
 
 
 def _odd_range(

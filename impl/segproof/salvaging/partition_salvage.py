@@ -28,7 +28,7 @@ from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_order import NamedLog, in_order
-from segproof.reading.log_pieces import NO_ENTRIES, LogPieces, entries_in
+from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
@@ -211,14 +211,15 @@ class _Salvage:
         }
         logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
         by_name = dict(zip(named, logs, strict=True))
-        self._told.renamed_logs = sum(by_name[name] != log for name, log in named.items())
+        self._told.renamed_logs = sum(log not in named.values() for log in logs)
         number = 0
         for segment in segments:
             log = by_name.get(segment.base_offset)
             if not self._pending:  # what is missing before it was compacted
                 self._begin = segment.base_offset if log is None else log.base_offset
             if log is None:
-                self._miss(segment.path(".log"), 0)
+                if not segment.held_by:
+                    self._miss(segment.path(".log"), 0)
                 continue
             number += 1
             limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
@@ -226,7 +227,7 @@ class _Salvage:
             if number < len(logs):
                 first = self._first_offset(*logs[number])
                 limit = min(limit, logs[number].base_offset)
-            is_own = log == named[segment.base_offset]
+            is_own = log in named.values()
             self._save_segment(log, limit, first, is_indexed=is_own)
 
     @property
@@ -274,11 +275,15 @@ class _Salvage:
             entries = NO_ENTRIES
             if is_indexed:
                 entries = entries_in(index_of(path), base_offset, self._files)
-            pieces = LogPieces(
-                file, 0, size, reached=self._reached, limit=limit, next_offset=next_offset,
-                entries=entries, epoch=self._epoch, before=self._before,
-            )  # fmt: skip
+            shown = next_offset, entries
+            pieces = self._pieces_of(file, limit, *shown)
             found = list(pieces)
+            odd = found[-1] if found and found[-1].kind is PieceKind.MISPLACED else None
+            reach = -1 if odd is None else odd.last_offset
+            if next_offset is not None and limit <= reach == next_offset - 1:
+                self._told.renamed_logs += 1  # the next log's name is too low
+                limit, pieces = next_offset, self._pieces_of(file, next_offset, *shown)
+                found = list(pieces)
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
@@ -311,6 +316,14 @@ class _Salvage:
         if self._log is not None:
             self._log.close()  # what is loaded is made durable, all at once
             self._log = None
+
+    def _pieces_of(
+        self, file: ReadOnlyFile, limit: int, next_offset: int | None, entries: Entries
+    ) -> LogPieces:
+        return LogPieces(
+            file, 0, file.size(), reached=self._reached, limit=limit, next_offset=next_offset,
+            entries=entries, epoch=self._epoch, before=self._before,
+        )  # fmt: skip
 
     # --- what is kept
 
@@ -527,12 +540,10 @@ class _Salvage:
 
     def _miss_of_dense_log(self) -> None:
         """Take note of offsets that logs without an index lack, and no other log."""
-        if self._told.renamed_logs:
-            return  # gaps are told of other names
-        told_of = {one.path for one in self._told.gaps}
-        args = self._partition, self._logs, told_of, self._files
-        lost, self._told.unproven_offsets = gaps_of_dense_log(*args)
-        self._lose(lost)
+        if not self._told.renamed_logs:  # else gaps are told of other names
+            args = self._partition, self._logs, {one.path for one in self._told.gaps}, self._files
+            lost, self._told.unproven_offsets = gaps_of_dense_log(*args)
+            self._lose(lost)
 
     def _lose(self, gaps: list[Gap]) -> None:
         """Tell gaps whose lost offsets are known."""

@@ -265,7 +265,8 @@ class BatchCheck(LogCheck):
             self._broken(
                 "LOG-4", block, good & (table["last_offset"] >= following),
                 "the batch ends at offset {row[last_offset]}, and the next segment begins at"
-                f" {following}: both claim the offsets between", f"less than {following}",
+                f" {following} by its name: both claim the offsets between",
+                f"less than {following}",
                 table["last_offset"],
             )  # fmt: skip
         self._count_gaps(block)
@@ -316,6 +317,7 @@ class BatchCheck(LogCheck):
         following = segment.next_base_offset
         behind = 0
         if following is not None and reach is not None:
+            following = self._log.following(segment.base_offset + reach + 1) or 0
             behind = following - segment.base_offset - reach - 1
         if behind > 0:
             self._gaps += 1

@@ -30,6 +30,8 @@ class DenseLog:
         self._extents: list[Extent] = []
         self._is_last_taken = False
         """Whether the last segment is among the extents."""
+        self._reach = 0
+        """The offset after the last batch so far."""
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, if nothing else was reported of its end."""
@@ -41,9 +43,12 @@ class DenseLog:
         self._is_last_taken = False
         if not carry.is_read or carry.damage is not None or carry.is_gap_told:
             return
+        # A log whose name is too low lacks nothing that the log before holds.
+        missing = max(0, carry.missing_offsets - max(0, self._reach - segment.base_offset))
+        self._reach = max(self._reach, carry.end_offset)
         doubt = ""
         following = segment.next_base_offset
-        if following is not None and carry.missing_offsets and not segment.is_swap:
+        if following is not None and missing and not segment.is_swap:
             doubt = doubt_about(
                 segment.suffixes, carry.batches, (carry.end_offset, following), self._snapshots
             )
@@ -55,7 +60,7 @@ class DenseLog:
                 segment.base_offset,
                 following,
                 carry.batches,
-                carry.missing_offsets,
+                missing,
                 carry.end_position,
                 lacks_index,
                 doubt,

@@ -5,6 +5,7 @@ To add one: write a subclass of `LogCheck`, `declare` the rules of its laws besi
 into `LOG_CHECKS` in verifying/segment_checks.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from segproof.files import File
@@ -17,6 +18,14 @@ from segproof.verifying.log_blocks import Block, LogScan
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
+
+
+def _unknown() -> None:
+    return None
+
+
+def _is_not(_offset: int) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -37,6 +46,10 @@ class LogPass:
     transactions: TransactionIndexFile | None
     """The index files, each checked by itself; None: it is not there, or can't be read."""
     scan: LogScan
+    first_of_next: Callable[[], int | None] = _unknown
+    """Reads the first offset of the next segment's log; None if it has none, or can't be read."""
+    begins_elsewhere: Callable[[int], bool] = _is_not
+    """Looks for a log of the directory that begins with an offset, and has another name."""
     reach: int = -1
     """Distance of the last offset so far from the base offset; -1 before the first batch."""
     max_timestamp: int = -1
@@ -50,6 +63,18 @@ class LogPass:
     def report(self) -> PathReporter:
         """What takes the findings of the log."""
         return self.segment.report(".log", self.reporter)
+
+    def following(self, end: int) -> int | None:
+        """Return the offset with which the next segment begins; None for the last one.
+
+        `end` is the offset after the last batch here. Where the name leaves a gap, and the batches
+        of the next log begin in it, the name is wrong and they say it.
+        """
+        following = self.segment.next_base_offset
+        if following is None or following <= end:
+            return following
+        first = self.first_of_next()
+        return first if first is not None and end <= first < following else following
 
     @property
     def is_read(self) -> bool:

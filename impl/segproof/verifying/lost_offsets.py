@@ -97,6 +97,9 @@ class LostOffsetsCheck(LogCheck):
             return
         if end is None or end >= following:
             return
+        following = self._log.following(end) or 0
+        if end >= following:
+            return
         if position < size and not holds_zeros(self._log.file, position, size):
             return
         indexed, is_zeroed = self._indexed(end, following), position < size
@@ -104,6 +107,8 @@ class LostOffsetsCheck(LogCheck):
         is_keyless = last is not None and has_keyless(self._log.file, last, self._limit)
         if not (indexed or is_zeroed or is_keyless):
             return
+        if not indexed and self._log.begins_elsewhere(end):
+            return  # the next batches are in a log of a wrong name
         if is_zeroed:
             why = " Zeros fill the rest of the log, which no compaction leaves: it has lost its end"
         elif indexed:

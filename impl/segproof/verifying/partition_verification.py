@@ -6,8 +6,8 @@ If the files of the partition have changed since they were listed, a defect is r
 second look at the whole partition finds it too.
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
-Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-63, DISK-64; PROD-14, and
-those of small_files.
+Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-62 to DISK-65; PROD-14,
+and those of small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
 """
 
@@ -57,7 +57,7 @@ from segproof.verifying.small_files import (
     read_producers,
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
-from segproof.verifying.swapped_names import check_names
+from segproof.verifying.swapped_names import NamedRange, check_names
 from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
@@ -211,12 +211,16 @@ class _JoinedLog:
         self._epochs = EPOCHS if EPOCHS in partition.others else None
         self._last_start = 0
         """Where the last leader epoch begins, as the checkpoint says."""
+        self._ranges: list[NamedRange | None] = []
         self._dense = DenseLog(self._directory, self._snapshots)
 
     # --- one segment after the other
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment."""
+        if segment.held_by:
+            return  # the log has another name
+        self._take_range(segment, carry)
         self._dense.add(segment, carry)
         if carry.end_offset is None:
             # Without its log nothing is known of it.
@@ -249,6 +253,14 @@ class _JoinedLog:
         if damage is not None and not carry.is_read:
             self._reached = max(carry.end_offset, damage.last_sound_offset + 1)
         self._is_pointed_beyond = carry.is_pointed_beyond
+
+    def _take_range(self, segment: Segment, carry: LogCarry) -> None:
+        if ".log" not in segment.suffixes or (carry.is_read and not carry.batches):
+            return
+        first, end, known = carry.first_offset, carry.end_offset, None
+        if carry.is_read and carry.damage is None and first is not None and end is not None:
+            known = NamedRange(segment.path(".log"), segment.base_offset, first, end)
+        self._ranges.append(known)
 
     def _take_epochs(self, path: str, runs: list[EpochRun]) -> None:
         compare_epochs(self._last_run, runs, self._at(path))
@@ -331,8 +343,9 @@ class _JoinedLog:
         for offset in self._snapshots:
             self._snapshot(offset)
         if not self._is_remote:
-            self._dense.report(self._reporter)
-            check_names(self._partition, self._reporter, self._files)
+            names = self._partition, self._ranges, self._reporter, self._files
+            if not check_names(*names):
+                self._dense.report(self._reporter)
         if self._epochs is not None and entries is not None:
             path = self._partition.path(self._epochs)
             check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)

@@ -146,6 +146,8 @@ class LogCarry:
     """Whether a finding says that offsets between its end and the next segment are lost."""
     end_position: int = 0
     """The byte after the last batch."""
+    first_offset: int | None = None
+    """The first offset of the first batch; None without any."""
     is_blank: bool = False
     """Whether the log has bytes, and none of them is of a batch that can be read."""
     damage: LogDamage | None = None
@@ -155,7 +157,7 @@ class LogCarry:
 Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
-    "is_gap_told", "end_position", "is_blank",
+    "is_gap_told", "end_position", "is_blank", "first_offset",
 )  # fmt: skip
 """The fields of a carry that are plain numbers."""
 

@@ -6,6 +6,7 @@ A check of the log is a class in `LOG_CHECKS`; add one there.
 Laws: DISK-4, DISK-5, and those of the checks.
 """
 
+import posixpath
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TypeVar
@@ -16,6 +17,9 @@ from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import NameKind, read_file_name
+from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
 from segproof.verifying.index_file_checks import (
@@ -47,6 +51,10 @@ from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 MADE_NEW = (
     "the broker that starts next reads the segment and makes a missing .index new, but a missing"
     " .timeindex empty, so that reads by time scan the log"
+)
+UNDER_OTHER_NAME = writes(
+    "copy this directory away before a broker starts here, which removes the index; no record is"
+    " lost. What to do about the log, its own findings say"
 )
 DOUBTFUL = REBUILD.after(
     "compare the segment with another replica first: the log lacks offsets or is damaged, and a new"
@@ -135,7 +143,17 @@ class SegmentCheck:
                 size = size_guarded(log, segment.report(".log", self._reporter))
                 scan = self._scan(log, size, segment, self._reporter.wanted)
                 reading = LogPass(
-                    segment, self._reporter, log, size, before, offsets, times, transactions, scan
+                    segment,
+                    self._reporter,
+                    log,
+                    size,
+                    before,
+                    offsets,
+                    times,
+                    transactions,
+                    scan,
+                    lambda: _first_of_next(segment, self._files),
+                    lambda offset: _begins_elsewhere(segment, offset, self._files),
                 )
                 yield from self._log(reading)
                 self.carry.bytes_checked = sum(sizes) + size
@@ -146,9 +164,14 @@ class SegmentCheck:
         """Run all checks of the log in one pass; yield the bytes read."""
         checks = [kind(log) for kind in LOG_CHECKS if kind.applies(log)]
         done = batches = sound_batches = 0
+        first_offset, last_offset = None, -1
         for block in blocks_of(log.scan, log.segment):
+            if first_offset is None:
+                first_offset = log.segment.base_offset + int(block.first[0])
             batches += len(block.table)
             sound_batches += int(np.count_nonzero(block.crc_valid))
+            if block.crc_valid.any():
+                last_offset = int(block.table["last_offset"][block.crc_valid][-1])
             for check in checks:
                 check.check(block)
             log.reach = int(block.reach[-1])
@@ -157,9 +180,11 @@ class SegmentCheck:
         for check in checks:
             check.finish()
         end_offset = log.segment.base_offset + log.reach + 1
+        if batches and log.reach < 0 and last_offset >= 0:  # the name is above all offsets
+            end_offset = last_offset + 1
         carry = LogCarry(is_read=log.is_read, end_offset=end_offset)
         carry.batches, carry.sound_batches = batches, sound_batches
-        carry.end_position = log.scan.end_position
+        carry.end_position, carry.first_offset = log.scan.end_position, first_offset
         carry.is_blank = not batches and log.size > 0
         for check in checks:
             check.hand_on(carry)
@@ -172,11 +197,15 @@ class SegmentCheck:
         if segment.is_cached or segment.is_swap:
             return
         if ".log" not in present:
+            words = f"the segment of base offset {segment.base_offset} has no .log file"
+            other = segment.held_by
             for suffix in sorted(present):
                 segment.report(suffix, reporter).add(
                     "DISK-4",
-                    f"the segment of base offset {segment.base_offset} has no .log file",
+                    f"{words}: its batches are in {other}, whose name is wrong" if other else words,
                     expected=segment.path(".log"),
+                    severity=Severity.WARNING if other else None,
+                    hint=UNDER_OTHER_NAME if other else None,
                 )
         elif segment.next_base_offset is not None or segment.stem:
             carry = self.carry
@@ -220,3 +249,27 @@ def _size_now(log: File | None) -> int:
         return 0 if log is None else log.size()
     except OSError:
         return 0
+
+
+def _first_of_next(segment: Segment, files: Files) -> int | None:
+    """Return the first offset of the next segment's log; None if it has none, or is not read."""
+    if segment.next_base_offset is None or segment.stem:
+        return None
+    path = posixpath.join(segment.directory, segment_file_name(segment.next_base_offset, ".log"))
+    return first_offset_of(path, files)
+
+
+def _begins_elsewhere(segment: Segment, offset: int, files: Files) -> bool:
+    """Return whether a log of the directory begins with an offset that its name does not say."""
+    try:
+        names = files.list_directory(segment.directory)
+    except OSError:
+        return False
+    known = ((name, read_file_name(name)) for name in names)
+    own = offset, segment.base_offset
+    others = (
+        posixpath.join(segment.directory, name)
+        for name, one in known
+        if one.kind is NameKind.SEGMENT and one.suffix == ".log" and one.base_offset not in own
+    )
+    return any(first_offset_of(path, files) == offset for path in others)

@@ -81,6 +81,8 @@ class Segment:
     """Of a segment in tiered storage: what stands before the suffixes of its files."""
     is_swap: bool = False
     """Whether its files wait as `.swap` for their place."""
+    held_by: str = ""
+    """Of a segment without a log: the name of the log that begins with its base offset, if any."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""

@@ -20,6 +20,7 @@ from segproof.reading.file_names import (
     read_partition_name,
 )
 from segproof.reading.live_writer import changed_recently
+from segproof.reading.log_order import first_offset_of
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.remote_segments import remote_segments
@@ -58,6 +59,9 @@ def segments_of(
     with_log = [base for base in bases if ".log" in found[base]]
     following = dict(pairwise(with_log))
     is_stopped = _is_stopped(directory, files)
+    held = {}
+    if judged == ALL_FILES and len(with_log) < len(bases):
+        held = _misnamed(directory, [base for base in with_log if base not in swaps], files)
     for base in bases:
         after = following.get(base)
         first = bisect_right(snapshots, base)
@@ -72,6 +76,7 @@ def segments_of(
             judged,
             snapshots=tuple(inside) if judged == ALL_FILES else (),
             is_swap=base in swaps,
+            held_by="" if ".log" in found[base] else held.get(base, ""),
         )
 
 
@@ -90,6 +95,20 @@ def waiting_segment(
         for one in {".log", known.suffix}
     }
     return list(segments_of(directory, own, files, frozenset((known.suffix,))))
+
+
+def _misnamed(directory: str, bases: Iterable[int], files: Files) -> dict[int, str]:
+    """Return the names of the logs whose first offset is another than their names say, by it.
+
+    Cost: the first batch of each log is read.
+    """
+    found = {}
+    for base in bases:
+        name = segment_file_name(base, ".log")
+        first = first_offset_of(posixpath.join(directory, name), files)
+        if first not in (None, base):
+            found[first] = name
+    return found
 
 
 class Listings:

@@ -131,17 +131,26 @@ class Tally:
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take what the check of the next segment has read."""
         checked = self.checked
+        if segment.held_by:
+            return  # the log has another name, and counts there
         checked.segments += 1
         checked.bytes_checked += carry.bytes_checked
         checked.batches += carry.batches
-        checked.missing_offsets += carry.missing_offsets
+        is_above = checked.end_offset is not None and checked.end_offset > segment.base_offset
+        held = (checked.end_offset or 0) - segment.base_offset if is_above else 0
+        checked.missing_offsets += max(0, carry.missing_offsets - held)
         self._sound_batches += carry.sound_batches
         self._is_unproven |= carry.is_pointed_beyond
         is_alone = checked.segments == 1 and segment.next_base_offset is None
         if not carry.is_blank or is_alone:  # else only the name of the log would say them
             if checked.first_offset is None:
-                checked.first_offset = segment.base_offset
-            checked.end_offset = carry.end_offset
+                first = carry.first_offset
+                is_below = first is not None and 0 <= first < segment.base_offset
+                checked.first_offset = first if is_below else segment.base_offset
+            if carry.end_offset is None or checked.end_offset is None:
+                checked.end_offset = carry.end_offset
+            else:
+                checked.end_offset = max(checked.end_offset, carry.end_offset)
         self._losses.add(segment, carry)
         sound = None if carry.damage is None else carry.damage.sound
         if sound is not None and ".log" in segment.judged:

@@ -146,7 +146,7 @@ def _fields_of(segment: Segment) -> tuple[Any, ...]:
     return (
         segment.directory, segment.base_offset, segment.suffixes, segment.next_base_offset,
         segment.is_stopped, segment.judged, segment.size_bytes, (), segment.snapshots,
-        segment.stem, segment.is_swap,
+        segment.stem, segment.is_swap, segment.held_by,
     )  # fmt: skip
 
 

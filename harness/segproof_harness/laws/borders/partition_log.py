@@ -49,6 +49,11 @@ def _cut(log: bytes, next_base: int, *entries: tuple[int, int]) -> Files:
     return followed(segment(log, offset_entries(*entries)), next_base)
 
 
+def _two(base: int, second: bytes) -> Files:
+    """Return a log of three batches, and one of another name beside it."""
+    return {LOG_NAME: LOG, name(base, ".log"): second}
+
+
 def _dense(
     log: bytes,
     next_base: int,
@@ -124,6 +129,32 @@ BORDERS = (
             Due(name(LAST, ".log"), None, name(BASE, ".log"), name(LAST, ".log")),
             Due(name(BASE, ".log"), None, name(LAST, ".log"), name(BASE, ".log")),
         ],
+    ),
+    Border(
+        "DISK-65", "the name is the offset after the log before, or one less",
+        _two(LAST, batch(LAST)), _two(LAST - 1, batch(LAST)),
+        Due(name(LAST - 1, ".log"), None, name(LAST, ".log"), name(LAST - 1, ".log")),
+    ),
+    Border(
+        "DISK-65", "the name is the first offset, or one more",
+        _two(LAST, batch(LAST)), _two(LAST + 1, batch(LAST)),
+        Due(name(LAST + 1, ".log"), None, name(LAST, ".log"), name(LAST + 1, ".log")),
+    ),
+    Border(
+        "DISK-65", "below the name begins a batch of a gap, or the offset after the log before",
+        _two(LAST + 2, batch(LAST + 1)), _two(LAST + 2, batch(LAST)),
+        Due(name(LAST + 2, ".log"), None, name(LAST, ".log"), name(LAST + 2, ".log")),
+    ),
+    Border(
+        "DISK-65", "an index without a log has the offset of another log, or its first",
+        {**_two(LAST + 2, batch(LAST + 1)), name(LAST, ".index"): b""},
+        {**_two(LAST + 2, batch(LAST + 1)), name(LAST + 1, ".index"): b""},
+        Due(name(LAST + 2, ".log"), None, name(LAST + 1, ".log"), name(LAST + 2, ".log")),
+    ),
+    Border(
+        "DISK-65", "within the log before, its batches begin there too, or after it",
+        _two(LAST - 1, batch(LAST - 1)), _two(LAST - 1, batch(LAST)),
+        Due(name(LAST - 1, ".log"), None, name(LAST, ".log"), name(LAST - 1, ".log")),
     ),
     _named("DISK-41", "the checkpoint has its name, or was being written", EPOCHS, f"{EPOCHS}.tmp"),
     *(

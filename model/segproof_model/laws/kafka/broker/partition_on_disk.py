@@ -311,6 +311,30 @@ def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
     return by_name == by_offset or not is_apart
 
 
+@law("DISK-65", PartitionLog, "Kafka LogSegments.floorSegment, LogSegment.readNextOffset 4.3.1")
+def names_are_the_first_offsets(files: Mapping[str, bytes]) -> bool:
+    """The name of a log is not above its first offset if that is the offset after the log before,
+    or the name of indexes without a log. Nor is it within the offsets of the log before if its
+    first offset is not. Not judged: damaged logs, and logs that have each other's name.
+    """
+    if not logs_have_their_own_names(files):
+        return True
+    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    held = {*_offsets(files, r"\.(index|timeindex|txnindex)")} - {*bases}
+    end = -1
+    for base in bases:
+        log = files[f"{base:020d}.log"]
+        valid = valid_batches(log)
+        if len(valid) != len(batches_of(log)) or any(log[end_of(log) :]):
+            end = -1
+        elif valid:
+            first = base if is_wrapper(valid[0]) else first_offset(valid[0])
+            if (base > first and first in {end, *held}) or base < end <= first:
+                return False
+            end = valid[-1].last_offset + 1
+    return True
+
+
 # --- segments beside each other ------------------------------------------------------------------
 
 

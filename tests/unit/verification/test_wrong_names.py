@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log under a wrong name: no record is lost by it, and no verb says so."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.findings import Finding, Summary, Verdict
+from segproof.kafka import Record, write_batch
+from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
+from segproof_tests.partition_files import copied_partition, name_of
+
+LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
+INDEXES = (".index", ".timeindex")
+
+
+def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
+    """Return the summary of a partition whose files seem old, and its findings."""
+    told: list[Summary] = []
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (10**9, 10**9))
+    found = list(verify(folder, on_summary=told.append))
+    return told[-1], found
+
+
+def rename(folder: Path, old: int, new: int, *suffixes: str) -> None:
+    """Give files of a segment another base offset."""
+    for suffix in suffixes:
+        (folder / name_of(old, suffix)).rename(folder / name_of(new, suffix))
+
+
+@pytest.mark.checks("DISK-65", "DISK-62", "DISK-4")
+@pytest.mark.parametrize("with_indexes", [False, True])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (693, 700), (693, 690), (693, 603), (693, 5), (693, 99999),
+        (342, 350), (342, 330), (342, 419), (342, 253), (342, 421), (342, 61),
+        (60, 70), (60, 1), (0, 5), (0, 59),
+    ],
+)  # fmt: skip
+def test_only_the_name_is_wrong(old: int, new: int, with_indexes: bool, tmp_path: Path) -> None:
+    """Offsets were "lost", and a salvage told "part kept" of an output equal to the original."""
+    folder = copied_partition("plain", tmp_path)
+    contents = [(folder / name_of(base, ".log")).read_bytes() for base in LOGS]
+    rename(folder, old, new, ".log", *(INDEXES if with_indexes else ()))
+    told, found = looked_at(folder)
+    assert (told.lost_offsets, told.lost_at_least) == (0, 0)
+    assert told.verdict is Verdict.READABLE_WITH_DEFECTS
+    assert (told.first_offset, told.end_offset) == (min(old, new) if old == 0 else 0, 746)
+    laws = {one.law for one in found if one.path.endswith(name_of(new, ".log"))}
+    assert laws & {"DISK-62", "DISK-65", "DISK-13"}
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.is_whole, saved.lost_offsets, saved.are_more_lost) == (True, 0, False)
+    logs = sorted((tmp_path / "out" / folder.name).glob("*.log"))
+    assert [int(log.stem) for log in logs] == list(LOGS)
+    assert [log.read_bytes() for log in logs] == contents
+    assert saved.renamed_logs == 1
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> dict[str, bytes]:
+    """Draw logs of one to three offsets, with and without gaps between, one under a drawn name."""
+    files: dict[str, bytes] = {}
+    at = draw(st.integers(0, 3))
+    total = draw(st.integers(1, 4))
+    wrong = draw(st.integers(0, total))
+    for number in range(total):
+        count = draw(st.integers(1, 3))
+        offsets = range(at, at + count)
+        apart = draw(st.sampled_from([1, 2, 5, -1, -2, -5])) if number == wrong else 0
+        name = max(0, at + apart)
+        log = b"".join(write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in offsets)
+        files.setdefault(name_of(name, ".log"), log)
+        if draw(st.booleans()):
+            files[name_of(at, ".index")] = b""
+        at += count + draw(st.sampled_from([0, 0, 2]))
+    return files
+
+
+@pytest.mark.checks("DISK-65")
+@given(partitions())
+def test_agrees_with_the_law(files: dict[str, bytes]) -> None:
+    """It is reported if and only if the model's law is broken."""
+    with TemporaryDirectory() as place:
+        folder = Path(place, "t-0")
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        _, found = looked_at(folder)
+    told = [one for one in found if one.law == "DISK-65"]
+    assert names_are_the_first_offsets(files) == (not told)
