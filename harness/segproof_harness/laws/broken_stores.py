@@ -109,6 +109,10 @@ STORE_EXAMPLES: dict[str, Example] = {
     "RMQDISK-38": small("a file of notes lies among the index files", write("index/notes", b"x")),
     "RMQDISK-39": small("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
     "RMQDISK-52": small("the last four records are zeros", overwrite(LOG, 1188, bytes(600))),
+    "RMQDISK-53": small(
+        "the checkpoint says that the log had a message of the year 2100",
+        overwrite("checkpoint", 0, int64(4102444800000)),
+    ),
     "RMQDISK-51": small(
         "a salvage guessed the slots of the index", write("segproof-index.guessed", b"")
     ),

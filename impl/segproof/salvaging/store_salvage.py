@@ -60,6 +60,7 @@ from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import list_log
+from segproof.verifying.rocketmq.lost_end import later_messages
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
@@ -260,6 +261,8 @@ class _Salvage:
         """Offset after the last message that was kept."""
         self._time = -1
         """The latest likely time of the messages so far, but for older ones behind a gap."""
+        self._newest = -1
+        """The largest store time of the messages so far, as they say."""
         self._times = TimesAround[_Stored]()
         self._old_times = IndexTimes(os.path.join(log.store_path, INDEX), files)
         self._opened: list[ReadableParts] = []
@@ -310,6 +313,8 @@ class _Salvage:
         told.queues, told.stand_ins = len(self._queues), self._queues.stand_ins
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
+        if not told.gap_count and not told.restored_times:
+            told.left_out += later_messages(self._log.store_path, self._newest, self._files)
         told.foreign_messages = self._set_aside.messages
         for each in self._set_aside.ranges:
             told.left_out.append(each.words(*self._place_of(each.start)))
@@ -387,6 +392,7 @@ class _Salvage:
     def _keep(self, block: MessageBlock) -> None:
         told, places = self.told, block.lies_at
         start, times = self._file_start(block), block.store_timestamps
+        self._newest = max(self._newest, int(times.max()))
         if told.target is None:
             told.target, told.first_offset = self._target, int(places[0])
             self._queues.begin(start)

@@ -189,6 +189,16 @@ BORDERS = (
         not_by_the_model="its law is about times that are too late",
     ),
     border(
+        "RMQDISK-53", "the time of the log is that of the newest message, or a millisecond later",
+        _checkpoint(checkpoint(LAST, LAST, 0)), _checkpoint(checkpoint(LAST + 1, LAST, 0)),
+        Due(CHECKPOINT, 0, f"at most {LAST}", LAST + 1, WARNING),
+    ),
+    border(
+        "RMQDISK-53", "the time of queues is that of the newest message, or a millisecond later",
+        _checkpoint(checkpoint(0, LAST, 0)), _checkpoint(checkpoint(0, LAST + 1, 0)),
+        Due(CHECKPOINT, 8, f"at most {LAST}", LAST + 1, WARNING),
+    ),
+    border(
         "RMQDISK-22", "the marker is not there, or of 0 bytes",
         SOUND, {**SOUND, "abort": b""}, Due("abort", None, None, 0, NOTE),
     ),

@@ -192,6 +192,10 @@ class LogRecords:
         """Messages that damage cost, from the first on; None: unknown how many."""
         self._time = -1
         """The store time of the last of them."""
+        self.newest = -1
+        """The largest store time so far; -1 without a message."""
+        self.is_time_doubted = False
+        """Whether a store time is impossible (RMQDISK-40)."""
         self._time_here = -1
         """The same of those in the file that is read; -1 without any."""
         self._store = store
@@ -231,6 +235,11 @@ class LogRecords:
         place = np.searchsorted(begins, offsets, "right") - 1
         dark: NDArray[np.bool_] = (place >= 0) & (offsets < furthest[place])
         return dark
+
+    @property
+    def is_read_whole(self) -> bool:
+        """Whether no stretch of the log is missing, or could not be read."""
+        return not self._dark
 
     @property
     def last_time(self) -> int:
@@ -353,6 +362,7 @@ class LogRecords:
                 self.fillers += is_in_gap
                 self.kept += not is_in_gap
                 self._time = self._time_here = message.store_timestamp
+                self.newest = max(self.newest, self._time)
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
                     block = LogBlock(position)
@@ -449,6 +459,7 @@ class LogRecords:
         times = block.times
         likely = likely_times(times, lambda rows: np.array(block.born)[rows], block.around, told)
         for row in np.flatnonzero(likely != times).tolist():
+            self.is_time_doubted = True
             offset, time = block.offsets[row], int(times[row])
             path, position = self.file_of(offset)
             first, last = (int(bound[row]) for bound in block.around)

@@ -4,7 +4,10 @@
 The file may be missing, or contain zeros from some byte on. A few such offsets are wrong entries;
 more of them are messages that the log had.
 
-Laws: RMQDISK-23, RMQDISK-52.
+The checkpoint tells when the newest message was stored. A later time than that of each message of
+the log says that the log had more, where nothing else tells of it.
+
+Laws: RMQDISK-23, RMQDISK-52, RMQDISK-53.
 """
 
 import posixpath
@@ -14,11 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural, verb
-from segproof.findings import Severity
+from segproof.files import Files
+from segproof.findings import Severity, time_text
 from segproof.hints import writes
-from segproof.reading.store_reach import FAR_OFFSETS_MAX, MISSING_OFFSETS_MIN, Reach
+from segproof.reading.store_reach import (
+    FAR_OFFSETS_MAX,
+    MISSING_OFFSETS_MIN,
+    Reach,
+    has_queue_units,
+)
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
+from segproof.rocketmq.index_service import CHECKPOINT
+from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.store_checks import read_checkpoint
 from segproof.verifying.rules import declare
 
 MISSING_END = writes(
@@ -33,6 +45,13 @@ ZEROED_END = writes(
     " makes a store of those that are here"
 )
 declare("index-service", Severity.ERROR, ZEROED_END, "RMQDISK-52")
+declare("index-service", Severity.WARNING,
+    writes("look for later files of the log where else the broker keeps files of its log (several"
+    " paths in storePathCommitLog), in lost+found and on a replica, and for the store that this"
+    " checkpoint is of. After a loss of power these may be the last messages, which a broker with"
+    " flushDiskType=ASYNC_FLUSH had not written yet: then a replica alone has them. If they are"
+    " gone for good, `segproof salvage STORE --out DIR2` makes a store of those that are here"),
+    "RMQDISK-53")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -95,3 +114,43 @@ def report_zeroed_end(log: CommitLog, end: int, reach: Reach, reporter: Reporter
 def _counted(reach: Reach) -> str:
     at_least = "at least " * (reach.counts[0] >= FAR_OFFSETS_MAX)
     return f"{at_least}{reach.counts[0]}"
+
+
+def report_later_checkpoint(
+    path: str, stored: StoredCheckpoint, newest: int, reporter: Reporter, *, has_queues: bool
+) -> None:
+    """Report times of the checkpoint that are later than each message of the log.
+
+    `newest` is the largest store time of the log. `has_queues` says whether queues lead to
+    messages, and so to none beyond the log: then the checkpoint alone is no proof of a loss.
+    """
+    words = "the log had later messages, or this checkpoint is of another store, or damaged"
+    if has_queues:
+        words = (
+            "the queues end with the log all the same, so this checkpoint is damaged or of another"
+            " store, the broker's clock was wrong, or both lost their last messages"
+        )
+    times = (stored.physic_msg_timestamp, stored.logics_msg_timestamp)
+    for place, (time, where) in enumerate(zip(times, ("the log", "the queues"), strict=True)):
+        if time > newest:
+            reporter.at(path).add(
+                "RMQDISK-53",
+                f"it says that {where} had a message stored {time_text(time)}, and the newest one"
+                f" of the log was stored {time_text(newest)}: {words}",
+                position=8 * place,
+                expected=f"at most {newest}",
+                actual=time,
+                severity=None if has_queues else Severity.ERROR,
+            )
+            return
+
+
+def later_messages(store: str, newest: int, files: Files) -> list[str]:
+    """Return in words which messages are lost by the checkpoint of a store, if there are any."""
+    path = posixpath.join(store, CHECKPOINT)
+    stored = read_checkpoint(path, files)
+    time = max(stored.physic_msg_timestamp, stored.logics_msg_timestamp)
+    if not 0 <= newest < time or has_queue_units(store, files):
+        return []
+    words = f"messages stored after {time_text(newest)}, up to {time_text(time)} as it says"
+    return [f"{path}: {words}: they are not in the log"]

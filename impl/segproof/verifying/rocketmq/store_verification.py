@@ -33,6 +33,7 @@ from segproof.verifying.rocketmq.log_records import (
 )
 from segproof.verifying.rocketmq.lost_end import (
     LedBeyond,
+    report_later_checkpoint,
     report_missing_end,
     report_zeroed_end,
 )
@@ -371,6 +372,13 @@ class _Store:
         if (reach := beyond.reach) is not None:
             lost = reach
             report_zeroed_end(records.log, records.end, reach, self._reporter)
+        is_judged = records.is_read_whole and records.newest >= 0 and not records.is_time_doubted
+        if lost is None and not is_of_other and is_judged:
+            path = self._path("checkpoint")
+            report_later_checkpoint(
+                path, self._stored, records.newest, self._reporter,
+                has_queues=self._queues.furthest >= 0,
+            )  # fmt: skip
         if lost is not None and records.lost is NOTHING_LOST:
             records.lost = LostMessages(lost.counts[0], is_exact=False)
 

@@ -204,6 +204,21 @@ def log_goes_as_far_as_index_and_queues(followed: StoreFiles) -> bool:
     return len({at for at in followed.led_to if at >= followed.end}) <= 2
 
 
+@law("RMQDISK-53", MessageStore, "RocketMQ StoreCheckpoint, FlushRealTimeService 4.7.0 to 5.5.1")
+def checkpoint_knows_no_later_message(followed: StoreFiles) -> bool:
+    """The checkpoint's times of log and queues are at most the largest store time in the log: a
+    broker takes them from messages of the log.
+
+    Not judged: a log without a message, a log that can't be read in part or that lacks a file, and
+    one with an impossible store time.
+    """
+    stored = {at: message.store_timestamp for at, message in followed.messages.items()}
+    is_dark = any(begin < end for begin, end in followed.dark)
+    if not stored or is_dark or stored != followed.likely_times:
+        return True
+    return max(followed.times[:2]) <= max(stored.values())
+
+
 @law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")
 def folders_hold_their_files(store: StoreFiles) -> bool:
     """The folders of the log, of queues and of timers contain only files whose names are 20 digits,
