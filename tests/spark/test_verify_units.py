@@ -154,7 +154,7 @@ def test_what_is_not_read_and_what_ends_a_start_is_told_here_too(
     one, two = tmp_path / "one", tmp_path / "two"
     for folder, directory in ((one, "a"), (two, "b")):
         shutil.copytree(data_directory / "data" / "plain-plain-0", folder / "plain-0")
-        told = f"version=1\nnode.id=1\ncluster.id=c\ndirectory.id={directory}\n"
+        told = f"version=1\nnode.id=1\ncluster.id=c\ndirectory.id={directory * 22}\n"
         (folder / "meta.properties").write_text(told)
     (two / "plain-0" / "partition.metadata").unlink(missing_ok=True)
     (one / "lost+found").mkdir()
