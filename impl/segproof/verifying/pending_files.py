@@ -53,7 +53,7 @@ def report_pending(
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
             cost = replacing.words_of_removed(known.base_offset)
-            if cost and name.endswith(".log.deleted") and not is_alone:
+            if cost and name.endswith(".log.deleted") and not is_alone and path not in only_copies:
                 words += cost
                 only_copies.add(path)
         elif name.endswith(".cleaned"):

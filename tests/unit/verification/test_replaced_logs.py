@@ -126,6 +126,7 @@ def test_removed_logs_that_nothing_replaces(
     expected = [name_of(one, ".log.deleted") for one in names]
     assert expected == replaced(folder)
     assert expected == [name for name, hint in hints(folder).items() if "copy" in hint]
+    assert not [one for one in judged(folder)[0] if "truncation" in one.message]
     for one in deleted:
         path = folder / name_of(one, ".log.deleted")
         assert "DISK-60" not in {found.law for found in verify(path)}
