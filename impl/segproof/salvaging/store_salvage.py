@@ -565,7 +565,9 @@ class _Salvage:
             os.path.join(self._target, CHECKPOINT), create=True, files=self._files
         ) as checkpoint:
             checkpoint.set_physic_msg_timestamp(max(0, self._time))
-            checkpoint.set_logics_msg_timestamp(max(0, self._time))
+            # Without a message in a queue no broker sets this time, and RMQDISK-37 asks for queues.
+            if self.told.queues:
+                checkpoint.set_logics_msg_timestamp(max(0, self._time))
             for end in _full_index_ends(os.path.join(self._target, INDEX), self._files):
                 checkpoint.set_index_msg_timestamp(end)
             checkpoint.flush()

@@ -25,6 +25,8 @@ FOUND = (
     810238,
     810283,
     900017,
+    930027,
+    930071,
 )
 """Draws that found a defect once."""
 
