@@ -304,7 +304,11 @@ class LogPieces:
 
     def _take_run(self, run: _Run) -> None:
         last = self._runs[-1] if self._runs else None
-        if last is not None and last.is_led_to == run.is_led_to and _follows(last.piece, run.piece):
+        if (
+            last is not None
+            and last.is_led_to == run.is_led_to
+            and last.piece.goes_on_in(run.piece)
+        ):
             self._runs[-1] = last.joined(run)
         else:
             self._runs.append(run)
@@ -467,7 +471,7 @@ class LogPieces:
         for number, run in enumerate(runs):
             if number not in sound and run.piece.kind is PieceKind.SOUND:
                 run.piece = run.piece._replace(kind=PieceKind.MISPLACED)
-            if held is not None and _follows(held.piece, run.piece):
+            if held is not None and held.piece.goes_on_in(run.piece):
                 held = held.joined(run)
                 continue
             if held is not None:
@@ -521,7 +525,7 @@ class LogPieces:
         where no offset is left out between them.
         """
         goes_on = [
-            _follows(one.piece, other.piece)
+            one.piece.goes_on_in(other.piece)
             and one.piece.last_offset + 1 == other.piece.first_offset
             for one, other in pairwise(runs)
         ]
@@ -579,12 +583,6 @@ def _are_between(table: BatchTable) -> NDArray[np.bool_]:
     is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
     found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
     return found
-
-
-def _follows(one: Piece, other: Piece) -> bool:
-    """Return whether two pieces are one."""
-    is_sound = one.kind is other.kind is PieceKind.SOUND
-    return is_sound and one.end == other.start and one.last_offset < other.first_offset
 
 
 def _candidates(data: bytes, count: int, room: int) -> Iterator[int]:

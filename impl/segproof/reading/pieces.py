@@ -55,6 +55,11 @@ class Piece(NamedTuple):
         """How many bytes it has."""
         return self.end - self.start
 
+    def goes_on_in(self, other: "Piece") -> bool:
+        """Return whether both are sound, and `other` follows at once, with later offsets."""
+        is_sound = self.kind is other.kind is PieceKind.SOUND
+        return is_sound and self.end == other.start and self.last_offset < other.first_offset
+
     def joined(self, other: "Piece") -> "Piece":
         """Return a piece of both, where `other` follows."""
         earliest = [one.min_timestamp for one in (self, other) if one.min_timestamp >= 0]
