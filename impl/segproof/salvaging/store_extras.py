@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import Final
 
 from segproof.counts import plural, verb
-from segproof.files import File, ReadOnlyFile, SharedFiles
+from segproof.files import File, ReadOnlyFile, SharedFiles, status_of
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.store_layouts import is_rocksdb, names_of
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
@@ -164,7 +164,7 @@ class Extras:
     def _files_in(self, name: str) -> Iterator[str]:
         folder = posixpath.join(self._store, name)
         for one in names_of(folder, self._files):
-            status = self._files.status(posixpath.join(folder, one))
+            status = status_of(self._files, posixpath.join(folder, one))
             if status is not None and status.is_directory:
                 yield from self._files_in(posixpath.join(name, one))
             else:
@@ -174,7 +174,11 @@ class Extras:
         """Copy a file of the store durably; return whether it could be read."""
         source = posixpath.join(self._store, name)
         target = posixpath.join(self._target, new or name)
-        status = self._files.status(source)
+        try:
+            status = self._files.status(source)
+        except OSError as error:
+            self.left_out.append(f"{source}: {error.strerror or error}")
+            return False
         if status is None or not status.is_regular:
             self.left_out.append(f"{source}: no regular file")
             return False

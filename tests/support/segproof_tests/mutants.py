@@ -115,7 +115,7 @@ def _asked(draw: random.Random, source: Path, folder: Path) -> Asked:
     for place in places(source):
         known = answers(source / place) or ((("--key", "TopicTest#key"), None),)
         questions[place] = draw.choice(known)[0]
-    has_parts = not is_store(source) or is_store(folder)
+    has_parts = not is_store(source) or (is_store(folder) and (folder / "commitlog").is_dir())
     return Asked(folder, is_store(source), has_parts, questions)
 
 

@@ -67,3 +67,15 @@ def test_an_index_file_that_no_broker_can_map_costs_no_message(tmp_path: Path) -
     (found,) = verify(store, laws=["DISK-7"])
     assert "segproof rebuild" in str(found.hint)
     assert "--hash-slots" in str(found.hint)
+
+
+@pytest.mark.parametrize("name", ["config/topics.json.bak", "config/notes", "timerlog/0", "timerx"])
+def test_a_link_to_itself_beside_the_log_costs_no_message(name: str, tmp_path: Path) -> None:
+    """A salvage ended at it, and what it had saved so far was called incomplete."""
+    store, out = copied_store(tmp_path), tmp_path / "out"
+    (store / name).parent.mkdir(exist_ok=True)
+    (store / name).symlink_to((store / name).name)
+    told = salvage_store(store, out)
+    assert 12 == told.messages
+    part = Path(name).parts[-1 if name.startswith("config") else 0]
+    assert any(part in words and "symbolic links" in words for words in told.left_out)
