@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, LEGACY_MIN_BYTES, RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
+from segproof.reading.batch_starts import starts_by_size
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, may_not_load, piece_of
 from segproof.reading.restorable_batches import (
@@ -387,7 +388,7 @@ class LogPieces:
         at, piece_bytes = start, FIRST_SEARCH_BYTES
         while at < end:
             data = self._file.pread(piece_bytes + BATCH_HEADER_BYTES - 1, at)
-            for row in _candidates(data, min(piece_bytes, end - at), end - at):
+            for row in starts_by_size(data, min(piece_bytes, end - at), end - at):
                 if not self._has_lengths(at + row):
                     continue
                 if self._left < 0:
@@ -583,22 +584,3 @@ def _are_between(table: BatchTable) -> NDArray[np.bool_]:
     is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
     found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
     return found
-
-
-def _candidates(data: bytes, count: int, room: int) -> Iterator[int]:
-    """Yield which of the first `count` bytes of `data` may begin a batch, whatever offset it says.
-
-    `room` is the number of bytes from the first of `data` on. Older headers may have fewer bytes.
-    """
-    data += bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
-
-    def field(place: int, kind: str, rows: Any = slice(None)) -> Int64Array:
-        found: Int64Array = np.ndarray((count,), kind, data, place, (1,))[rows].astype(np.int64)
-        return found
-
-    rows = np.flatnonzero(field(16, "u1") <= 2)
-    sizes = field(8, ">i4", rows) + LOG_OVERHEAD_BYTES
-    rows = rows[(sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)]
-    last_deltas, counts = field(23, ">i4", rows), field(57, ">i4", rows)
-    is_new = (counts >= 0) & (counts <= last_deltas + 1) & (field(21, ">u2", rows) < 128)
-    yield from rows[is_new | (field(16, "u1", rows) < 2)].tolist()

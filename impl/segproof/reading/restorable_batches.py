@@ -19,10 +19,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError, TooLargeError
@@ -37,12 +33,13 @@ from segproof.kafka.record_batch import (
 )
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.kernels import records as kernels
-from segproof.reading.pieces import Int64Array, Piece, PieceKind, piece_of
+from segproof.reading.batch_starts import CRC, starts_by_offset
+from segproof.reading.pieces import Piece, PieceKind, piece_of
 
 BATCH_BYTES_MAX = 16 << 20
 """A larger batch is not tried."""
-CRC, COVERED = 17, 21
-"""Where the checksum lies, and from where on it covers the batch."""
+COVERED = 21
+"""From where on the checksum covers the batch."""
 GUESSED_BYTES_MAX = 1 << 20
 """So long batches may be whose end is guessed; Kafka's default limit."""
 SEARCHED_BYTES = 1 << 20
@@ -180,7 +177,7 @@ class _Tried:
         at = piece.start
         while at < piece.end:
             data = self._file.pread(SEARCHED_BYTES + BATCH_HEADER_BYTES - 1, at)
-            rows = _headers(data, min(SEARCHED_BYTES, piece.end - at), above, below)
+            rows = starts_by_offset(data, min(SEARCHED_BYTES, piece.end - at), above, below)
             found += (rows[: STARTS_MAX - len(found)] + at).tolist()
             at = behind_zeros(self._file, data, at + SEARCHED_BYTES, piece.end)
         return found
@@ -294,30 +291,6 @@ def end_by_lengths(file: ReadOnlyFile, position: int) -> int:
             return -1
         at += 4 + max(0, int.from_bytes(length, "big", signed=True))
     return at
-
-
-def _headers(data: bytes, count: int, above: int, below: int) -> Int64Array:
-    """Return at which of `count` bytes of `data` a batch may begin, whatever size it says.
-
-    Of magic 2 it may say any magic; of magic 0 and 1 the checksum covers the magic.
-    """
-    data += bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
-
-    def field(place: int, kind: str, rows: Any = slice(None)) -> NDArray[Any]:
-        found: NDArray[Any] = np.ndarray((count,), kind, data, place, (1,))[rows]
-        return found
-
-    is_old = (field(16, "u1") < 2) & (field(17, "u1") < 16)
-    is_new = (field(21, "u1") == 0) & (field(22, "u1") < 128)
-    rows = np.flatnonzero(is_old | is_new)
-    offsets = field(0, ">i8", rows)
-    rows = rows[(above < offsets) & (offsets < below)]
-    last_deltas, counts = field(23, ">i4", rows).astype(np.int64), field(57, ">i4", rows)
-    is_counted = (counts >= 0) & (counts <= last_deltas + 1) & (last_deltas >= 0)
-    is_counted &= is_new[rows] & (field(CRC, ">u4", rows) != 0)  # zeros are no header
-    is_old = is_old[rows] & (field(12, ">u4", rows) != 0)
-    starts: Int64Array = rows[is_counted | is_old]
-    return starts
 
 
 def _piece(data: bytes, base_offset: int, position: int) -> Piece:
