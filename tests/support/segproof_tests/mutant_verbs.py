@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 from unittest import mock
 
@@ -77,7 +78,7 @@ def saved(draw: random.Random, asked: Asked, out: Path) -> tuple[bool, list[str]
 def scanned(draw: random.Random, asked: Asked) -> Iterator[str]:
     """Read one table of a mutant, and tell of an error that is none of its files."""
     table, damage = draw.choice(sorted(TABLES)), draw.choice(("fail", "skip", "keep"))
-    more = {} if table == "findings" else {"on_damage": damage}
+    more: dict[str, Any] = {} if table == "findings" else {"on_damage": damage}
     with warnings.catch_warnings(), contextlib.suppress(SegproofError, OSError):
         warnings.simplefilter("ignore", RowsLeftOutWarning)
         for rows in scan(asked.folder, table=table, **more):
