@@ -300,7 +300,7 @@ def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
 def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
     """A directory that the broker removes between listing and looking is no lost link."""
     for name in ("t-0", "t-1"):
-        write_segment(tmp_path / name, batch(0))
+        write_segment(tmp_path / name, write_batch([Record(0, 1, None, b"v")], base_offset=0))
 
     def status(path: str) -> Any:
         """Remove a directory before it is looked at."""
@@ -335,7 +335,7 @@ def test_missing_indexes_of_many_segments_take_one_more_listing(without_indexes:
     opened = disturbed(name_of(7, ".log"), lambda: None)
     files = altered(list_directory=listed(before=listings.append).list_directory, open=opened.open)
     assert 2 * 39 == len(found(without_indexes, "DISK-5", files=files))
-    assert [1, 2, 3, 4, 5] == listings  # two of the directory above, for small files
+    assert [1, 2, 3, 4] == listings  # one of the directory above, for small files
     assert 2 == len(opened.opened)  # once for its first batch, which its name is compared with
 
 

@@ -353,7 +353,7 @@ def test_junit_skips_what_was_not_looked_into(
 )  # fmt: skip
 def test_a_log_under_an_unknown_name_is_not_looked_into(name: str, tmp_path: Path) -> None:
     """The verdict was "sound", and `salvage` said "everything kept" beside a `.LOG`."""
-    batches = [write_batch([Record(n, n, None, b"v")], base_offset=n) for n in range(2)]
+    batches = [write_batch([Record(n, n + 1, None, b"v")], base_offset=n) for n in range(2)]
     folder = write_segment(tmp_path / "t-0", batches[0])
     (folder / name).write_bytes(batches[1])
     summaries: list[Summary] = []
@@ -369,7 +369,7 @@ def test_a_log_under_an_unknown_name_is_not_looked_into(name: str, tmp_path: Pat
 @pytest.mark.parametrize(("name", "law"), [("1.log", "FILE-1"), ("first.log", "FILE-2")])
 def test_a_log_under_a_wrong_name_is_not_looked_into(name: str, law: str, tmp_path: Path) -> None:
     """The name was an error, and the content was counted as looked into."""
-    batches = [write_batch([Record(n, n, None, b"v")], base_offset=n) for n in range(2)]
+    batches = [write_batch([Record(n, n + 1, None, b"v")], base_offset=n) for n in range(2)]
     folder = write_segment(tmp_path / "t-0", batches[0])
     (folder / name).write_bytes(batches[1])
     summaries: list[Summary] = []
@@ -386,6 +386,6 @@ def test_a_log_under_a_wrong_name_is_not_looked_into(name: str, law: str, tmp_pa
 )
 def test_a_stray_file_that_is_no_log(name: str, tmp_path: Path) -> None:
     """Other strays are named, and hold no records."""
-    folder = write_segment(tmp_path / "t-0", write_batch([Record(0, 0, None, b"v")], base_offset=0))
+    folder = write_segment(tmp_path / "t-0", write_batch([Record(0, 1, None, b"v")], base_offset=0))
     (folder / name).write_bytes(b"x")
     assert {"DISK-3"} == {one.law for one in verify(folder)}

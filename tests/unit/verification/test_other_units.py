@@ -14,6 +14,7 @@ from segproof.kafka import Record, write_batch
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.laws.borders.log_files import patched
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of, write_segment
 
@@ -23,9 +24,13 @@ LAST, SECONDS, SECONDS_END, HISTORY_END = 253_402_300_799_999, 10**9, 42 * 10**8
 
 def log_of(*times: int, magic: int = 2) -> bytes:
     """Return batches of one record each."""
-    return b"".join(
-        write_batch([Record(n, time, None, b"v")], base_offset=n, magic=magic)
+    batches = [
+        write_batch([Record(n, max(time, -1), None, b"v")], base_offset=n, magic=magic)
         for n, time in enumerate(times)
+    ]
+    return b"".join(
+        patched(one, base_timestamp=time, max_timestamp=time) if time < -1 else one
+        for one, time in zip(batches, times, strict=True)
     )
 
 
@@ -45,8 +50,9 @@ def judged(log: bytes, law: str, *, deep: bool = False) -> list[Finding]:
         ([NOW // 1000, NOW // 1000 + 1], "2 batches have timestamps of early 1970"),
         ([NOW, NOW // 1000], "as seconds it is 2026-11-21T"),
         ([LAST + 1], "beyond the year 9999"),
-        ([LAST], ""),
-        ([NOW, LAST - 1, 0, -1], ""),
+        ([10**13 - 1], ""),
+        ([NOW, NOW * 10], "with one digit less it is 2026-11-21T"),
+        ([NOW, 5, -1], ""),
         ([SECONDS - 1, SECONDS_END], ""),
         ([SECONDS], "of early 1970"),
         ([SECONDS_END - 1, NOW], "of early 1970"),
@@ -75,8 +81,12 @@ def test_timestamps_of_another_unit(times: list[int], words: str, magic: int) ->
     st.lists(
         st.sampled_from(
             (
+                -2,
                 -1,
                 0,
+                1,
+                10**13 - 1,
+                10**13,
                 SECONDS - 1,
                 SECONDS,
                 SECONDS_END - 1,
@@ -96,6 +106,22 @@ def test_units_are_judged_as_the_law_says(times: list[int]) -> None:
     """Whatever times lie beside each other."""
     log = log_of(*times)
     assert LAWS["DISK-57"].predicate(log) == (not judged(log, "DISK-57"))
+
+
+@pytest.mark.checks("DISK-57")
+@pytest.mark.parametrize(
+    ("times", "severity"),
+    [
+        ([0, NOW], Severity.NOTE), ([-2, NOW], Severity.WARNING), ([-NOW, NOW], Severity.WARNING),
+        ([NOW * 10, NOW], Severity.WARNING), ([NOW * 10, NOW * 10 + 5], Severity.NOTE),
+    ],
+)  # fmt: skip
+def test_impossible_times_are_told(times: list[int], severity: Severity) -> None:
+    """They were "sound": 0, a negative time, and one with a digit too many."""
+    (one,) = judged(log_of(*times), "DISK-57")
+    assert (one.severity, one.actual, one.position) == (severity, str(times[0]), 0)
+    assert "Retention by time" in one.message
+    assert "search" in one.message
 
 
 def wrapper(inner: bytes, magic: int, offset: int) -> bytes:

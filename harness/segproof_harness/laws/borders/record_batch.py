@@ -260,8 +260,9 @@ BORDERS = (
             Due(LOG_NAME, 0, expected, unlawful[0], Severity.WARNING),
         )
         for bound, lawful, unlawful, expected in (
-            ("a time is the last of the year 9999, or one more", (MOST_MS,), (MOST_MS + 1,),
-             f"at most {MOST_MS}"),
+            ("a time is none, or below that", (-1,), (-2,), "-1 or more"),
+            ("beside a usual time one has 13 digits, or 14", (10**13 - 1, 10**12),
+             (10**13, 10**12), f"less than {10**13}"),
             ("a time is below those that are seconds of 2001, or the first", (10**9 - 1,),
              (10**9,), f"{42 * 10**8} or more"),
             ("a time is above those that are seconds of 2103, or the last", (42 * 10**8,),
@@ -271,6 +272,22 @@ BORDERS = (
             ("another time is in the first millisecond of history, or before it",
              (10**9, 42 * 10**8), (10**9, 10**9 - 1), f"{42 * 10**8} or more"),
         )
+    ),
+    Border(
+        "DISK-57", "a time is the last of the year 9999, or one more",
+        _log(_timed(MOST_MS)), _log(_timed(MOST_MS + 1)),
+        Due(LOG_NAME, 0, f"at most {MOST_MS}", MOST_MS + 1, Severity.WARNING),
+        still=Due(LOG_NAME, 0, f"less than {10**13}", MOST_MS, Severity.NOTE),
+    ),
+    Border(
+        "DISK-57", "beside a time of 14 digits one has 12 digits, or 13",
+        _log(_timed(10**13), _timed(10**12 - 1)), _log(_timed(10**13), _timed(10**12)),
+        Due(LOG_NAME, 0, f"less than {10**13}", 10**13, Severity.WARNING),
+        still=Due(LOG_NAME, 0, f"less than {10**13}", 10**13, Severity.NOTE),
+    ),
+    Border(
+        "DISK-57", "a time is 1, or 0", _log(_timed(1)), _log(_timed(0)),
+        Due(LOG_NAME, 0, "not 0", 0, Severity.NOTE),
     ),
     # records, which only a deep run reads
     _deep(

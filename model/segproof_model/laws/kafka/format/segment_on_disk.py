@@ -179,9 +179,16 @@ def timestamps_are_milliseconds(log: bytes) -> bool:
     """The largest timestamp of a batch is not beyond the year 9999, where microseconds and
     nanoseconds lie. It does not lie from 10^9 to 4.2 * 10^9, where seconds of 2001 to 2103 lie,
     unless another batch of the segment has one between these and 10^12: historical event times
-    would. A warning.
+    would. It is not 10^13 (in 2286) or more, and it is not 0. No timestamp is negative, but for
+    -1, which stands for none. A warning; a note for 0, and for those from 2286 on if no batch of
+    the segment has one from 10^12 to 10^13, since a producer may set any time.
     """
-    times = [batch.max_timestamp for batch in valid_batches(log)]
+    batches = valid_batches(log)
+    times = [batch.max_timestamp for batch in batches]
+    if any(min(one.max_timestamp, one.base_timestamp or 0) < -1 for one in batches):
+        return False
+    if any(time == 0 or time >= 10**13 for time in times):
+        return False
     has_history = any(42 * 10**8 <= time < 10**12 for time in times)
     return not any(
         time > 253_402_300_799_999 or (10**9 <= time < 42 * 10**8 and not has_history)
