@@ -24,7 +24,7 @@ from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
 from segproof.rebuilding.partition_targets import lock_path
-from segproof.rebuilding.safe_places import check_apart, lock_of
+from segproof.rebuilding.safe_places import check_apart, check_outside, lock_of
 from segproof.rebuilding.segment_build import Options
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
@@ -93,6 +93,7 @@ def rebuild_all(
     for path in [os.fspath(one) for one in paths]:
         if out is not None:
             check_apart(path, os.fspath(out), "old one")
+            check_outside(os.fspath(out), files)
         if asked.backup is not None:
             check_backup(path, asked.backup, files)
         found = _find(path, out, files)

@@ -36,7 +36,7 @@ from segproof.rebuilding.partition_targets import (
     Place,
     snapshots_behind,
 )
-from segproof.rebuilding.safe_places import check_apart
+from segproof.rebuilding.safe_places import check_apart, check_outside
 from segproof.rebuilding.segment_build import IntervalSource, Options, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
 
@@ -120,6 +120,7 @@ def rebuild(
         check_backup(source, options.backup, files)
     if target is not None:
         check_apart(source, target, "old one")
+        check_outside(target, files)
     with refusing_what_vanishes(source):
         partition = read_partition(source, files)
     meter = Meter(on_progress, partition.log_bytes * options.passes)

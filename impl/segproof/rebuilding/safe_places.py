@@ -13,6 +13,7 @@ from typing import Final
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
 from segproof.hints import writes
+from segproof.reading.data_places import data_directory_around
 from segproof.reading.unfinished import SALVAGE_MARKER, Unfinished
 
 IS_FULL: Final = "the directory exists and is not empty; give a new one"
@@ -35,6 +36,18 @@ def check_apart(source: str, target: str, beside: str) -> None:
         raise InvalidArgumentError(
             f"{target} and {source} lie in each other",
             hint=f"give a new directory beside the {beside}",
+        )
+
+
+def check_outside(target: str, files: Files) -> None:
+    """Return if no data directory of a broker is around a new one. Raises: InvalidArgumentError."""
+    around = data_directory_around(target, files)
+    if around is not None:
+        name = os.path.basename(os.path.realpath(target))
+        raise InvalidArgumentError(
+            f"{target} lies in {around}, a directory of a broker's data: a start of Kafka ends at a"
+            " folder there that is no partition",
+            hint=f"give a directory outside of it: {os.path.join(os.path.dirname(around), name)}",
         )
 
 

@@ -39,6 +39,7 @@ from segproof.rebuilding.kept_files import backup_of, check_backup
 from segproof.rebuilding.safe_places import (
     check_apart,
     check_finished,
+    check_outside,
     is_as_long,
     is_same,
     log_changed,
@@ -225,6 +226,7 @@ def _check_places(store: str, out: str | None, backup: str | None, files: Files)
     """Return if what is written lies outside of the store. Raises: InvalidArgumentError."""
     if out is not None:
         check_apart(store, out, "store")
+        check_outside(out, files)
     if backup is not None:
         if out is not None:
             raise InvalidArgumentError("only in place old files are replaced, and kept in a backup")

@@ -32,6 +32,7 @@ from segproof.rebuilding.safe_places import (
     begin_salvage,
     check_apart,
     check_empty,
+    check_outside,
     end_salvage,
     names_in_new,
     not_empty,
@@ -84,6 +85,7 @@ def salvage(
         raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
     source, target = os.fspath(path), os.fspath(out)
     check_apart(source, target, "old one")
+    check_outside(target, files)
     check_empty(target, files, _is_written_here)
     partitions, refused, unread = _partitions(source, files)
     _check_new(target, partitions, files)

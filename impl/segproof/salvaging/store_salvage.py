@@ -40,6 +40,7 @@ from segproof.rebuilding.safe_places import (
     check_apart,
     check_empty,
     check_finished,
+    check_outside,
     end_salvage,
 )
 from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geometry
@@ -186,6 +187,7 @@ def salvage_store(
     """
     store, target = os.fspath(store_path), os.fspath(out)
     check_apart(store, target, "old one")
+    check_outside(target, files)
     check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
     check_layout(store, files)

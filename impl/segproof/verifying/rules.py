@@ -14,6 +14,7 @@ from segproof.commands import quoted_path
 from segproof.files import REAL_FILES, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
+from segproof.reading.data_places import data_directory_around
 
 COMMAND = re.compile(r"`segproof [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
@@ -117,8 +118,8 @@ def _store_of(path: str, shown_by: str) -> str:
 def new_place(name: str, place: str) -> str:
     """Return the path of a directory that is not there, for new files made of those at `place`.
 
-    It lies in the working directory; above what is damaged, and above a data directory, where a
-    broker refuses odd names, if the working directory is there.
+    It lies in the working directory; above what is damaged, and above a directory of partitions,
+    where a broker refuses odd names, if the working directory is there.
     """
     try:
         here = folder = posixpath.realpath(".")
@@ -127,8 +128,8 @@ def new_place(name: str, place: str) -> str:
     damaged = posixpath.realpath(place)
     if posixpath.commonpath((damaged, folder)) == damaged:
         folder = posixpath.dirname(damaged)
-    if status_of(REAL_FILES, posixpath.join(folder, BROKER_FILE)) is not None:
-        folder = posixpath.dirname(folder)
+    while (around := data_directory_around(f"{folder}/{name}", REAL_FILES, fewest=1)) is not None:
+        folder = posixpath.dirname(around)
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     paths = (posixpath.join(folder, one) for one in names)
     free = next(one for one in paths if status_of(REAL_FILES, one) is None)

@@ -60,7 +60,7 @@ def test_commands_name_odd_paths(
     verbs = ["rebuild", "verify", "rebuild", "verify"]
     assert verbs == [words[0] for words in told]
     assert [place, f"{place}/{index.name}", place, "./-out"] == [words[1] for words in told]
-    assert f"rebuilt/{ODD}" == told[0][3]
+    assert f"../rebuilt/{ODD}" == told[0][3]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_commands_name_odd_paths(
     [
         (".", "data", False, "saved"),
         (".", "data", True, "saved"),
-        ("data", ".", False, "saved"),
+        ("data", ".", False, "../saved"),
         ("data", ".", True, "../saved"),
-        ("data/plain-0", ".", False, "../saved"),
+        ("data/plain-0", ".", False, "../../saved"),
         ("data/plain-0", ".", True, "../../saved"),
         ("data/plain-0", f"{name_of(60, '.log')}", True, "../../saved"),
     ],
@@ -162,7 +162,7 @@ def test_a_terminal_of_any_width_shows_commands_whole(
     lines = terminal.getvalue().splitlines()
     for command in words.split("`")[1::2]:
         assert sum(command in line for line in lines) == 1
-    saved = "segproof rebuild 'orders eu-0' --out 'rebuilt/orders eu-0'"
+    saved = "segproof rebuild 'orders eu-0' --out '../rebuilt/orders eu-0'"
     assert sum(saved in line for line in lines) == 2
     shown = f"segproof verify 'orders eu-0/{index.name}' --law "
     assert all(re.search(r" --law [A-Z0-9-]+( --|$)", line) for line in lines if shown in line)

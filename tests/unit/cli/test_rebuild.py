@@ -78,7 +78,7 @@ def test_in_place(
     assert "1 of 9 index files would change, 8 sound ones stay" in captured.err
     assert damaged == images(copy)
     (command,) = re.findall("keeps the old files.+: `segproof (.+)`", captured.err)
-    assert command.endswith(" --in-place --backup replaced")
+    assert command.endswith(" --in-place --backup ../replaced")
     assert 0 == cli.run(shlex.split(command))
     assert [f"changed: {row}"] == capsys.readouterr().out.splitlines()
     assert before == images(copy)

@@ -90,11 +90,11 @@ def test_the_commands_can_be_pasted(foreign: Path, capsys: pytest.CaptureFixture
     """Each stands on a line of its own, with the real path, and does what the block says."""
     shown = run(capsys, str(foreign), "--no-notes")
     rebuild, verify = (line[4:] for line in shown.splitlines() if line.startswith("    segproof "))
-    assert f"segproof rebuild {foreign} --out rebuilt/{foreign.name}" == rebuild
+    assert f"segproof rebuild {foreign} --out ../rebuilt/{foreign.name}" == rebuild
     listed = run(capsys, *shlex.split(verify)[2:])
     assert listed.startswith("error ")
     assert 0 == cli.run(shlex.split(rebuild)[1:])
-    assert 0 == cli.run(["verify", f"rebuilt/{foreign.name}"])
+    assert 0 == cli.run(["verify", f"../rebuilt/{foreign.name}"])
     assert "DIR" not in shown
 
 
@@ -104,7 +104,7 @@ def test_a_path_with_a_space_is_quoted_in_commands(
     """A command with a bare space would name two paths."""
     odd = foreign.rename("a topic-0")
     shown = run(capsys, str(odd), "--no-notes")
-    assert "    segproof rebuild 'a topic-0' --out 'rebuilt/a topic-0'\n" in shown
+    assert "    segproof rebuild 'a topic-0' --out '../rebuilt/a topic-0'\n" in shown
 
 
 def test_verdicts_alone(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,7 +209,7 @@ def test_a_terminal_gets_each_finding_with_whole_words_and_commands(
     plain = capsys.readouterr().out
     shown = ESCAPE.sub("", on_terminal(monkeypatch, 60, *words))
     assert plain.split() == shown.split()
-    assert f"`segproof salvage {folder.name} --out saved`" in shown
+    assert f"`segproof salvage {folder.name} --out ../saved`" in shown
     prose = [line for line in shown.splitlines() if "segproof" not in line and "/" not in line]
     assert len(prose) > 4
     assert max(map(len, prose)) <= 60
