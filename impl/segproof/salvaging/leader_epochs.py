@@ -3,7 +3,9 @@
 
 No checksum covers the leader epoch of a batch. In a log epochs never fall, so a batch between two
 of one epoch is of that epoch. In 5 9 5 9 5 that is said of three batches side by side, and they
-contradict each other: then none of them is proved wrong.
+contradict each other: then none of them is proved wrong. The first batch and the last one have one
+neighbour: there `leader-epoch-checkpoint` must agree with it too. A new leader may have begun after
+the file was written, so a last epoch that is a little higher stays.
 
 Laws: EPOCH-1.
 """
@@ -17,11 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.errors import SegproofError
-from segproof.files import Files
+from segproof.files import File, Files
 from segproof.kafka.batch_table import check_batches
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
 
 EPOCH_POSITION = 12
+STALE_EPOCHS_MAX = 1 << 16
+"""So many leaders may have begun without a batch since the checkpoint of epochs was written."""
 
 
 def keep_leader_epochs(old: str, new: str, end_offset: int, files: Files) -> None:
@@ -33,15 +37,10 @@ def keep_leader_epochs(old: str, new: str, end_offset: int, files: Files) -> Non
     """
     made = LeaderEpochCheckpointFile(new, writable=True, files=files)
     by_batches = made.read()
-    try:
-        before = LeaderEpochCheckpointFile(old, files=files).read()
-    except (OSError, SegproofError):
+    before = _rising_entries(old, files)
+    if before is None:
         return  # as the batches say
     starts = {entry.epoch: entry.start_offset for entry in before}
-    rises = all(
-        one.epoch < other.epoch and one.start_offset <= other.start_offset
-        for one, other in pairwise(before)
-    )
     first = by_batches[0] if by_batches else EpochEntry(-1, end_offset)
     agrees = all(starts.get(one.epoch) == one.start_offset for one in by_batches[1:])
     agrees &= not by_batches or starts.get(first.epoch, end_offset) <= first.start_offset
@@ -50,25 +49,114 @@ def keep_leader_epochs(old: str, new: str, end_offset: int, files: Files) -> Non
     is_outside = all(
         entry.epoch < first.epoch or entry.start_offset >= end_offset for entry in others
     )
-    if rises and agrees and is_outside and before != by_batches:
+    if agrees and is_outside and before != by_batches:
         made.write(before)
 
 
-def restore_leader_epochs(paths: Sequence[str], files: Files) -> int:
-    """Write the right leader epoch where both neighbours of a batch prove it; return how often.
+def _rising_entries(path: str, files: Files) -> list[EpochEntry] | None:
+    """Return the entries of a checkpoint; None if it can't be read, or they contradict themselves.
 
-    `paths` are the logs of a partition in their order. Raises: OSError.
+    They do where an epoch or its first offset falls.
     """
+    try:
+        entries = LeaderEpochCheckpointFile(path, files=files).read()
+    except (OSError, SegproofError):
+        return None
+    rises = all(
+        one.epoch < other.epoch and one.start_offset <= other.start_offset
+        for one, other in pairwise(entries)
+    )
+    return entries if rises else None
+
+
+def restore_leader_epochs(
+    paths: Sequence[str], checkpoint: str, last_epoch: int, do_rise: bool, files: Files
+) -> int:
+    """Write the right leader epoch where batches and the checkpoint prove it; return how often.
+
+    `paths` are the logs of a partition in their order, `checkpoint` is its old file of epochs,
+    `last_epoch` that of the last batch; `do_rise` says that none is below the one before it.
+    Raises: OSError.
+    """
+    count = 0 if do_rise else _restore_between(paths, files)
+    entries = _rising_entries(checkpoint, files)
+    if entries:
+        is_known = {_first_epoch(paths[0], files), last_epoch} <= {one.epoch for one in entries}
+        if not (do_rise and is_known):
+            count += _restore_ends(paths, entries, files)
+    return count
+
+
+def _restore_between(paths: Sequence[str], files: Files) -> int:
+    """Restore the epochs of batches that lie between two others of one epoch."""
     odd = [*_odd_epochs(paths, files)]
     rows = {one.row for one in odd}
     wrong = [one for one in odd if rows.isdisjoint((one.row - 1, one.row + 1))]
     for path, places in groupby(wrong, key=attrgetter("path")):
         with closing(files.open(path, writable=True)) as log:
             for one in places:
-                epoch = one.epoch_around.to_bytes(4, "big", signed=True)
-                log.pwrite(epoch, one.position + EPOCH_POSITION)
+                _write_epoch(log, one.position, one.epoch_around)
             log.sync()
     return len(wrong)
+
+
+def _write_epoch(log: File, position: int, epoch: int) -> None:
+    log.pwrite(epoch.to_bytes(4, "big", signed=True), position + EPOCH_POSITION)
+
+
+def _first_epoch(path: str, files: Files) -> int:
+    with closing(files.open(path)) as log:
+        return int.from_bytes(log.pread(4, EPOCH_POSITION), "big", signed=True)
+
+
+def _restore_ends(paths: Sequence[str], entries: Sequence[EpochEntry], files: Files) -> int:
+    """Restore the epoch of the first batch and of the last one, where the checkpoint says it."""
+    first, last = _two_batches(paths, files, from_end=False), _two_batches(paths, files)
+    count = 0
+    for one, neighbour in (first, last[::-1]) if len(first) == len(last) == 2 else ():
+        epoch = neighbour.epoch
+        begun = [entry for entry in entries if entry.start_offset <= one.offset]
+        is_said = bool(begun) and begun[-1].epoch == epoch
+        is_latest = one.offset > neighbour.offset and len(begun) == len(entries)
+        may_be_later = is_latest and epoch <= one.epoch <= epoch + STALE_EPOCHS_MAX
+        if is_said and one.epoch != epoch and not may_be_later:
+            with closing(files.open(one.path, writable=True)) as log:
+                _write_epoch(log, one.position, epoch)
+                log.sync()
+            count += 1
+    return count
+
+
+class _Batch(NamedTuple):
+    path: str
+    position: int
+    offset: int
+    epoch: int
+
+
+def _two_batches(paths: Sequence[str], files: Files, *, from_end: bool = True) -> list[_Batch]:
+    """Return the first two batches, or the last two, in their order; none of an older magic."""
+    found = list[_Batch]()
+    for path in reversed(paths) if from_end else paths:
+        with closing(files.open(path)) as log:
+            new = list[_Batch]()
+            for table in check_batches(log).tables():
+                rows = table[-2:] if from_end else table[: 2 - len(new)]
+                if (rows["magic"] != 2).any():
+                    return []
+                new += [
+                    _Batch(path, int(row["position"]), int(row["base_offset"]),
+                           int(row["partition_leader_epoch"]))
+                    for row in rows
+                ]  # fmt: skip
+                if from_end:
+                    new = new[-2:]
+                elif len(new) == 2:
+                    break
+        found = [*new, *found][-2:] if from_end else [*found, *new][:2]
+        if len(found) == 2:
+            break
+    return found
 
 
 class _OddEpoch(NamedTuple):

@@ -195,8 +195,8 @@ class _Salvage:
         self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
         if self._told.target is not None:
             self._bring_metadata()
-            if not self._do_epochs_rise:
-                self._told.restored_epochs = restore_leader_epochs(self._logs, self._files)
+            known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise
+            self._told.restored_epochs = restore_leader_epochs(self._logs, *known, self._files)
             self._load()
         self._tell_progress(max(self._told_bytes, self._partition.size_bytes))
         return self._told
