@@ -3,7 +3,8 @@
 
 Files of JSON that no broker can read are kept under another name, since with them its start may
 fail. The timer log, the timer wheel and their state belong together: all are copied, or none.
-Everything else in the store is named as left out.
+Everything else in the store is named as left out. A link may lead to any folder of the machine: of
+`config` by one only what a broker reads is copied, and no folder below is entered by a link.
 
 Upstream: RocketMQ 5.5.1: ConfigManager.load, TimerMessageStore.recover.
 Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
@@ -11,12 +12,11 @@ Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
 
 import os
 import posixpath
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
 from segproof.counts import plural, verb
-from segproof.files import File, ReadOnlyFile, SharedFiles, status_of
+from segproof.files import File, ReadOnlyFile, SharedFiles
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.store_layouts import is_rocksdb, names_of
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
@@ -55,12 +55,14 @@ class Extras:
         """Copy the folder `config`, without the state of timers. Raises: OSError of the target."""
         folder = posixpath.join(self._store, CONFIG)
         names = [name for name in names_of(folder, self._files) if name not in TIMER_STATE]
-        read = config_files_in(names)
+        read, is_linked = config_files_in(names), _is_link(folder)
         for name in names:
             path = posixpath.join(folder, name)
             base = name.removesuffix(BACKUP_SUFFIX)
             if base in read:
                 self._bring_json(name, base, path)
+            elif is_linked or _is_link(path):
+                self._leave_linked(path, folder if is_linked else path)
             elif is_rocksdb(path, self._files):
                 self._bring_folder(posixpath.join(CONFIG, name))
             else:
@@ -123,7 +125,7 @@ class Extras:
             return
         for name in names:
             if name == TIMER_LOG:
-                self._bring_folder(name)
+                self._bring_timer_log()
             else:
                 self._copy(name)
 
@@ -157,18 +159,23 @@ class Extras:
                 self.left_out.append(f"{path}: it was not copied: {reason}")
 
     def _bring_folder(self, name: str) -> None:
-        """Copy a folder whole."""
-        for below in self._files_in(name):
-            self._copy(below)
+        """Copy the files of a folder; a database of RocksDB has no folder in it."""
+        for one in names_of(posixpath.join(self._store, name), self._files):
+            self._copy(posixpath.join(name, one))
 
-    def _files_in(self, name: str) -> Iterator[str]:
-        folder = posixpath.join(self._store, name)
-        for one in names_of(folder, self._files):
-            status = status_of(self._files, posixpath.join(folder, one))
-            if status is not None and status.is_directory:
-                yield from self._files_in(posixpath.join(name, one))
+    def _bring_timer_log(self) -> None:
+        folder = posixpath.join(self._store, TIMER_LOG)
+        for name in names_of(folder, self._files):
+            if named_offset(name) is None:
+                path = posixpath.join(folder, name)
+                self.left_out.append(f"{path}: it was not copied: it is no file of the timer log")
             else:
-                yield posixpath.join(name, one)
+                self._copy(posixpath.join(TIMER_LOG, name))
+
+    def _leave_linked(self, path: str, link: str) -> None:
+        self.left_out.append(
+            f"{path}: it was not copied: {link} is a link to {posixpath.realpath(link)}"
+        )
 
     def _copy(self, name: str, new: str | None = None) -> bool:
         """Copy a file of the store durably; return whether it could be read."""
@@ -217,3 +224,9 @@ class Extras:
         """Make the names of what was copied durable. Raises: OSError."""
         for folder in sorted(self._made, reverse=True):
             self._files.sync_directory(folder)
+
+
+def _is_link(path: str) -> bool:
+    """Return whether the last part of a path is a link."""
+    folder, name = posixpath.split(path)
+    return posixpath.realpath(path) != posixpath.join(posixpath.realpath(folder), name)
