@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The marks of an output of `rebuild` or `salvage` that is not whole, and where they lie."""
 
+import json
 import posixpath
+from collections.abc import Iterable
+from contextlib import closing
 from typing import Final, NamedTuple
 
+from segproof.commands import quoted_path
 from segproof.files import Files, status_of
+from segproof.hints import Hint, changes, writes
+from segproof.reading.file_names import CUT_RECORDS_FILE, SET_ASIDE_FILE
 
 MARKER: Final = "segproof-rebuild.incomplete"
 """What stands beside the new files until all of them are whole and durable."""
@@ -20,6 +26,36 @@ class Unfinished(NamedTuple):
     path: str
     """Of the mark."""
     verb: str
+    partitions: tuple[str, ...] | None = None
+    """The names of those that a salvage was to write, as its mark says; None: unknown."""
+
+    def parts(self, names: Iterable[str]) -> list[str] | None:
+        """Return which of the names beside the mark are of this output; None: unknown.
+
+        Any other partition there is whole: a salvage that had ended wrote it.
+        """
+        if self.partitions is None:
+            return None
+        forms = ("{}", SET_ASIDE_FILE, CUT_RECORDS_FILE)
+        own = {form.format(one) for one in self.partitions for form in forms}
+        return [posixpath.basename(self.path), *sorted(own & {*names})]
+
+    def hint(self, names: Iterable[str]) -> Hint:
+        """Return how to get the whole, beside what is whole: `names` lie beside the mark."""
+        parts = self.parts(names)
+        if parts is None:
+            return writes(self.step)
+        folder = posixpath.dirname(self.path) or "."
+        place = posixpath.normpath(folder)
+        away = quoted_path(f"{'../part' if place == '.' else place}.unfinished")
+        moved = " ".join(quoted_path(posixpath.join(folder, one)) for one in parts)
+        return changes(
+            f"run `mkdir {away} && mv {moved} {away}`, and save the rest of the old directory into"
+            f" {folder} again. The other partitions here are whole",
+            only_if="no salvage is at work here",
+            if_wrong="that salvage fails, and its partitions are to be saved once more",
+            copy_step="keep the old directory, and what is moved, until the new salvage has ended",
+        )
 
     @property
     def words(self) -> str:
@@ -59,5 +95,24 @@ def unfinished_at(directory: str, files: Files) -> Unfinished | None:
     for place, name in places:
         path = posixpath.join(place, name)
         if status_of(files, path) is not None:
-            return Unfinished(path, VERBS[name])
+            mark = Unfinished(path, VERBS[name], partitions_of(path, files))
+            own = posixpath.basename(posixpath.realpath(directory))
+            if place == directory or mark.partitions is None or own in mark.partitions:
+                return mark
     return None
+
+
+def mark_of(partitions: Iterable[str]) -> bytes:
+    """Return the content of the mark of a salvage that is to write these partitions."""
+    return json.dumps(sorted(partitions)).encode() + b"\n"
+
+
+def partitions_of(path: str, files: Files) -> tuple[str, ...] | None:
+    """Return the partitions that a mark names; None where it names none. Raises: never."""
+    try:
+        with closing(files.open(path)) as file:
+            names = json.loads(file.pread(file.size(), 0))
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_list = isinstance(names, list) and all(isinstance(one, str) for one in names)
+    return tuple(names) if is_list and names else None

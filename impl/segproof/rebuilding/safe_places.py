@@ -6,7 +6,7 @@ Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageSto
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Final
 
@@ -14,7 +14,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
 from segproof.hints import writes
 from segproof.reading.data_places import data_directory_around
-from segproof.reading.unfinished import SALVAGE_MARKER, Unfinished
+from segproof.reading.unfinished import SALVAGE_MARKER, Unfinished, mark_of, partitions_of
 
 IS_FULL: Final = "the directory exists and is not empty; give a new one"
 COMPARED_BYTES: Final = 1 << 20
@@ -104,10 +104,11 @@ def check_empty(
     """
     names = names_in_new(directory, files) or []
     if SALVAGE_MARKER in names:
-        words = (
-            "a salvage ended here before it was whole, or is at work: remove the directory, or"
-            f" {SALVAGE_MARKER} and all that is newer, and save again"
-        )
+        path = os.path.join(directory, SALVAGE_MARKER)
+        mark = Unfinished(path, "salvage", partitions_of(path, files))
+        is_known = mark.partitions is not None
+        step = mark.hint(names) if is_known else "move the directory away, and save again"
+        words = f"a salvage ended here before it was whole, or is at work: {step}"
         raise not_empty(directory, words)
     if not all(map(is_kept, names)):
         raise not_empty(directory)
@@ -127,8 +128,8 @@ def make_directory(folder: str, top: str, files: Files) -> set[str]:
     return to_sync
 
 
-def begin_salvage(directory: str, files: Files) -> None:
-    """Make the directory, and mark it as incomplete.
+def begin_salvage(directory: str, files: Files, partitions: Iterable[str] = ()) -> None:
+    """Make the directory, and mark it as incomplete; the mark names the partitions to come.
 
     Raises: FileExistsError where another salvage has just done so; OSError.
     """
@@ -137,7 +138,9 @@ def begin_salvage(directory: str, files: Files) -> None:
     mark = files.create_new(os.path.join(directory, SALVAGE_MARKER))
     if mark is None:
         raise not_empty(directory, "another salvage has begun here")
-    mark.close()
+    with closing(mark):
+        mark.pwrite(mark_of(partitions), 0)
+        mark.sync()
     for folder in sorted(made, reverse=True):
         files.sync_directory(folder)
 

@@ -89,7 +89,7 @@ def salvage(
     check_empty(target, files, _is_written_here)
     partitions, refused, unread = _partitions(source, files)
     _check_new(target, partitions, files)
-    begin_salvage(target, files)
+    begin_salvage(target, files, partitions)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
     for name, told in _salvaged(partitions, target, files, meter, jobs):

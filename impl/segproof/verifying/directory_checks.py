@@ -482,7 +482,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     is_brokers = is_log_directory(names)
     is_kafkas = is_brokers or REMOTE_INDEX_CACHE in names
     _check_data_directory(path, names, walk)
-    report_marks(path, names, walk.reporter)
+    report_marks(path, names, walk.files, walk.reporter)
     report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
     has_partitions = any(read_partition_name(name) is not None for name in names)

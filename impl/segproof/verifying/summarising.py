@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.store_paths import Place, PlaceKind
+from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
@@ -52,6 +53,8 @@ CONTRADICTIONS = frozenset({
 of a message alone, so nothing shows which of the two is wrong."""
 ZEROS = "DISK-6"
 """The law that a closed log breaks with zeros at its end, or with nothing else in it."""
+UNFINISHED = "DISK-61"
+"""The law that an output breaks which `salvage` or `rebuild` has not ended."""
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
@@ -67,6 +70,9 @@ def is_loss(finding: Finding) -> bool:
         )
     if posixpath.basename(finding.path) == BOOTSTRAP:
         return False  # it holds no record of a log
+    if finding.law == UNFINISHED:
+        # Of what the source had, a part is here. A mark by itself is no part.
+        return finding.is_defect and posixpath.basename(finding.path) not in VERBS
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 

@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import changes, reads, writes
-from segproof.reading.unfinished import MARKER, VERBS, Unfinished, unfinished_at
+from segproof.reading.file_names import read_partition_name
+from segproof.reading.unfinished import (
+    MARKER,
+    SALVAGE_MARKER,
+    VERBS,
+    Unfinished,
+    partitions_of,
+    unfinished_at,
+)
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
@@ -29,18 +37,33 @@ def report_unfinished(report: PathReporter, directory: str, files: Files) -> Non
     """Report a partition, store or file that is a part of an unfinished output."""
     mark = unfinished_at(directory, files)
     if mark is not None:
-        _report(report, mark, f", as {mark.path} shows")
+        report.add(LAW, f"{mark.words}, as {mark.path} shows", hint=writes(mark.step))
 
 
-def report_marks(directory: str, names: Iterable[str], reporter: Reporter) -> None:
+def report_marks(directory: str, names: Iterable[str], files: Files, reporter: Reporter) -> None:
     """Report the marks among the names in a directory."""
-    for name in names:
+    there = [*names]
+    for name in there:
         if name in VERBS:
             path = posixpath.join(directory, name)
-            _report(reporter.at(path, shown_by=directory), Unfinished(path, VERBS[name]), "")
+            mark = Unfinished(path, VERBS[name], partitions_of(path, files))
+            parts = mark.parts(there)
+            how = ""
+            if parts is not None:
+                whole = [one for one in there if _is_partition(one) and one not in parts]
+                of_it = ", ".join(filter(_is_partition, parts)) or "none so far"
+                how = f". Partitions of it: {of_it}. Whole, of another one: "
+                how += ", ".join(whole) or "none"
+            report = reporter.at(path, shown_by=directory)
+            report.add(LAW, f"{mark.words}{how}", hint=mark.hint(there))
 
 
-def report_store(store: str, names: Iterable[str], reporter: Reporter) -> None:
+def _is_partition(name: str) -> bool:
+    known = read_partition_name(name)
+    return known is not None and not known.state
+
+
+def report_store(store: str, names: Iterable[str], files: Files, reporter: Reporter) -> None:
     """Report the marks in a store: a rebuild in place leaves a folder, and the store is whole."""
     for name in names:
         if name == MARKER:
@@ -50,9 +73,5 @@ def report_store(store: str, names: Iterable[str], reporter: Reporter) -> None:
                 " index files may be new and others old",
                 hint=REBUILD_AGAIN,
             )
-        else:
-            report_marks(store, [name], reporter)
-
-
-def _report(report: PathReporter, mark: Unfinished, how: str) -> None:
-    report.add(LAW, f"{mark.words}{how}", hint=writes(mark.step))
+        elif name == SALVAGE_MARKER:
+            report_unfinished(reporter.at(store), store, files)

@@ -5,7 +5,10 @@ A salvage that a full disk had ended became "sound" by the hints of `verify` and
 65 of 80 partitions were gone.
 """
 
+import re
 import shutil
+import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -136,3 +139,67 @@ def test_a_new_index_of_a_store_that_is_not_whole(store: Path, tmp_path: Path) -
     found, summaries = verified(tmp_path / "index")
     assert [Severity.ERROR] == [one.severity for one in found]
     assert Verdict.SOUND not in {one.verdict for one in summaries}
+
+
+def ended_second_salvage(tmp_path: Path) -> Path:
+    """Return a directory into which one salvage has written, and a second one that was killed."""
+    first = copied_partition("plain", tmp_path / "one")
+    second = copied_partition("txn-a", tmp_path / "two")
+    out = tmp_path / "out"
+    assert all(told.is_whole for told in salvage(first, out))
+    steps = salvage(second, out)
+    next(steps)  # it has written the partition, and not ended
+    assert isinstance(steps, Generator)
+    steps.close()
+    assert (out / SALVAGE_MARKER).exists()
+    (out / "salvage-set-aside.txn-a-0.log").touch()
+    return out
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_partition_of_an_earlier_salvage_is_whole(tmp_path: Path) -> None:
+    """Its source may be gone. Only what the second salvage has written is a part."""
+    out = ended_second_salvage(tmp_path)
+    found, summaries = verified(out)
+    verdicts = {one.path: one.verdict for one in summaries}
+    assert verdicts.pop(str(out / "plain-0")) is Verdict.SOUND
+    assert verdicts.pop(str(out / "txn-a-0")) is Verdict.READABLE_WITH_GAPS
+    assert {str(out / "txn-a-0"), str(out / SALVAGE_MARKER)} == {one.path for one in found}
+    (mark,) = (one for one in found if one.path.endswith(SALVAGE_MARKER))
+    assert "Partitions of it: txn-a-0. Whole, of another one: plain-0" in mark.message
+    again = list(salvage(out / "plain-0", tmp_path / "again"))
+    assert [True] == [one.is_whole for one in again]
+    with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
+        list(salvage(out / "txn-a-0", tmp_path / "third"))
+
+
+@pytest.mark.checks("DISK-61")
+def test_the_printed_step_leaves_what_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the finding and in the refusal of a salvage; then the second one can be ended."""
+    out = ended_second_salvage(tmp_path)
+    whole = state_of(out / "plain-0")
+    with pytest.raises(FileExistsError, match="mkdir") as refused:
+        list(salvage(tmp_path / "two", out))
+    (mark,) = (one for one in verified(out)[0] if one.path.endswith(SALVAGE_MARKER))
+    commands = re.findall("`(mkdir [^`]+)`", f"{mark.hint} {refused.value}")
+    assert len(commands) == 2
+    assert len(set(commands)) == 1
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["bash", "-c", commands[0]], check=True)
+    assert ["plain-0"] == [one.name for one in out.iterdir()]
+    assert all(told.is_whole for told in salvage(tmp_path / "two", out))
+    assert {Verdict.SOUND} == {one.verdict for one in verified(out)[1]}
+    assert whole == state_of(out / "plain-0")
+    kept = {one.name for one in (tmp_path / "out.unfinished").iterdir()}
+    assert {SALVAGE_MARKER, "txn-a-0", "salvage-set-aside.txn-a-0.log"} == kept
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_part_is_never_readable_with_defects_alone(salvaged: Path, store: Path) -> None:
+    """That verdict says that no record is known to be lost: here an unknown number is."""
+    (store / SALVAGE_MARKER).touch()
+    for path in (salvaged / "plain-0", store):
+        (summary,) = verified(path)[1]
+        assert (Verdict.READABLE_WITH_GAPS, None) == (summary.verdict, summary.lost_offsets)

@@ -180,7 +180,7 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
     for name in names:
         path = posixpath.join(folder, name)
         if name in VERBS:
-            report_marks(folder, [name], reporter)
+            report_marks(folder, [name], files, reporter)
         elif name not in found:
             is_number = is_loaded(name)
             reporter.at(path).add(

@@ -248,7 +248,8 @@ class _Store:
                 self._path("index"), self._wanted, self._files, self._advance
             )
             yield from found
-        report_store(self._store, names_of(self._store, self._files), self._reporter)
+        names = names_of(self._store, self._files)
+        report_store(self._store, names, self._files, self._reporter)
         report_unread_parts(self._store, self._files, self._reporter)
         if TIMER_LOG in self._folders:
             self._timers.check_files()
