@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts in messages, which agree with their nouns and verbs."""
 
-ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("", "s"))
+ENDINGS = (("ch", "ches"), ("x", "xes"), ("ry", "ries"), ("py", "pies"), ("", "s"))
 """How nouns end, and their plurals."""
 QUEUES_TELL = "as queues and index tell"
 """Behind a number of lost messages of RocketMQ: a unit of a queue or an entry leads to each."""
@@ -30,8 +30,8 @@ def lost_words(known: int | None, at_least: int, word: str) -> str:
 def plural(count: int, word: str, one: str = "", many: str = "") -> str:
     """Return a count with its noun, and behind it the verb for one thing or for many.
 
-    >>> plural(1, "entry", "leads", "lead"), plural(2, "batch")
-    ('1 entry leads', '2 batches')
+    >>> plural(1, "entry", "leads", "lead"), plural(2, "batch"), plural(2, "copy")
+    ('1 entry leads', '2 batches', '2 copies')
     """
     if count == 1:
         return f"1 {word} {one}".rstrip()

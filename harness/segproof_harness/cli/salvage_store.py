@@ -125,7 +125,7 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     elif told.gap_count and told.lost_messages is None:
         how = ", by the numbers of those around" if told.stand_ins else ""
         yield f"lost: {lost_words(None, told.stand_ins, 'message')}{how}; no old queue tells more"
-    yield from gap_lines(told, _gap)
+    yield from gap_lines(told, lambda gap: _gap(gap, told.mapped_file_size))
     yield from _message_lines(told)
     yield from _number_lines(told)
     for left_out in told.left_out:
@@ -194,12 +194,18 @@ def _number_lines(told: "SalvagedStore") -> Iterator[str]:
         )
 
 
-def _gap(gap: "StoreGap") -> str:
-    from segproof.counts import lost_words
+def _gap(gap: "StoreGap", file_bytes: int) -> str:
+    """Return a gap in words; one that is whole files names the first of them."""
+    from segproof.counts import lost_words, plural, verb
 
     count = ""
     if gap.messages is not None:
         known = gap.messages if gap.is_exact else None
         count = f", with {lost_words(known, gap.messages, 'message')}"
+    files, rest = divmod(gap.size_bytes, file_bytes)
+    if gap.kind == "missing" and not rest and gap.position and not gap.position % file_bytes:
+        names = f"file {gap.offset:020d}" if files == 1 else f"{plural(files, 'file')} from"
+        names += f" {gap.offset:020d} on" * (files > 1)
+        return f"{names} {verb(files, 'is', 'are')} missing: {gap.size_bytes} bytes{count}"
     name = Path(gap.path).name
     return f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}{count}"

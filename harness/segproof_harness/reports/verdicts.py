@@ -100,8 +100,10 @@ def facts_of(summary: Summary) -> str:
     if summary.kind == "partition":
         parts.append(plural(summary.segments, "segment") if summary.segments else "no segment")
     elif summary.kind == "store":
-        has_log = summary.segments > 0
-        parts.append(plural(summary.segments, "log file") if has_log else "no commit log")
+        if summary.segments:
+            parts.append(plural(summary.segments, "log file"))
+        elif summary.verdict is not Verdict.NOT_CHECKED:  # else the log may lie elsewhere
+            parts.append("no commit log")
     elif summary.kind == "index folder":
         parts.append(plural(summary.segments, "file"))
     elif summary.kind == "directory":

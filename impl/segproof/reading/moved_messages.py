@@ -45,7 +45,7 @@ FILES_BEYOND = 8
 """So many files beyond the last one may be missing, and get messages that lie elsewhere."""
 
 
-class _Stretch(NamedTuple):
+class Stretch(NamedTuple):
     """Messages that follow each other in a file, and say the same distance to their own offsets."""
 
     lies_at: int
@@ -60,12 +60,12 @@ class _Stretch(NamedTuple):
         """The offset behind the last of them, by what they say."""
         return self.offset + self.size_bytes
 
-    def joined(self, two: "_Stretch") -> "_Stretch | None":
+    def joined(self, two: "Stretch") -> "Stretch | None":
         """Return both as one, if `two` follows at the same distance; else None."""
         if (self.lies_at + self.size_bytes, self.end) != (two.lies_at, two.offset):
             return None
         size, messages = self.size_bytes + two.size_bytes, self.messages + two.messages
-        return _Stretch(self.lies_at, self.offset, size, messages)
+        return Stretch(self.lies_at, self.offset, size, messages)
 
 
 class _Sound:
@@ -136,22 +136,22 @@ class MovedMessages:
         self._open_raw: OpenFile = open_file or files.open
         self.moved = 0
         """Messages that lie elsewhere than at their own offset."""
-        self.copies = 0
+        self.copied: list[Stretch] = []
         """Further copies of messages that lie at their own offset."""
         self._sound = _Sound()
-        self._data: dict[int, list[_Stretch]] = {}
-        self._blanks: dict[int, list[_Stretch]] = {}
+        self._data: dict[int, list[Stretch]] = {}
+        self._blanks: dict[int, list[Stretch]] = {}
         """By the begin of the file that they are put into, or lie in."""
         files_apart = pairwise(log.log_files)
         is_apart = all(one.start + one.size_bytes <= two.start for one, two in files_apart)
         stretches = self._read(advance) if is_apart else []
         self.restored = 0
         """Messages that lie where they belong, and say another offset: it is put right."""
-        self._fixes: dict[int, list[_Stretch]] = {}
+        self._fixes: dict[int, list[Stretch]] = {}
         """By the begin of their file."""
-        self._left: list[_Stretch] = []
+        self._left: list[Stretch] = []
         """Stretches that stay where they lie."""
-        self._doubted: list[_Stretch] = []
+        self._doubted: list[Stretch] = []
         """Single messages that nothing in the log shows to be moved ones."""
         for one in sorted(stretches, key=lambda each: -each.messages):
             self._place(one)
@@ -161,7 +161,7 @@ class MovedMessages:
             for one in self._doubted:
                 if one.offset not in told or not self._put(one, is_told=True):
                     self._left.append(one)
-        self.left: list[_Stretch] = []
+        self.left: list[Stretch] = []
         """Stretches that stay where they lie, and say another offset."""
         for one in self._left:
             if one.messages == 1 and self._is_between(one):
@@ -176,9 +176,9 @@ class MovedMessages:
         self.log = self._with_room()
         """The files of the log, as long as what is put into them."""
 
-    def _read(self, advance: Callable[[int], None]) -> list[_Stretch]:
+    def _read(self, advance: Callable[[int], None]) -> list[Stretch]:
         """Read the log once; return the stretches of messages that say another offset."""
-        found: list[_Stretch] = []
+        found: list[Stretch] = []
         pieces = StorePieces(
             self._log, self._files, open_file=self._open_raw, advance=advance, any_offset=True
         )
@@ -194,7 +194,7 @@ class MovedMessages:
                     if self._has_room_behind(start + size):
                         self._sound.add(start, start + size)
                     continue
-                one = _Stretch(start, start + int(distances[first]), size, stop - first)
+                one = Stretch(start, start + int(distances[first]), size, stop - first)
                 if found and (joined := found[-1].joined(one)) is not None:
                     found[-1] = joined
                 else:
@@ -206,25 +206,30 @@ class MovedMessages:
         """Bytes of the messages that lie at their own offsets."""
         return sum(self._sound.ends) - sum(self._sound.starts)
 
+    @property
+    def copies(self) -> int:
+        """How many messages of the log are such copies."""
+        return sum(one.messages for one in self.copied)
+
     def _has_room_behind(self, end: int) -> bool:
         """Return whether a file has room for a blank end behind messages that end at an offset."""
         begin = self._begin(end - 1)
         return end <= begin + self._log.mapped_file_size - BLANK_BYTES
 
-    def _place(self, one: _Stretch) -> None:
+    def _place(self, one: Stretch) -> None:
         """Decide where the messages of a stretch belong."""
         for part in self._parts(one):
             is_inside = self._file_begin(part) is not None
             is_taken = is_inside and self._sound.holds(part.offset, part.end)
             if is_taken and self._is_copy(part, part.offset):
-                self.copies += part.messages
+                self.copied.append(part)
                 self._blank(part)
                 continue
             has_room = is_inside and self._sound.has_room(part.offset, part.end)
             if not has_room or not (self._put(part) or part in self._doubted[-1:]):
                 self._left.append(part)
 
-    def _is_between(self, one: _Stretch) -> bool:
+    def _is_between(self, one: Stretch) -> bool:
         """Return whether a message lies between two that lie at their own offsets.
 
         So does the first one of a file, and the last one before a blank end.
@@ -236,7 +241,7 @@ class MovedMessages:
         rest = blank_tail(max(BLANK_BYTES, begin + self._log.mapped_file_size - end))[:8]
         return self._sound.begins_at(end) or self._bytes(end, BLANK_BYTES) == rest
 
-    def _put(self, one: _Stretch, *, is_told: bool = False) -> bool:
+    def _put(self, one: Stretch, *, is_told: bool = False) -> bool:
         """Put a stretch at its own offset, if that is believed, and free; return whether it was.
 
         `is_told` says that a queue or the index knows the message there.
@@ -250,7 +255,7 @@ class MovedMessages:
                 place = other.lies_at + one.offset - other.offset
                 is_copy = is_inside and self._is_copy(one, place)
                 if is_copy:
-                    self.copies += one.messages
+                    self.copied.append(one)
                     self._blank(one)
                 return is_copy
         joins = self._sound.joins(one.offset, one.end) or any(
@@ -268,7 +273,7 @@ class MovedMessages:
             self._blank(one)
         return is_moved
 
-    def _ends_its_file(self, one: _Stretch, begin: int) -> bool:
+    def _ends_its_file(self, one: Stretch, begin: int) -> bool:
         """Return whether a blank end follows that takes the rest of the file, from its own end."""
         rest = begin + self._log.mapped_file_size - one.end
         return (
@@ -276,7 +281,7 @@ class MovedMessages:
             and self._bytes(one.lies_at + one.size_bytes, BLANK_BYTES) == blank_tail(rest)[:8]
         )
 
-    def _parts(self, one: _Stretch) -> Iterator[_Stretch]:
+    def _parts(self, one: Stretch) -> Iterator[Stretch]:
         """Yield a stretch, or parts of it: of each all offsets are free in a file, or none is."""
         is_free = self._sound.has_room(one.offset, one.end) and self._file_begin(one) is not None
         if is_free or self._sound.holds(one.offset, one.end):
@@ -284,7 +289,7 @@ class MovedMessages:
             return
         found = self._log.file_of(one.lies_at)
         assert found is not None
-        part: _Stretch | None = None
+        part: Stretch | None = None
         with closing(self._open_raw(found.path)) as file:
             reader = LogReader(self._log, self._files)
             for block in reader.blocks_of(file, found, one.lies_at - found.start):
@@ -292,7 +297,7 @@ class MovedMessages:
                     size = int(block.rows[row, 1])
                     if place >= one.lies_at + one.size_bytes:
                         break
-                    two = _Stretch(place, place + one.offset - one.lies_at, size, 1)
+                    two = Stretch(place, place + one.offset - one.lies_at, size, 1)
                     joined = None if part is None else part.joined(two)
                     if part is None or joined is None or not self._is_alike(part, two):
                         if part is not None:
@@ -306,13 +311,13 @@ class MovedMessages:
         if part is not None:
             yield part
 
-    def _is_alike(self, one: _Stretch, two: _Stretch) -> bool:
+    def _is_alike(self, one: Stretch, two: Stretch) -> bool:
         """Return whether the offsets of both are free in one file, or those of both are not."""
         has_room = self._sound.has_room
         is_alike = has_room(one.offset, one.end) is has_room(two.offset, two.end)
         return is_alike and self._file_begin(one) == self._file_begin(two)
 
-    def _file_begin(self, one: _Stretch) -> int | None:
+    def _file_begin(self, one: Stretch) -> int | None:
         """Return where the file begins to whose offsets a stretch belongs; None outside the log."""
         size, first = self._log.mapped_file_size, self._log.min_offset
         begin = self._begin(one.offset)
@@ -326,7 +331,7 @@ class MovedMessages:
         first, size = self._log.min_offset, self._log.mapped_file_size
         return offset - (offset - first) % size if found is None else found.start
 
-    def _is_copy(self, one: _Stretch, place: int) -> bool:
+    def _is_copy(self, one: Stretch, place: int) -> bool:
         """Return whether the same bytes lie at another place of the log."""
         return all(
             self._bytes(one.lies_at + at, size) == self._bytes(place + at, size)
@@ -341,7 +346,7 @@ class MovedMessages:
         with closing(self._open_raw(found.path)) as file:
             return file.pread(size, place - found.start)
 
-    def _blank(self, one: _Stretch) -> None:
+    def _blank(self, one: Stretch) -> None:
         start, shared = self._begin(one.lies_at), self._sound.shared(one.lies_at)
         own = one._replace(lies_at=one.lies_at + shared, size_bytes=one.size_bytes - shared)
         self._blanks.setdefault(start, []).append(own)
@@ -388,9 +393,9 @@ class _FileInOrder:
         self,
         log_file: LogFile,
         base: ReadOnlyFile | None,
-        data: Sequence[_Stretch],
-        blanks: Sequence[_Stretch],
-        fixes: Sequence[_Stretch],
+        data: Sequence[Stretch],
+        blanks: Sequence[Stretch],
+        fixes: Sequence[Stretch],
         source: Callable[[int, int], bytes],
     ) -> None:
         self.path = log_file.path

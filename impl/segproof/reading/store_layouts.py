@@ -12,12 +12,12 @@ Laws: RMQDISK-42.
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
-from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
@@ -85,10 +85,10 @@ def unread_layout(store: str, files: Files) -> Layout | None:
         return _dledger(groups)
     others = _other_folders(store, own, files)
     if others:
-        return _several_paths(store, [own, *others] if own is not None else others)
+        return _several_paths(store, [own, *others] if own is not None else others, files)
     claimed = _claimed_by(store, own, files)
     if claimed is not None:
-        return _several_paths(*claimed)
+        return _several_paths(*claimed, files)
     return None
 
 
@@ -350,25 +350,59 @@ def _is_same(one: str, other: str, files: Files) -> bool:
     return None not in statuses and len({each.identity for each in statuses if each}) == 1
 
 
-def _several_paths(store: str, folders: Sequence[LogFolder]) -> Layout:
+def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> Layout:
     places = ", ".join(one.path for one in folders)
-    names = [one.start for each in folders for one in each.log_files]
     words = (
         f"the commit log of the store {store} lies over {len(folders)} folders (several paths in"
         f" storePathCommitLog), which segproof does not read together: {places}; nothing was"
         " judged by a part of it"
     )
-    twice = len(names) - len({*names})
-    if twice:
-        words += f"; {plural(twice, 'file name')} {verb(twice, 'is', 'are')} in two of them"
+    twice = _twice(folders, files)
+    words += "".join(f"; {one}" for one, _ in twice)
+    links = [f"ln -s {_quoted(one.path)}/[0-9]* NEW/commitlog/" for one in folders]
+    if twice:  # of the two links of a name the later one stays
+        links = [one.replace("ln -s", "ln -sf") for one in links]
+        links += [f"ln -sf {_quoted(path)} NEW/commitlog/" for _, path in twice if path]
+    parts = " ".join(
+        _quoted(posixpath.join(store, name))
+        for name in ("index", "consumequeue", "config", "checkpoint")
+        if name in names_of(store, files)
+    )
+    copies = f"cp -a {parts} NEW/; " * bool(parts)
     return Layout(
         posixpath.join(store, COMMIT_LOG),
         words,
         writes(
-            "stop the broker, make a new directory, copy index, consumequeue, config and"
-            " checkpoint of this store into it, and link into its folder commitlog (`ln -s`) each"
-            " log file of all these folders under its own name, of a name in two folders the one"
-            " that holds messages; then verify, rebuild or salvage that directory. The folders"
-            " stay as they are"
+            "stop the broker, make a new directory NEW on the same host, and put index,"
+            " consumequeue, config and checkpoint of this store into it, and into its folder"
+            f" commitlog a link to each log file: mkdir -p NEW/commitlog; {copies}"
+            f"{'; '.join(links)}. Then verify, rebuild or salvage NEW. The folders stay as they are"
         ),
     )
+
+
+def _twice(folders: Sequence[LogFolder], files: Files) -> list[tuple[str, str]]:
+    """Return in words where each file lies whose name is in two folders, and its path there.
+
+    The path is empty where both files have messages: which one is right is not known.
+    """
+    found: dict[int, list[LogFile]] = {}
+    for one in (each for folder in folders for each in folder.log_files):
+        found.setdefault(one.start, []).append(one)
+    told: list[tuple[str, str]] = []
+    for same in (each for each in found.values() if len(each) > 1):
+        written = [one for one in same if begins(one, files)]
+        where = " and in ".join(posixpath.dirname(one.path) for one in same)
+        words = f"the file {posixpath.basename(same[0].path)} lies in {where}"
+        if len(written) > 1:
+            told.append((f"{words}, with content in each: compare them, link the right one", ""))
+            continue
+        right = (written or same)[0].path
+        what = "contains messages" if written else "is as good as any, since none has a message"
+        told.append((f"{words}; that in {posixpath.dirname(right)} {what}", right))
+    return told
+
+
+def _quoted(path: str) -> str:
+    """Return a path from the root on, as a shell takes it: a link needs such a path."""
+    return shlex.quote(posixpath.abspath(path))

@@ -27,6 +27,9 @@ Tell = Callable[[str, str], None]
 """Takes the path of a folder, and why it is not looked into."""
 LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")
+PART_LEVELS = 3
+"""A queue of a store lies at consumequeue/TOPIC/QUEUE."""
+PART_WORDS = {"commitlog": "the commit log", "consumequeue": "the folder of the queues"}
 GUESS_FILE = "segproof-index.guessed"
 """The file in a store that says that slots and entries of its index are a guess of ours."""
 BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
@@ -100,6 +103,18 @@ def _kind_of_log(path: str, files: Files) -> PlaceKind:
     with closing(files.open(path)) as file:
         magic = file.pread(4, 4)
     return PlaceKind.LOG_FILE if magic in BLANK_OR_MESSAGE else PlaceKind.QUEUE_FILE
+
+
+def part_of_store(path: str, files: Files) -> str | None:
+    """Return in words of which store a folder is a part; None if it is a part of none."""
+    below = os.path.abspath(path)
+    for _ in range(PART_LEVELS):
+        above, name = posixpath.split(below)
+        if name in PARTS and _is_store_folder(above, files):
+            what = PART_WORDS.get(name, "a part") if below == os.path.abspath(path) else "a part"
+            return f"this is {what} of a store of RocketMQ: give the path of the store, {above}"
+        below = above
+    return None
 
 
 def _is_store_folder(path: str, files: Files) -> bool:

@@ -26,7 +26,7 @@ from segproof.reading.file_names import (
     read_file_name,
     read_partition_name,
 )
-from segproof.reading.store_paths import PlaceKind, place_of
+from segproof.reading.store_paths import PlaceKind, part_of_store, place_of
 from segproof.reading.unfinished import unfinished_at
 from segproof.rebuilding.safe_places import (
     begin_salvage,
@@ -239,7 +239,8 @@ def _partitions(
             hint="call `salvage_store` of segproof.salvaging.store_salvage",
         )
     if not found:
-        path, why = next(iter(refused.items()), (source, "there is no partition with a log here"))
+        why = part_of_store(source, files) or "there is no partition with a log here"
+        path, why = next(iter(refused.items()), (source, why))
         raise InvalidArgumentError(
             why,
             path=path,

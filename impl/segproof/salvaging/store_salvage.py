@@ -19,6 +19,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
+from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import Misnamed, with_right_names
 from segproof.reading.moved_messages import MovedMessages
@@ -54,7 +55,6 @@ from segproof.rocketmq.message import BORN_HOST_V6
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof.salvaging.commit_log_copy import CommitLogCopy, fits_between
 from segproof.salvaging.consume_queue_copy import ConsumeQueueCopy, LostNumbers, queue_file_size
-from segproof.salvaging.foreign_messages import ForeignMessages, SetAside
 from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras

@@ -36,6 +36,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     read_remote_name,
 )
+from segproof.reading.store_paths import part_of_store
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.log_directories import (
     KnownDirectory,
@@ -239,9 +240,8 @@ def find_partitions(
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_redpanda(walk.redpanda, path, reporter)
     if not found and not walk.redpanda:
-        _report_nothing(
-            path, "there is nothing of Kafka's here, and no store of RocketMQ", reporter
-        )
+        words = "there is nothing of Kafka's here, and no store of RocketMQ"
+        _report_nothing(path, part_of_store(path, files) or words, reporter)
 
 
 def _report_nothing(path: str, words: str, reporter: Reporter) -> None:

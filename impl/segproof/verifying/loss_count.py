@@ -22,10 +22,13 @@ OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
 })  # fmt: skip
 """Laws of damaged bytes: `LogCarry.damage` counts what they cost."""
-OF_MESSAGES = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-52"})
+OF_MESSAGES = frozenset({
+    "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27", "RMQDISK-52",
+})  # fmt: skip
 """Laws of damage in a commit log: the reader of its records counts what it costs."""
-MISSING_FILES = "RMQDISK-23"
-"""Of missing files of a commit log only the last ones are counted."""
+AT_LEAST = ("RMQDISK-23", "RMQDISK-44")
+"""Laws of missing files of a commit log, and of a file of another store in one: the reader of the
+records counts what index and queues know of them, and there may have been more."""
 
 
 class LossCount:
@@ -64,7 +67,7 @@ class LossCount:
         elif finding.law in OF_MESSAGES:
             self._is_of_messages = True
         else:
-            self._is_of_messages |= finding.law == MISSING_FILES
+            self._is_of_messages |= finding.law in AT_LEAST
             self._is_complete = False
 
     def add(self, segment: Segment, carry: LogCarry) -> None:

@@ -57,6 +57,9 @@ UNFINISHED = "DISK-61"
 """The law that an output breaks which `salvage` or `rebuild` has not ended."""
 NOTHING_HERE = "DISK-20"
 """The law that a path breaks at which there is nothing of Kafka's."""
+MISPLACED = "RMQDISK-25"
+"""A finding of it about one file costs no message: the offset is wrong, or the name of the file.
+One about the whole log says that a file was copied over another one, which is lost."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
 
 
@@ -73,6 +76,8 @@ def is_loss(finding: Finding) -> bool:
     if finding.law == UNFINISHED:
         # Of what the source had, a part is here. A mark by itself is no part.
         return finding.is_defect and posixpath.basename(finding.path) not in VERBS
+    if finding.law == MISPLACED:
+        return posixpath.basename(finding.path) == COMMIT_LOG
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 

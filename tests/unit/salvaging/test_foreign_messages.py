@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file of another store in the place of one of the log: its messages are never mixed in."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from segproof.findings import Summary, Verdict
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
+from segproof.verification import verify
 from segproof_harness.cli import run
+from segproof_harness.laws.judged_store import StoreJudge
 from segproof_tests.store_files import LOG_BYTES, long_store
 
 COUNT = 40
@@ -44,6 +48,25 @@ def saved(store: Path) -> tuple[SalvagedStore, dict[int, Message]]:
     return told, messages_of(store.with_name("out"))
 
 
+def contents(store: Path) -> dict[str, bytes]:
+    """Return the files of a store by their paths in it."""
+    paths = [one for one in sorted(store.rglob("*")) if one.is_file()]
+    return {str(one.relative_to(store)): one.read_bytes() for one in paths}
+
+
+def agreed(store: Path, told: SalvagedStore) -> Summary:
+    """Return what `verify` says of the store, which is what its salvage told."""
+    summaries: list[Summary] = []
+    found = list(verify(store, hash_slots=16, on_summary=summaries.append))
+    (summary,) = summaries
+    assert summary.verdict is Verdict.READABLE_WITH_GAPS
+    assert (told.messages, told.lost_messages or 0) == (summary.batches, summary.lost_at_least)
+    missing = [one for one in found if "copied" in one.message or "is missing" in one.message]
+    assert missing
+    assert all("segproof salvage" in one.hint for one in missing)
+    return summary
+
+
 @pytest.mark.checks("RMQDISK-25")
 @pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
 @pytest.mark.parametrize("topic", ["Other", "T"])
@@ -66,6 +89,7 @@ def test_a_file_of_another_store_is_set_aside(
     (line,) = [one for one in told.left_out if "another store" in one]
     assert line.startswith(f"{logs(store)[place]}: {len(foreign)} messages")
     assert "from byte 0 on" in line
+    agreed(store, told)
 
 
 @pytest.mark.checks("RMQDISK-44")
@@ -83,6 +107,43 @@ def test_a_file_of_another_store_at_its_own_offset(parts: str, place: int, tmp_p
     assert kept == {at: one for at, one in own.items() if at // LOG_BYTES != place}
     assert len(foreign) == told.foreign_messages
     assert not told.is_whole
+    agreed(store, told)
+    assert StoreJudge(contents(store), 16).breaks("RMQDISK-44")
+
+
+@pytest.mark.checks("RMQDISK-25")
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
+@pytest.mark.parametrize(("taken", "place"), [(0, 1), (0, 2), (2, 1), (1, 0)])
+def test_a_copy_of_another_file_of_the_log(
+    taken: int, place: int, parts: str, tmp_path: Path
+) -> None:
+    """`verify` counted the copies as messages of the log, and told no loss."""
+    store = long_store(tmp_path / "store", COUNT)
+    own = messages_of(store)
+    shutil.copyfile(logs(store)[taken], logs(store)[place])
+    keep(store, parts)
+    told, kept = saved(store)
+    assert kept == {at: one for at, one in own.items() if at // LOG_BYTES != place}
+    summary = agreed(store, told)
+    assert summary.lost_at_least == (len(in_file(own, place)) if parts else 0)
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("length", [None, 400, 0])
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue"])
+def test_a_missing_file_before_a_cut_one(parts: str, length: int | None, tmp_path: Path) -> None:
+    """`verify` counted from the cut file on only, and both were one finding of two places."""
+    store = long_store(tmp_path / "store", COUNT)
+    gone, cut = logs(store)[1:3]
+    gone.unlink()
+    if length is not None:
+        os.truncate(cut, length)
+    keep(store, parts)
+    told, _ = saved(store)
+    agreed(store, told)
+    found = list(verify(store, hash_slots=16))
+    (missing,) = [one for one in found if one.path == str(gone)]
+    assert missing.message.startswith("this file is missing")
 
 
 @pytest.mark.checks("RMQDISK-25")

@@ -8,13 +8,15 @@ openmessaging/dledger 285.
 import os
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Finding, Severity, Summary
+from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.broken_stores import entry
@@ -118,6 +120,32 @@ def test_a_log_over_several_folders_is_left_alone(place: str, own: int, tmp_path
     assert "storePathCommitLog" in only.message
     assert "link" in only.hint
     assert "over 3 folders" in refused(own_log.parent, tmp_path / "out")
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("place", ["disks", "in the store", "a b/c'd"])
+def test_the_commands_of_the_hint_make_a_whole_store(
+    place: str, turn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint had no command, and "the one that holds messages" did not say which that is."""
+    places = PLACES.get(place, (f"{place}1/store", f"{place}2/commitlog", f"{place}3/commitlog"))
+    own_log, *others = spread(tmp_path, places, 0, turn)
+    monkeypatch.chdir(tmp_path)
+    (only,) = verify(os.path.relpath(own_log.parent))
+    (empty,) = (
+        path for folder in others for path in folder.iterdir() if not any(path.read_bytes())
+    )
+    (right,) = (folder for folder in others if folder != empty.parent)
+    assert f"the file {empty.name} lies in" in only.message
+    named = only.message.partition("; that in ")[2].removesuffix(" contains messages")
+    assert right == Path(named).absolute()
+    commands = only.hint[only.hint.index("mkdir") : only.hint.index(". Then verify")]
+    subprocess.run(["sh", "-ec", commands], check=True)
+    summaries: list[Summary] = []
+    assert not any(one.is_defect for one in verify("NEW", on_summary=summaries.append))
+    assert [(4, Verdict.SOUND)] == [(one.segments, one.verdict) for one in summaries]
+    rebuild_index("NEW", None, SLOTS, ENTRIES, in_place=True)
 
 
 @pytest.mark.checks("RMQDISK-42")
@@ -428,3 +456,25 @@ def test_an_index_is_of_another_log_from_three_in_four_wrong_entries_on(
     assert is_other == ("RMQDISK-44" in laws)
     assert is_other != ("RMQDISK-29" in laws)
     assert [] == list(store_disagreements(store))
+
+
+@pytest.mark.checks("DISK-20")
+@pytest.mark.parametrize(
+    "part", ["commitlog", "consumequeue", "consumequeue/T", "consumequeue/T/0"]
+)
+def test_a_part_of_a_store_names_the_store(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder of the log `verify .` said that nothing of RocketMQ is there."""
+    store = long_store(tmp_path / "store")
+    monkeypatch.chdir(store / part)
+    for path in (Path(), Path("..", Path(part).name), store / part):
+        (only,) = verify(path)
+        assert "DISK-20" == only.law
+        assert only.message.endswith(f"of a store of RocketMQ: give the path of the store, {store}")
+        with pytest.raises(InvalidArgumentError, match=f"give the path of the store, {store}"):
+            list(salvage(path, tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other" / "log").mkdir(parents=True)
+    (none,) = verify(tmp_path / "other" / "log")
+    assert none.message == "there is nothing of Kafka's here, and no store of RocketMQ"

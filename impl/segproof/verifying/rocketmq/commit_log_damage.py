@@ -19,9 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.counts import QUEUES_TELL, lost_words, plural, verb
-from segproof.files import Files, ReadOnlyFile
+from segproof.files import Files, ReadOnlyFile, first_byte_of
 from segproof.findings import time_text
-from segproof.reading.moved_messages import MovedMessages
+from segproof.reading.file_parts import rest_of
+from segproof.reading.foreign_messages import ForeignMessages, QueueNumbers, SetAside
+from segproof.reading.moved_messages import MovedMessages, Stretch
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
@@ -168,11 +170,22 @@ class DamageMap:
         """Zeros at the end of the log so far: they are gaps if anything follows."""
         self._moved = self._sound_end = 0
         self._open: Callable[[str], ReadOnlyFile] = files.open
+        self.copied: list[Stretch] = []
+        """Messages that are copies of others at their own offsets: they are gaps."""
+        self.of_other = SetAside()
+        """Messages of another store, which say another offset than theirs: they are gaps too."""
+        self.of_other_here = SetAside()
+        """Messages of another store that say the offset at which they lie."""
+        self._foreign: ForeignMessages | None = None
+        self._numbers = QueueNumbers()
         later = tuple(log_files)
         with suppress(OSError):  # which the reader of the records reports
             moved = MovedMessages(log, files, is_cut=True)
-            self._moved, self._open = moved.moved, moved.open
+            self._moved, self._open, self.copied = moved.moved, moved.open, moved.copied
             later = tuple(one for one in moved.log.log_files if one.start >= log_files[0].start)
+            foreign = ForeignMessages(moved, files, moved.open)
+            if foreign.are_possible:  # numbers of queues go on from the first file on
+                self._foreign, later = foreign, moved.log.log_files
         for one in later:
             self._read(one)
 
@@ -214,10 +227,34 @@ class DamageMap:
                     self._gap(found, piece)
                     continue
                 reached = int(piece.lies_at[-1] + piece.rows[-1, 1])
-                self._sound(found, piece)
+                self._messages(found, piece)
         except OSError:  # the reader of the records reports it
             end = one.start + one.size_bytes
             self._gap(found, Gap(GapKind.UNSEARCHED, one.path, reached, end))
+
+    def _messages(self, found: _FileDamage, block: MessageBlock) -> None:
+        """Take sound messages; those of another store are a gap."""
+        if self._foreign is None:
+            self._sound(found, block)
+            return
+        for part, is_foreign in self._foreign.parts(block, self._numbers.goes_on):
+            if not is_foreign:
+                self._numbers.add(part)
+                self._sound(found, part)
+                continue
+            start, end = int(part.lies_at[0]), int(part.lies_at[-1] + part.rows[-1, 1])
+            is_here = bool(part.lies_at[0] == part.phy_offsets[0])
+            (self.of_other_here if is_here else self.of_other).add(start, end, len(part.rows))
+            self._gap(found, Gap(GapKind.BROKEN, found.log_file.path, start, end))
+
+    @property
+    def sound_end(self) -> int:
+        """The offset after the last sound message."""
+        return self._sound_end
+
+    def whole(self) -> Damage:
+        """Return what is lost of all files that were read."""
+        return self.at(self._found[0].log_file)
 
     def _gap(self, found: _FileDamage, gap: Gap) -> None:
         self._zeros.append((found, gap))
@@ -313,3 +350,22 @@ class Recovery:
             return ""
         how = "reaches it" if first.start <= one.start else "does not reach it"
         return f" (that of 5.5.1 begins at offset {first.start} here, and {how})"
+
+
+def rest_words(one: LogFile, size: int, length: int, files: Files) -> str:
+    """Return in words what lies after the length of a file, where no check reads."""
+    if length <= size or first_byte_of(files, one.path, size, length) is None:
+        return ""
+    try:
+        rest = rest_of(one.path, size, length, files)
+    except OSError:  # the reader of the records reports it
+        return ""
+    words = f"; the {length - size} bytes from byte {size} on were not checked"
+    if not rest.messages:
+        return f"{words}: no sound message was found in them"
+    have = plural(rest.messages, "sound message")
+    return (
+        f"{words}: they contain {have} of {rest.size_bytes} bytes, which"
+        f" {verb(rest.messages, 'says', 'say')} offsets {rest.first_offset} to {rest.last_offset};"
+        " two files were joined, perhaps"
+    )

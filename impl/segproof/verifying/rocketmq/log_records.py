@@ -19,17 +19,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
-from segproof.reading.file_parts import rest_of
 from segproof.reading.log_names import with_right_names
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces, is_filler
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
-from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
+from segproof.rocketmq.commit_log import (
+    COMMIT_LOG,
+    CommitLog,
+    LogFile,
+    inferred_size,
+    log_file_name,
+)
 from segproof.rocketmq.message import (
     BLANK_MAGIC,
     CRC_MASK,
@@ -42,7 +46,12 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
 )
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.commit_log_damage import Damage, DamageMap, Recovery
+from segproof.verifying.rocketmq.commit_log_damage import (
+    Damage,
+    DamageMap,
+    Recovery,
+    rest_words,
+)
 from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
@@ -50,6 +59,11 @@ from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 declare("index-service", Severity.ERROR,
     reads("look for the missing file where else the broker keeps files of its log (several paths in"
     " storePathCommitLog), in lost+found and on a replica"), "RMQDISK-23")  # fmt: skip
+MISSING_FILE = writes(
+    "look for the missing file where else the broker keeps files of its log (several paths in"
+    " storePathCommitLog), in lost+found and on a replica. If it is gone for good, `segproof"
+    " salvage STORE --out DIR2` makes a store of the messages that are here"
+)
 declare("index-service", Severity.ERROR,
     COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
 declare("index-service", Severity.ERROR,
@@ -196,6 +210,10 @@ class LogRecords:
         """The largest store time so far; -1 without a message."""
         self.is_time_doubted = False
         """Whether a store time is impossible (RMQDISK-40)."""
+        self.misplaced = 0
+        """Messages that say another offset than that at which they lie."""
+        self.lacks_files = False
+        """Whether a file is missing between two others."""
         self._time_here = -1
         """The same of those in the file that is read; -1 without any."""
         self._store = store
@@ -276,24 +294,32 @@ class LogRecords:
             if length != size:
                 self._report_length(one, length, is_last=number == len(log_files) - 1)
             if number and one.start != log_files[number - 1].start + size:
-                before = log_files[number - 1].start + size
-                self._report(
-                    "RMQDISK-23", one.path,
-                    f"it begins at offset {one.start}, and the file before ends at {before}",
-                    before, one.start,
-                )  # fmt: skip
-                if one.start > before:
-                    self._dark.append((before, one.start))
+                self._report_step(one, log_files[number - 1].start + size)
 
-    def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
-        self._reporter.at(path).add(law, words, expected=expected, actual=actual)
+    def _report_step(self, one: LogFile, before: int) -> None:
+        """Report a file that does not begin where the one before it ends, at `before`."""
+        path, count = one.path, (one.start - before) // self.log.mapped_file_size
+        words = f"it begins at offset {one.start}, and the file before ends at {before}"
+        if one.start > before:
+            self.lacks_files = True
+            self._dark.append((before, one.start))
+        if count > 0:
+            path = posixpath.join(posixpath.dirname(one.path), log_file_name(before))
+            files = "this file is" if count == 1 else f"{count} files from this one on are"
+            words = (
+                f"{files} missing: the next one begins at offset {one.start}, and the one before"
+                f" ends at {before}"
+            )
+        self._reporter.at(path, shown_by=self._store).add(
+            "RMQDISK-23", words, expected=before, actual=one.start, hint=MISSING_FILE
+        )
 
     def _report_length(self, one: LogFile, length: int, *, is_last: bool) -> None:
         """Report a file of another length than the others; what it lacks is dark."""
         size, behind = self.log.mapped_file_size, one.start + length
         words = f"it has {length} bytes, and the files of this log have {size}"
         words += ": every release ends its start at such a file" if length else f": {EMPTY_FILE}"
-        words += _rest_words(one, size, length, self._files)
+        words += rest_words(one, size, length, self._files)
         is_new = is_last and not length and self.reached < one.start
         self._reporter.at(one.path).add(
             "RMQDISK-23", words, expected=size, actual=length,
@@ -426,6 +452,15 @@ class LogRecords:
             self.lost = self._recovery.lost_messages(self._map.at(one))
         return self._map.at(one)
 
+    def whole_map(self) -> DamageMap:
+        """Return the damage of all files, read once more."""
+        self._map = DamageMap(self.log, self.log.log_files, -1, self._files)
+        return self._map
+
+    def count_lost(self, found: DamageMap) -> None:
+        """Count what is lost in all files, as a salvage does, and not from the first damage on."""
+        self.lost = self._recovery.lost_messages(found.whole())
+
     def _words(self, one: LogFile, *, is_blank: bool = False) -> str:
         """Return in words what lies behind the damage of a file."""
         damage = self._behind(one)
@@ -442,6 +477,7 @@ class LogRecords:
 
     def _check_offset(self, one: LogFile, offset: int, message: Message) -> None:
         if message.physical_offset != offset:
+            self.misplaced += 1
             self._reporter.at(one.path, shown_by=one.path).add(
                 "RMQDISK-25",
                 f"the record says that it lies at offset {message.physical_offset} of the log, and"
@@ -560,22 +596,3 @@ class LogRecords:
     def _first_byte(self, one: LogFile, position: int) -> int | None:
         """Return where the first byte that is not zero lies, from a position on; None: nowhere."""
         return first_byte_of(self._files, one.path, position, one.size_bytes)
-
-
-def _rest_words(one: LogFile, size: int, length: int, files: Files) -> str:
-    """Return in words what lies after the length of a file, where no check reads."""
-    if length <= size or first_byte_of(files, one.path, size, length) is None:
-        return ""
-    try:
-        rest = rest_of(one.path, size, length, files)
-    except OSError:  # the reader of the records reports it
-        return ""
-    words = f"; the {length - size} bytes from byte {size} on were not checked"
-    if not rest.messages:
-        return f"{words}: no sound message was found in them"
-    have = plural(rest.messages, "sound message")
-    return (
-        f"{words}: they contain {have} of {rest.size_bytes} bytes, which"
-        f" {verb(rest.messages, 'says', 'say')} offsets {rest.first_offset} to {rest.last_offset};"
-        " two files were joined, perhaps"
-    )

@@ -293,6 +293,8 @@ class QueueChecks:
         self.kinship = Kinship()
         """How many units that lead into the log are right; known at the end."""
         self.beyond = LedBeyond()
+        self.wrong_inside = 0
+        """Units that lead into the log, and to no record of their place."""
         self._expired = 0
         """Units that lead to what lies before the log."""
 
@@ -578,6 +580,7 @@ class QueueChecks:
         self._expired += int(np.count_nonzero(_leads(units) & (offsets < records.log.min_offset)))
         wrong = np.flatnonzero(self._wrong(queue, one, places, units, records))
         self.beyond.add(offsets[wrong][offsets[wrong] >= records.end])
+        self.wrong_inside += int(np.count_nonzero(offsets[wrong] < records.end))
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])

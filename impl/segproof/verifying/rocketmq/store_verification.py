@@ -38,6 +38,7 @@ from segproof.verifying.rocketmq.lost_end import (
     report_zeroed_end,
 )
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
+from segproof.verifying.rocketmq.replaced_files import report_replaced_files
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
     check_checkpoint,
@@ -330,6 +331,7 @@ class _Store:
                 yield from self._reporter.drain()
             for check in checks:
                 check.finish()
+            self._report_losses(records, checks)
             self._report_origin(records, checks)
             self._timers.compare(records.end)
         except OSError as error:
@@ -351,6 +353,14 @@ class _Store:
             return None  # wrong entries, which are reported one by one
         records.darken(end, INT64_MAX)
         return reach
+
+    def _report_losses(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
+        """Report files over which others were copied; count what they and missing files cost."""
+        keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
+        wrong = self._queues.wrong_inside + (0 if keys is None else keys.kinship.inside)
+        if records.misplaced or records.lacks_files or wrong >= MISSING_OFFSETS_MIN:
+            not_own = report_replaced_files(self._store, records, self._reporter)
+            self._checked.batches = max(0, records.kept - not_own)
 
     def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
         """Report that index or queues are of another log, or else that the log lacks its end."""

@@ -154,8 +154,15 @@ def timers_lead_into_the_log(store: StoreFiles) -> bool:
 def log_is_that_of_index_and_queues(followed: StoreFiles) -> bool:
     """The index and the queues were made of the commit log beside them: of the entries, and of the
     units, that lead into it, at least a quarter is right, or fewer than eight are wrong. Those that
-    lead to its end or further are counted unless most of the others are right.
+    lead to its end or further are counted unless most of the others are right. The same holds of
+    the offsets that they lead to in each single file, where also three wrong ones without a right
+    one break it, while others of the log are right.
     """
+    in_files = followed.matching_in_files
+    is_ours = any(right > wrong for right, wrong in in_files)
+    for right, wrong in in_files if is_ours else ():
+        if (wrong >= 3 and not right) or (wrong >= 8 and wrong > 3 * right):
+            return False
     return not any(
         wrong >= 8 and wrong > 3 * right
         for right, wrong in (followed.matching_entries, followed.matching_units)

@@ -303,6 +303,27 @@ class StoreFiles:
         return units | {entry.phy_offset for _, entry in self.entries}
 
     @property
+    def matching_in_files(self) -> list[tuple[int, int]]:
+        """For each file of the log, how many offsets that entries and units lead to in it have a
+        message of the size that the unit says, and how many do not. An entry that leads to the
+        begin of a file does not count: each file has a message there.
+        """
+        sizes = {at: size for _, _, at, size in self._asked_units}
+        found = []
+        for one in self.log:
+            inside = [
+                at for at in self.led_to
+                if one.start < at < one.behind or (at == one.start and at in sizes)
+            ]  # fmt: skip
+            right = sum(
+                at in self.messages
+                and sizes.get(at, self.messages[at].total_size) == self.messages[at].total_size
+                for at in inside
+            )
+            found.append((right, len(inside) - right))
+        return found
+
+    @property
     def _asked_units(self) -> list[tuple[Queue, int, int, int]]:
         """Queue, place, offset and size of each unit of `led_to`."""
         found = []

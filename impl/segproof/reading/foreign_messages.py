@@ -27,7 +27,7 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.reading.moved_messages import MovedMessages
 from segproof.reading.queue_units import Int64Array, first_led_to, led_to
 from segproof.reading.store_log import LogReader, MessageBlock
-from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
+from segproof.reading.store_pieces import OFFSET_POSITION, ROLLED_BACK, Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import Message
@@ -40,6 +40,8 @@ WRONG_TIMES = 3
 """A file is of another store if at least WRONG_MIN places to which queues and index lead contain
 something else, and more than WRONG_TIMES as many as contain the right message; as for a log whose
 index is of another one (RMQDISK-44). Without a right one, MISSING_OFFSETS_MIN are enough."""
+IN_QUEUES = (0, 8)
+"""Bits of a transaction in `sys_flag` of messages that are in a queue: none, or committed."""
 OpenFile = Callable[[str], ReadOnlyFile]
 
 
@@ -95,6 +97,26 @@ class SetAside:
             self.ranges.append(ForeignRange(start, end, messages))
 
 
+class QueueNumbers:
+    """The next number of each queue, by the messages of a log so far."""
+
+    def __init__(self) -> None:
+        self._following: dict[tuple[str, int], int] = {}
+
+    def add(self, block: MessageBlock) -> None:
+        """Add the messages of a block that are in a queue."""
+        for row in range(len(block.rows)):
+            one = block.message(row)
+            if one.sys_flag & ROLLED_BACK in IN_QUEUES:
+                self._following[one.topic, one.queue_id] = one.queue_offset + 1
+
+    def goes_on(self, message: Message) -> bool:
+        """Return whether a message has the next number of a queue that has a message."""
+        is_in_queue = message.sys_flag & ROLLED_BACK in IN_QUEUES
+        following = self._following.get((message.topic, message.queue_id))
+        return is_in_queue and message.queue_offset == following
+
+
 class ForeignMessages:
     """Tells which messages of a log are of another store.
 
@@ -118,6 +140,11 @@ class ForeignMessages:
             self._find_own([(one.lies_at, one.offset, one.size_bytes) for one in left])
         self._files_of_others = self._foreign_files()
 
+    @property
+    def are_possible(self) -> bool:
+        """Whether there may be any."""
+        return self._is_asked or bool(self._files_of_others)
+
     def parts(
         self, block: MessageBlock, goes_on: Callable[[Message], bool]
     ) -> Iterator[tuple[MessageBlock, bool]]:
@@ -125,7 +152,7 @@ class ForeignMessages:
 
         `goes_on` says whether a message has the next number of its queue, after the parts so far.
         """
-        if not self._is_asked and not self._files_of_others:
+        if not self.are_possible:
             yield block, False
             return
         first, is_foreign = 0, False
