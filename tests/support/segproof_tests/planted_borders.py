@@ -23,6 +23,8 @@ from types import ModuleType
 TESTS = Path(__file__).resolve().parents[2]
 COUNTS = "unit/verification/test_counted_again.py"
 FORMATS = "unit/cli/test_formats_agree.py"
+NODE = "unit/verification/test_node_files.py"
+CUT = "test_what_kafka_takes_for_a_cut_batch"
 CAUGHT, GOT_AWAY, NOT_PLANTED = 0, 1, 2
 
 
@@ -101,6 +103,32 @@ PLANTED = [
     *_in(
         "verifying.lost_offsets", ("partition_log",),
         ('block["position"] >= self', 'block["position"] > self'),
+        ("(distances > log.reach)", "(distances >= log.reach)"),
+    ),
+    *_in(
+        "verifying.truncated_entries", ("offset_index",),
+        ("0 <= largest <= self._log.max", "0 <= largest < self._log.max"),
+        ("(at >= log_end)", "(at > log_end)"),
+        ("beside.places * 2 < index", "beside.places * 2 <= index"),
+    ),
+    *_in("verifying.time_checks", ("record_batch",), ("times > LAST_MS)", "times >= LAST_MS)")),
+    *_in(
+        "verifying.metadata_snapshots", ("node_files",),
+        ("known.offset >= start}", "known.offset > start}"),
+    ),
+    *(
+        Planted("verifying.metadata_snapshots", right, wrong, tests=(f"{NODE}::{CUT}",))
+        for right, wrong in (
+            ("signed=True) >= 14", "signed=True) > 14"), ("len(head) < 12", "len(head) <= 12"),
+            ("head[16] <= 2)", "head[16] < 2)"),
+        )
+    ),
+    *_in(
+        "verifying.sibling_files", ("log_directories",),
+        (
+            "known.state or known.topic == METADATA_TOPIC or not missing",
+            "known.topic == METADATA_TOPIC or not missing",
+        ),
     ),
     *_in("verifying.small_files", ("small_files",), ("if last >= offset:", "if last > offset:")),
     *_in(

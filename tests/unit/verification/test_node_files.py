@@ -135,6 +135,34 @@ def test_what_a_node_makes_of_a_broken_snapshot(data: bytes, words: str, tmp_pat
     assert words in only(folder / SNAPSHOT, "DISK-51").message
 
 
+OFFSET = bytes(7) + b"\6"
+
+
+@pytest.mark.checks("DISK-51")
+@pytest.mark.parametrize(
+    ("tail", "is_silent"),
+    [
+        (OFFSET + bytes(3), True),  # the size is not there
+        (bytes(11), True),
+        (bytes(12), False),
+        (OFFSET + b"\0\0\0\15", False),  # 13 bytes: no batch is that short
+        (OFFSET + b"\0\0\0\16", True),
+        (OFFSET + b"\0\0\1\0" + bytes(4) + b"\2", True),
+        (OFFSET + b"\0\0\1\0" + bytes(4) + b"\3", False),  # no magic
+    ],
+)
+def test_what_kafka_takes_for_a_cut_batch(tail: bytes, is_silent: bool, tmp_path: Path) -> None:
+    """It asks for 12 bytes, a size of 14 or more, and a magic up to 2 if 17 bytes are there.
+
+    Upstream: ByteBufferLogInputStream.nextBatchSize, LegacyRecord.RECORD_OVERHEAD_V0.
+    """
+    folder = metadata(tmp_path)
+    (folder / SNAPSHOT).write_bytes(BOOTSTRAP[:RECORDS_END] + tail)
+    found = only(folder, "DISK-51")
+    words = "starts with a part" if is_silent else "a node that loads it does not start"
+    assert words in found.message
+
+
 @pytest.mark.checks("DISK-41", "DISK-51")
 def test_snapshots_beside_each_other(tmp_path: Path) -> None:
     """Kafka loads the one of the highest epoch, then offset. One in the making is removed."""

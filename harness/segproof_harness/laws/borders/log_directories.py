@@ -67,6 +67,13 @@ BORDERS = (
         Due(EPOCHS, severity=WARNING),
         not_by_the_model="it is given the files of one partition",
     ),
+    Border(
+        "DISK-49", "a partition without an id is on its way here, or in use",
+        {**PLAIN, METADATA: ID, f"../t-1.{WAY}-future/{LOG_NAME}": b""},
+        {**PLAIN, METADATA: ID, f"../t-1/{LOG_NAME}": b""},
+        Due(f"../t-1/{METADATA}", severity=WARNING), below="..",
+        not_by_the_model="it is given the files of one partition",
+    ),
     _ids("two partitions of a topic have one id, or two", "t-1", ID, ID[:-1] + b"g"),
     _ids("two topics have two ids, or one", "u-0", ID[:-1] + b"g", ID),
     Border(

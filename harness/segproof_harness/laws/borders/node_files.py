@@ -26,6 +26,8 @@ HEAD, BODY, FOOT = _control(0, 3), batch(1), _control(2, 4)
 WHOLE = HEAD + BODY + FOOT
 SNAPSHOT = "00000000000000000010-0000000001.checkpoint"
 OLDER = "00000000000000000009-0000000001.checkpoint"
+LATER_EPOCH = "00000000000000000009-0000000002.checkpoint"
+"""Kafka takes the snapshot of the largest epoch, and forgets those from before the log's start."""
 
 
 def _metadata(files: Mapping[str, Content], start: int = 0) -> Files:
@@ -33,8 +35,13 @@ def _metadata(files: Mapping[str, Content], start: int = 0) -> Files:
     return {name(start, ".log"): batch(start), **files}
 
 
-def _node(law: str, bound: str, lawful: Files, unlawful: Files, due: Due, why: str = "") -> Border:
-    return Border(law, bound, lawful, unlawful, due, folder=METADATA, not_by_the_model=why)
+def _node(
+    law: str, bound: str, lawful: Files, unlawful: Files, due: Due,
+    why: str = "", still: Due | tuple[()] = (),
+) -> Border:  # fmt: skip
+    return Border(
+        law, bound, lawful, unlawful, due, still, folder=METADATA, not_by_the_model=why
+    )  # fmt: skip
 
 
 def _snapshot(bound: str, data: bytes, position: int) -> Border:
@@ -144,6 +151,12 @@ BORDERS = (
         "DISK-51", "an older snapshot is whole, or empty",
         _metadata({SNAPSHOT: WHOLE, OLDER: WHOLE}), _metadata({SNAPSHOT: WHOLE, OLDER: b""}),
         Due(OLDER, 0, None, None, WARNING),
+    ),
+    _node(
+        "DISK-51", "an empty snapshot is of one offset less than the log's first, or of the first",
+        _metadata({SNAPSHOT: b"", LATER_EPOCH: WHOLE}, 11),
+        _metadata({SNAPSHOT: b"", LATER_EPOCH: WHOLE}, 10),
+        Due(SNAPSHOT, 0), still=Due(SNAPSHOT, 0, None, None, WARNING),
     ),
     _start(
         "the log begins at offset 0, or at 1, without a snapshot",

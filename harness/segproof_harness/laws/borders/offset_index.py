@@ -92,6 +92,16 @@ def _timed(before: int, beyond: int = 0) -> Files:
     return segment(log, offset_entries((1, SIZE)), time_entries(*times))
 
 
+def _left(*entries: tuple[int, int], time: int | None = None, zeros: int = 0) -> Files:
+    """Return a log of 4 batches and its index, whose file is longer than what is counted.
+
+    `time` is that of a time entry for the offset after the log.
+    """
+    log = b"".join(batch(BASE + number, 1 + number) for number in range(4)) + bytes(zeros)
+    times = None if time is None else time_entries((time, 4)) + bytes(12)
+    return segment(log, offset_entries(*entries) + bytes(8), times)
+
+
 MIB = 1 << 20
 SLOW = "it is slow for so many bytes"
 BORDERS = (
@@ -199,6 +209,32 @@ BORDERS = (
         _index((1, 0), log=wrapper(BASE + 2, *(message(number, b"v") for number in range(3)))),
         _index((1, 0), log=message(BASE, b"v") + message(BASE + 2, b"v")),
         Due(INDEX, 0, BATCH_KEY, BASE + 1),
+    ),
+    # entries that a truncation left
+    Border(
+        "SEG-7", "of three entries two lead to no batch, or one: sound ones follow it",
+        _left((1, SIZE + 1), (2, 2 * SIZE + 1), (3, 3 * SIZE)),
+        _left((1, SIZE + 1), (2, 2 * SIZE), (3, 3 * SIZE)),
+        Due(INDEX, 0, "the first byte of a batch", SIZE + 1),
+        still=Due(INDEX, 0, None, 2, Severity.NOTE),
+    ),
+    Border(
+        "SEG-7", "of the entries from the broken one on one is sound, or two are",
+        _left((1, SIZE + 1), (2, 2 * SIZE)),
+        _left((1, SIZE + 1), (2, 2 * SIZE), (3, 3 * SIZE)),
+        Due(INDEX, 0, "the first byte of a batch", SIZE + 1),
+        still=Due(INDEX, 0, None, 1, Severity.NOTE),
+    ),
+    Border(
+        "SEG-7", "an entry beyond the log has the largest time of the log, or a larger one",
+        _left((3, 3 * SIZE), (4, 4 * SIZE), time=4), _left((3, 3 * SIZE), (4, 4 * SIZE), time=5),
+        Due(INDEX, 8, None, 1, Severity.WARNING), still=Due(INDEX, 8, None, 1, Severity.NOTE),
+    ),
+    Border(
+        "SEG-7", "an entry after a truncation leads to the end of the file, or to zeros there",
+        _left((3, 3 * SIZE), (4, 4 * SIZE), time=4),
+        _left((3, 3 * SIZE), (4, 4 * SIZE), time=4, zeros=90),
+        Due(INDEX, 8, None, 1, Severity.WARNING), still=Due(INDEX, 8, None, 1, Severity.NOTE),
     ),
     # where the index ends
     Border(

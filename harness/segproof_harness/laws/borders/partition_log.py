@@ -342,6 +342,12 @@ BORDERS = (
         followed(segment(LOG + bytes(90)), LAST), followed(segment(LOG + bytes(90)), LAST + 1),
         Due(LOG_NAME, END, LAST, LAST + 1),
     ),
+    Border(
+        "DISK-25", "an entry into the last log's zeros is for its last offset, or the next",
+        segment(LOG + bytes(90), offset_entries((2, END))),
+        segment(LOG + bytes(90), offset_entries((3, END))),
+        Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
     # gaps of one segment among whole ones
     Border(
         "DISK-63", "the last offset before the next segment is in a batch, or in none",

@@ -280,6 +280,15 @@ BORDERS = (
         still=Due(LOG_NAME, 0, f"less than {10**13}", MOST_MS, Severity.NOTE),
     ),
     Border(
+        "DISK-57", "beside the last time of the year 9999 is the same, or one more",
+        _log(_timed(MOST_MS), _timed(MOST_MS)), _log(_timed(MOST_MS), _timed(MOST_MS + 1)),
+        [
+            Due(LOG_NAME, len(FIRST), f"at most {MOST_MS}", MOST_MS + 1, Severity.WARNING),
+            Due(LOG_NAME, 0, f"less than {10**13}", MOST_MS, Severity.NOTE),
+        ],
+        still=Due(LOG_NAME, 0, f"less than {10**13}", MOST_MS, Severity.NOTE),
+    ),
+    Border(
         "DISK-57", "beside a time of 14 digits one has 12 digits, or 13",
         _log(_timed(10**13), _timed(10**12 - 1)), _log(_timed(10**13), _timed(10**12)),
         Due(LOG_NAME, 0, f"less than {10**13}", 10**13, Severity.WARNING),
