@@ -135,6 +135,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     Raises: OSError.
     """
     from segproof.files import REAL_FILES
+    from segproof.reading.directory_kinds import STRAY, holds_partitions
     from segproof.reading.file_names import segment_file
     from segproof.reading.packed_segments import with_unpacked
     from segproof.reading.waiting_logs import records_wait, waiting_logs
@@ -149,6 +150,10 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     if path.is_dir():
         files = [*segment_files(name, unpacked), *raft_snapshots(name)]
         small = small_files(name, unpacked)
+        strays = files if holds_partitions(name, unpacked.list_directory(name), unpacked) else []
+        if strays:
+            complain(f"{strays[0].path}: {STRAY}; give the file itself, or one partition's folder")
+            files = []
         if not (files or small):
             refuse(
                 f"{name}: no file of a partition in this directory; "
@@ -158,7 +163,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         waiting = waiting_logs(name, unpacked.list_directory(name), unpacked)
         for one in waiting:
             complain(str(records_wait(os.path.join(name, one))))
-        return sane and not waiting
+        return sane and not waiting and not strays
     file, little = segment_file(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and path.exists():
         refuse(

@@ -13,6 +13,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.integers import INT64_MAX
+from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_names import SEGMENT_SUFFIXES, read_partition_name
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.segment_reader import SegmentReader
@@ -45,7 +46,7 @@ def partition_rows(
     reporter, files = Reporter(Wanted()), with_unpacked(files)
     found = [one for one in find_partitions(path, files, reporter) if one.segments]
     for finding in reporter.finish():
-        if finding.law in TOLD:
+        if finding.law in TOLD or STRAY in finding.message:
             tell(f"{finding.path}: {finding.message}")
     for done, partition in enumerate(sorted(found, key=_order)):
         if on_progress is not None:

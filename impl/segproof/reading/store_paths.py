@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from segproof.files import Files, status_of
+from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
 from segproof.reading.store_layouts import dledger_groups
 from segproof.rocketmq.geometry import index_file_names
@@ -171,7 +172,7 @@ def _below(
     if found is not None:
         yield found
         return
-    if _is_of_kafka(names):
+    if _is_of_kafka(names) and not holds_partitions(path, names, files):
         return
     for name in names:
         if read_partition_name(name) is not None:

@@ -84,14 +84,17 @@ def unfinished_store(store: str, files: Files) -> Unfinished | None:
 def unfinished_at(directory: str, files: Files) -> Unfinished | None:
     """Return the mark that makes a partition a part of an unfinished output; else None.
 
-    It lies in the directory itself; that of a salvage may lie in the one above. Raises: never.
+    It lies in the directory itself; that of a salvage may lie in the one above. Above a link is
+    what is above the link, and what is above the directory that it leads to. Raises: never.
     """
-    above = (
+    lexical = (
         posixpath.join(directory, "..")
         if directory in ("", ".")
-        else posixpath.dirname(directory.rstrip("/"))
+        else posixpath.dirname(directory.rstrip("/")) or "."
     )
-    places = ((directory, MARKER), (directory, SALVAGE_MARKER), (above or ".", SALVAGE_MARKER))
+    real = posixpath.dirname(posixpath.realpath(directory or "."))
+    places = [(directory, MARKER), (directory, SALVAGE_MARKER)]
+    places += [(above, SALVAGE_MARKER) for above in (lexical, real)]
     for place, name in places:
         path = posixpath.join(place, name)
         if status_of(files, path) is not None:

@@ -17,6 +17,7 @@ from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.hints import changes, writes
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.reading.unfinished import MARKER, unfinished_at
 from segproof.rebuilding.safe_places import check_finished, log_changed
@@ -210,6 +211,12 @@ def read_partition(directory: str, files: Files) -> Partition:
         raise NotADirectoryError(20, "not a directory", directory)
     names = files.list_directory(directory)
     check_finished(directory, unfinished_at(directory, files))
+    if holds_partitions(directory, names, files):
+        raise InvalidArgumentError(
+            "a directory of partitions: the log in it is of none",
+            path=directory,
+            hint="give the directory of one partition, such as TOPIC-0",
+        )
     listing = _Listing(directory, files)
     for name in names:
         listing.take(name)

@@ -17,6 +17,7 @@ from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
     METADATA_TOPIC,
@@ -224,7 +225,9 @@ def _partitions(
         is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
         base = os.path.basename(one.path)
         is_log = ".log" in base.lower() or is_like_a_log(base, read_file_name(base))
-        if is_log and not is_saved:
+        if STRAY in one.message:
+            refused[one.path] = one.message
+        elif is_log and not is_saved:
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:

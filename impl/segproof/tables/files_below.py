@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import Files, FileStatus
+from segproof.reading.directory_kinds import STRAY, holds_partitions, is_stray_beside
 from segproof.reading.file_names import (
     NameKind,
     holds_remote_segments,
@@ -166,12 +167,16 @@ class _Seen:
 def _in_directory(
     path: str, names: list[str], request: Request, files: Files, seen: _Seen, level: int = 0
 ) -> Iterator[Unit]:
-    yield from _unread(path, names, request)
-    segments = _segments(path, names)
+    is_of_many = holds_partitions(path, names, files)
+    if is_of_many:
+        yield from _strays(path, names, request)
+    else:
+        yield from _unread(path, names, request)
+    segments = {} if is_of_many else _segments(path, names)
     if segments:
         yield from _of_partition(path, segments, request, files)
         return
-    if not _STORE_FOLDERS.isdisjoint(names):
+    if not is_of_many and not _STORE_FOLDERS.isdisjoint(names):
         return
     for name in names:
         partition = read_partition_name(name)
@@ -189,6 +194,15 @@ def _in_directory(
             yield Unit(full, path, problem=f"it cannot be listed: {error.strerror or error}")
             continue
         yield from _in_directory(full, inner, request, files, seen, level + 1)
+
+
+def _strays(path: str, names: list[str], request: Request) -> Iterator[Unit]:
+    """Yield as problems the files beside partitions that are of a segment."""
+    for name in names:
+        known = read_file_name(name)
+        if is_stray_beside(name) and known.suffix in TABLES[request.table].suffixes:
+            problem = f"{STRAY} (to read its rows, name the file)"
+            yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
 
 
 def _unread(path: str, names: list[str], request: Request) -> Iterator[Unit]:

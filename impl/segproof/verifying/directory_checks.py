@@ -6,9 +6,9 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, DISK-45, DISK-46,
-DISK-61, LOAD-1, LOAD-19.
-Names of remote segments: see `remote_segments`.
+Laws: DISK-1, DISK-3, DISK-20, DISK-26, DISK-39, DISK-41, DISK-45, DISK-46, DISK-61,
+LOAD-1, LOAD-19.
+Names of remote segments: see `remote_segments`; of files in a partition: `partition_names`.
 """
 
 import posixpath
@@ -17,13 +17,12 @@ from dataclasses import dataclass, field, replace
 
 from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
 from segproof.findings import Severity
-from segproof.hints import changes, reads
+from segproof.hints import reads
 from segproof.integers import INT64_MAX
-from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     REMOTE_INDEX_CACHE,
-    SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     FileName,
     NameKind,
@@ -59,6 +58,12 @@ from segproof.verifying.node_files import (
     check_quorum_state,
     report_missing_vote,
 )
+from segproof.verifying.partition_names import (
+    report_name,
+    report_names,
+    report_strays,
+    report_twins,
+)
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.remote_segments import (
     remote_segments,
@@ -66,7 +71,7 @@ from segproof.verifying.remote_segments import (
     small_remote_names,
 )
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import BROKER_FILE, MOVE_OUT, declare
+from segproof.verifying.rules import BROKER_FILE, declare
 from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
@@ -99,7 +104,11 @@ from segproof.verifying.small_files import (
     check_small_remote_file,
     read_offsets,
 )
-from segproof.verifying.unfinished_outputs import report_marks, report_unfinished
+from segproof.verifying.unfinished_outputs import (
+    report_marks,
+    report_unfinished,
+    report_unfinished_file,
+)
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_redpanda,
@@ -109,11 +118,6 @@ from segproof.verifying.unread_files import (
     why_unread_beside,
 )
 
-declare("log-segment", Severity.ERROR,
-    changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"
-    " verify` of the file alone finds it sound, and no log here has its offsets", if_wrong="two"
-    " logs claim the same offsets, and a broker may delete sound records", copy_step="stop the"
-    " broker and copy the directory away"), "FILE-1", "FILE-2")  # fmt: skip
 declare("partition-log", Severity.NOTE,
     reads("find out what put it there; Kafka does not read it"), "DISK-3")  # fmt: skip
 declare("partition-log", Severity.NOTE,
@@ -125,9 +129,6 @@ declare("partition-log", Severity.ERROR,
 declare("partition-log", Severity.NOTE,
     reads("nothing for a link; give a directory that lies too deep by itself"),
     "DISK-26")  # fmt: skip
-declare("partition-log", Severity.ERROR,
-    reads("look into both with `segproof dump`: what the other one holds is read by no broker"),
-    "DISK-27")  # fmt: skip
 declare("partition-log", Severity.NOTE,
     reads("nothing, if the partition was moved or removed; else look for its directory in the other"
     " log directories"), "DISK-39")  # fmt: skip
@@ -264,6 +265,7 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         names = files.list_directory(directory)
     except OSError:
         names = [name]
+    report_unfinished_file(reporter.at(path), files)
     if is_of_redpanda(name):
         report_redpanda([path], path, reporter)
         return
@@ -285,12 +287,11 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
             report_pending(directory, {name: known}, files, reporter, is_alone=True)
         if reason is not None:
             not_looked_into(reporter.at(path, PARTITION), reason, is_all=True)
-        elif not _report_name(path, known, reporter):
+        elif not report_name(path, known, reporter):
             _report_nothing(path, NOT_LOOKED_INTO, reporter)
         return
     for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
-            report_unfinished(reporter.at(path), directory, files)
             yield Partition(directory, (segment,))
 
 
@@ -318,6 +319,9 @@ def _join(directory: str, name: str) -> str:
 
 def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield the partitions of one directory and of those in it."""
+    if holds_partitions(path, names, walk.files):
+        yield from _data_directory(path, names, walk, level)
+        return
     if any(map(is_of_redpanda, names)):
         walk.redpanda.append(path)
         return
@@ -338,21 +342,14 @@ def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator
 def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     reporter = walk.reporter
     report_unfinished(reporter.at(path), path, walk.files)
-    for name, known in kinds.items():
-        full = _join(path, name)
-        if name in VERBS:
-            continue
-        if known.kind is NameKind.FOREIGN:
-            reporter.at(full, shown_by=path).add("DISK-3", "no file of a partition has this name")
-        else:
-            _report_name(full, known, reporter)
+    report_names(path, kinds, walk.files, reporter)
     report_pending(path, kinds, walk.files, reporter)
     report_unread(path, kinds, walk.files, reporter)
     report_missing(path, kinds, walk.files, reporter)
     report_missing_vote(path, kinds, walk.files, reporter)
     if path == walk.root:
         report_own_topic_id(path, walk.files, reporter)
-    _report_twins(path, kinds, reporter)
+    report_twins(path, kinds, reporter)
     if reporter.wanted.segment_index_bytes is not None:
         report_long_indexes(path, kinds, walk.files, reporter)
     if METADATA in kinds:
@@ -404,24 +401,6 @@ def partition_again(partition: Partition, files: Files) -> Partition:
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
 
 
-def _report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
-    """Report logs whose names are the same base offset."""
-    logs: dict[int, str] = {}
-    for name, known in sorted(kinds.items(), key=lambda one: one[1].kind is NameKind.MISNAMED):
-        is_log = known.kind in (NameKind.SEGMENT, NameKind.MISNAMED) and known.suffix == ".log"
-        if not is_log:
-            continue
-        other = logs.setdefault(known.base_offset, name)
-        if other != name:
-            reporter.at(_join(path, name), shown_by=path).add(
-                "DISK-27",
-                f"two logs begin at offset {known.base_offset} by their names, this one and"
-                f" {other}: Kafka reads only the one whose name has 20 digits",
-                expected=known.base_offset,
-                actual=other,
-            )
-
-
 def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     """Return what the checkpoints above a partition say of it, without a word about them."""
     known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
@@ -444,39 +423,6 @@ def _read_offsets(
     return found
 
 
-def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
-    """Report what is wrong with a file's name; return whether something is."""
-    if known.kind is NameKind.MISNAMED:
-        right = segment_file_name(known.base_offset, known.suffix)
-        reporter.at(path).add(
-            "FILE-1",
-            f"the name is not the base offset {known.base_offset} in 20 digits: a broker does not"
-            " find this file",
-            expected=right,
-            actual=posixpath.basename(path),
-        )
-    elif known.kind is NameKind.NO_OFFSET:
-        reporter.at(path).add(
-            "FILE-2",
-            "the name says no offset: what stands before its first dot is no 64-bit number, so that"
-            f" Kafka can't load this partition, and its start fails{_older(path)}",
-            expected="an offset in 20 digits",
-            actual=posixpath.basename(path),
-            hint=MOVE_OUT,
-        )
-    else:
-        return False
-    return True
-
-
-def _older(path: str) -> str:
-    """Return what older releases make of a name without an offset, where that is no failure."""
-    if path.endswith(".cleaned"):
-        return "; releases up to 1.1 remove the file"
-    is_known = path.removesuffix(".swap").endswith(SEGMENT_SUFFIXES)
-    return "; releases up to 2.8 pass it by" if path.endswith(".swap") and not is_known else ""
-
-
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield what lies in the directories of a directory that is no partition."""
     is_brokers = is_log_directory(names)
@@ -485,11 +431,14 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     report_marks(path, names, walk.files, walk.reporter)
     report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
+    strays = report_strays(path, names, walk.reporter)
     has_partitions = any(read_partition_name(name) is not None for name in names)
     for name in names:
         full = _join(path, name)
         status = _status(path, name, walk)
         if status is None or is_known_in_data_directory(name) or name in VERBS:
+            continue
+        if name in strays:
             continue
         partition = read_partition_name(name)
         if not status.is_directory:

@@ -40,6 +40,15 @@ def report_unfinished(report: PathReporter, directory: str, files: Files) -> Non
         report.add(LAW, f"{mark.words}, as {mark.path} shows", hint=writes(mark.step))
 
 
+def report_unfinished_file(report: PathReporter, files: Files) -> None:
+    """Report a single file of an unfinished output, also where its path is a link."""
+    given = report.path
+    own, real = (posixpath.dirname(path) or "." for path in (given, posixpath.realpath(given)))
+    mark = unfinished_at(own, files) or unfinished_at(real, files)
+    if mark is not None:
+        report.add(LAW, f"{mark.words}, as {mark.path} shows", hint=writes(mark.step))
+
+
 def report_marks(directory: str, names: Iterable[str], files: Files, reporter: Reporter) -> None:
     """Report the marks among the names in a directory."""
     there = [*names]

@@ -63,6 +63,49 @@ def test_a_salvage_that_was_ended_is_never_sound(salvaged: Path, inner: str) -> 
 
 
 @pytest.mark.checks("DISK-61")
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "recovery-point-offset-checkpoint",
+        "plain-0/.",
+        "plain-0/leader-epoch-checkpoint",
+        "plain-0/partition.metadata",
+        "plain-0/00000000000000000060.snapshot",
+        "plain-0/00000000000000000060.timeindex",
+        "plain-0/00000000000000000060.log",
+    ],
+)
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_each_path_into_a_salvage_that_was_ended(
+    salvaged: Path, inner: str, tmp_path: Path, *, is_linked: bool
+) -> None:
+    """A single small file was sound, and so was a link to a partition."""
+    (salvaged / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (salvaged / "plain-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: 2AGMcbJSQ0yuSOEYLRTi4A\n"
+    )
+    path = f"{salvaged}/{inner}"
+    if is_linked:
+        is_partition = inner.endswith(".")
+        link = tmp_path / "elsewhere" / ("link-0" if is_partition else Path(inner).name)
+        link.parent.mkdir()
+        link.symlink_to(path)
+        path = str(link)
+        if is_partition:
+            (told,) = rebuild_all([link], tmp_path / "new", Options())
+            assert "salvage" in str(told.error)
+            with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
+                list(salvage(link, tmp_path / "again"))
+    summaries: list[Summary] = []
+    found = list(verify(path, on_summary=summaries.append))
+    assert "DISK-61" in {one.law for one in found}
+    assert not any(one.is_sound for one in summaries)
+    assert summaries
+    (salvaged / SALVAGE_MARKER).unlink()
+    assert "DISK-61" not in {one.law for one in verify(path)}
+
+
+@pytest.mark.checks("DISK-61")
 @pytest.mark.parametrize("inner", ["", "plain-0"])
 @pytest.mark.parametrize("is_dry", [False, True])
 def test_no_verb_takes_a_salvage_that_was_ended(

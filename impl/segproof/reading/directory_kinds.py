@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether partitions lie in a directory, although files of a segment lie in it too.
+
+One stray file decides nothing: a log that somebody put beside the partitions would hide them all.
+"""
+
+import posixpath
+from collections.abc import Collection
+
+from segproof.files import Files, status_of
+from segproof.reading.file_names import (
+    NameKind,
+    is_index_cache,
+    is_known_in_data_directory,
+    is_of_redpanda,
+    read_file_name,
+    read_partition_name,
+    read_remote_name,
+)
+
+OF_PARTITION = frozenset({"leader-epoch-checkpoint", "partition.metadata"})
+"""Files that a broker writes into each partition, and beside none."""
+STRAY = "a file of a segment in a directory of partitions, in no partition: no broker reads it"
+
+
+def is_stray_beside(name: str) -> bool:
+    """Return whether a file of this name belongs into a partition, or into another layout."""
+    kind = read_file_name(name).kind
+    is_of_segment = kind in (NameKind.SEGMENT, NameKind.MISNAMED)
+    return is_of_segment or is_of_redpanda(name) or read_remote_name(name) is not None
+
+
+def holds_partitions(path: str, names: Collection[str], files: Files) -> bool:
+    """Return whether folders named TOPIC-N in a directory are partitions, whatever lies beside.
+
+    A partition may have such a folder too, that somebody put there. A directory that is named like
+    a partition (`kafka-logs-1`) is none if a broker's own files lie in it, or if it has none of the
+    files that a broker writes into each partition. Raises: never.
+    """
+    if is_index_cache(path):
+        return False
+    has_folders = any(
+        read_partition_name(name) is not None and _is_folder(path, name, files) for name in names
+    )
+    if not has_folders or any(map(is_known_in_data_directory, names)):
+        return has_folders
+    own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
+    return own is None or OF_PARTITION.isdisjoint(names)
+
+
+def _is_folder(path: str, name: str, files: Files) -> bool:
+    status = status_of(files, posixpath.join(path, name))
+    return status is not None and status.is_directory

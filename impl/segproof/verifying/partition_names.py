@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check the names of files in a partition, and name what lies where no broker reads it.
+
+Laws: FILE-1, FILE-2, DISK-3, DISK-27, DISK-45.
+"""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+
+from segproof.files import Files, status_of
+from segproof.findings import Severity
+from segproof.hints import changes, reads
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.directory_kinds import STRAY, is_stray_beside
+from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
+from segproof.reading.unfinished import VERBS
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import MOVE_OUT, declare
+from segproof.verifying.unread_files import not_looked_into
+
+declare("log-segment", Severity.ERROR,
+    changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"
+    " verify` of the file alone finds it sound, and no log here has its offsets", if_wrong="two"
+    " logs claim the same offsets, and a broker may delete sound records", copy_step="stop the"
+    " broker and copy the directory away"), "FILE-1", "FILE-2")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    reads("look into both with `segproof dump`: what the other one holds is read by no broker"),
+    "DISK-27")  # fmt: skip
+
+FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
+HINT_OF_STRAY = reads(
+    "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"
+    " which partition it is of: its records may be missing there"
+)
+
+
+def report_names(
+    path: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
+) -> None:
+    """Report what is wrong with the names in a partition; no folder in it is looked into."""
+    for name, known in kinds.items():
+        full = posixpath.join(path, name)
+        if name in VERBS:
+            continue
+        if known.kind is not NameKind.FOREIGN:
+            report_name(full, known, reporter)
+            continue
+        report = reporter.at(full, shown_by=path)
+        report.add("DISK-3", "no file of a partition has this name")
+        status = status_of(files, full)
+        if status is not None and status.is_directory:
+            not_looked_into(report, FOLDER_IN_PARTITION)
+
+
+def report_strays(path: str, names: Iterable[str], reporter: Reporter) -> set[str]:
+    """Report the files of segments beside partitions; return their names."""
+    strays = {name for name in names if is_stray_beside(name)}
+    for name in sorted(strays):
+        report = reporter.at(posixpath.join(path, name), shown_by=path)
+        report.add("DISK-3", STRAY, severity=Severity.ERROR, hint=HINT_OF_STRAY)
+        not_looked_into(report, "it lies beside partitions; name it to look into it")
+    return strays
+
+
+def report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
+    """Report logs whose names are the same base offset."""
+    logs: dict[int, str] = {}
+    for name, known in sorted(kinds.items(), key=lambda one: one[1].kind is NameKind.MISNAMED):
+        is_log = known.kind in (NameKind.SEGMENT, NameKind.MISNAMED) and known.suffix == ".log"
+        if not is_log:
+            continue
+        other = logs.setdefault(known.base_offset, name)
+        if other != name:
+            reporter.at(posixpath.join(path, name), shown_by=path).add(
+                "DISK-27",
+                f"two logs begin at offset {known.base_offset} by their names, this one and"
+                f" {other}: Kafka reads only the one whose name has 20 digits",
+                expected=known.base_offset,
+                actual=other,
+            )
+
+
+def report_name(path: str, known: FileName, reporter: Reporter) -> bool:
+    """Report what is wrong with a file's name; return whether something is."""
+    if known.kind is NameKind.MISNAMED:
+        right = segment_file_name(known.base_offset, known.suffix)
+        reporter.at(path).add(
+            "FILE-1",
+            f"the name is not the base offset {known.base_offset} in 20 digits: a broker does not"
+            " find this file",
+            expected=right,
+            actual=posixpath.basename(path),
+        )
+    elif known.kind is NameKind.NO_OFFSET:
+        reporter.at(path).add(
+            "FILE-2",
+            "the name says no offset: what stands before its first dot is no 64-bit number, so that"
+            f" Kafka can't load this partition, and its start fails{_older(path)}",
+            expected="an offset in 20 digits",
+            actual=posixpath.basename(path),
+            hint=MOVE_OUT,
+        )
+    else:
+        return False
+    return True
+
+
+def _older(path: str) -> str:
+    """Return what older releases make of a name without an offset, where that is no failure."""
+    if path.endswith(".cleaned"):
+        return "; releases up to 1.1 remove the file"
+    is_known = path.removesuffix(".swap").endswith(SEGMENT_SUFFIXES)
+    return "; releases up to 2.8 pass it by" if path.endswith(".swap") and not is_known else ""

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stray file of a segment beside partitions hides none of them, whoever reads the directory.
+
+One sound log that lay in a data directory made it "sound": its partitions were never visited.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.findings import Severity, Summary, Verdict
+from segproof.reading.store_paths import find_places
+from segproof.rebuilding.directory_rebuild import rebuild_all
+from segproof.rebuilding.segment_build import Options
+from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_tests.store_files import copied_store
+
+PLAIN = partition_of(KAFKA / "plain")
+LOG = "00000000000000000000.log"
+STRAYS = (
+    LOG,
+    "00000000000000000007.index",
+    "7.log",
+    "0-1-v1.log",
+    "00000000000000000000-nTUvKKLyQvyLgNeBaVtNmA.log",
+)
+
+
+def damaged(data: Path, *, named: bool = True, brokers: bool = True) -> Path:
+    """Return a data directory with one damaged partition and a sound one."""
+    for name in ("a-0", "b-0"):
+        shutil.copytree(PLAIN, data / name)
+    log = bytearray((data / "a-0" / LOG).read_bytes())
+    log[100] ^= 1
+    (data / "a-0" / LOG).write_bytes(log)
+    if brokers:
+        (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    return data
+
+
+@pytest.mark.checks("DISK-3", "DISK-45")
+@pytest.mark.parametrize("stray", STRAYS)
+@pytest.mark.parametrize("folder", ["data", "kafka-logs-1"])
+@pytest.mark.parametrize("brokers", [True, False])
+def test_a_stray_file_hides_no_partition(
+    tmp_path: Path, stray: str, folder: str, *, brokers: bool
+) -> None:
+    """The damage in a partition beside it is told, and so is the file."""
+    data = damaged(tmp_path / folder, brokers=brokers)
+    shutil.copy(PLAIN / LOG, data / stray)
+    summaries: list[Summary] = []
+    found = list(verify(data, on_summary=summaries.append))
+    assert "BATCH-3" in {one.law for one in found if one.path == str(data / "a-0" / LOG)}
+    own = {(one.law, one.severity) for one in found if one.path == str(data / stray)}
+    assert own == {("DISK-3", Severity.ERROR), ("DISK-45", Severity.NOTE)}
+    assert {str(data / "a-0"), str(data / "b-0")} <= {one.path for one in summaries}
+
+
+@pytest.mark.checks("DISK-3")
+def test_every_reader_walks_past_a_stray_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Salvage saves the partitions and names the log; rebuild and tables take the partitions."""
+    data = damaged(tmp_path / "data")
+    shutil.copy(PLAIN / LOG, data / LOG)
+    done = list(salvage(data, tmp_path / "saved"))
+    assert sorted(os.listdir(tmp_path / "saved"))[:2] == ["a-0", "b-0"]
+    assert str(data / LOG) in " ".join(line for one in done for line in one.left_out)
+    before = sorted(os.listdir(data))
+    rebuilt = list(rebuild_all([data], options=Options(in_place=True)))
+    assert {str(data / "a-0"), str(data / "b-0")} == {one.path for one in rebuilt}
+    assert before == sorted(os.listdir(data))
+    assert cli.run(["ls", str(data)]) in (0, 1)
+    told = capfd.readouterr()
+    assert "a-0" in told.out
+    assert "b-0" in told.out
+    assert f"{data}/{LOG}" in told.err
+    assert cli.run(["dump", str(data)]) == 1
+    assert LOG in capfd.readouterr().err
+
+
+def test_a_stray_log_hides_no_store(tmp_path: Path) -> None:
+    """A folder with a log of Kafka and a partition is searched for stores."""
+    store = copied_store(tmp_path / "both" / "store")
+    shutil.copytree(PLAIN, tmp_path / "both" / "a-0")
+    shutil.copy(PLAIN / LOG, tmp_path / "both" / LOG)
+    assert [str(store)] == [one.path for one in find_places(str(tmp_path / "both"), REAL_FILES)]
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("name", ["old", "old-1"])
+def test_a_folder_in_a_partition_is_not_looked_into(tmp_path: Path, name: str) -> None:
+    """No broker reads it, and no check: the verdict counts it."""
+    shutil.copytree(PLAIN, tmp_path / "plain-0")
+    shutil.copytree(PLAIN, tmp_path / "plain-0" / name)
+    summaries: list[Summary] = []
+    found = list(verify(tmp_path / "plain-0", on_summary=summaries.append))
+    (note,) = [one for one in found if one.law == "DISK-45"]
+    assert str(tmp_path / "plain-0" / name) == note.path
+    assert (Verdict.SOUND, 1) == (summaries[0].verdict, summaries[0].not_looked_into)
