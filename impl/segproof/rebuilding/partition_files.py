@@ -211,12 +211,6 @@ def read_partition(directory: str, files: Files) -> Partition:
         raise NotADirectoryError(20, "not a directory", directory)
     names = files.list_directory(directory)
     check_finished(directory, unfinished_at(directory, files))
-    if holds_partitions(directory, names, files):
-        raise InvalidArgumentError(
-            "a directory of partitions: the log in it is of none",
-            path=directory,
-            hint="give the directory of one partition, such as TOPIC-0",
-        )
     listing = _Listing(directory, files)
     for name in names:
         listing.take(name)
@@ -224,6 +218,12 @@ def read_partition(directory: str, files: Files) -> Partition:
     if not partition.segments and not partition.findings:
         raise InvalidArgumentError(
             "there is no log in this directory",
+            path=directory,
+            hint="give the directory of one partition, such as TOPIC-0",
+        )
+    if holds_partitions(directory, names, files):
+        raise InvalidArgumentError(
+            "a directory of partitions: the log in it is of none",
             path=directory,
             hint="give the directory of one partition, such as TOPIC-0",
         )

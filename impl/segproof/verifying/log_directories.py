@@ -14,20 +14,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from segproof.commands import quoted_path
-from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
-from segproof.hints import changes, reads
+from segproof.hints import changes, reads, writes
 from segproof.integers import parse_int
 from segproof.reading.file_names import (
-    NameKind,
     is_known_in_data_directory,
-    read_file_name,
     read_partition_name,
     starts_with_folder,
 )
 from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
+from segproof.verifying.folder_extents import Extent, compared, extent_of
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
@@ -39,7 +37,8 @@ declare("partition-log", Severity.ERROR,
     " back", copy_step="stop the broker, look into the folder, and copy it to another disk"),
     "DISK-47")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    changes("move the folder with fewer offsets, as a whole, out of its log directory",
+    changes("move the folder that has less, or one of two that have the same batches, as a whole,"
+    " out of its log directory",
     only_if="the other folder, or another replica, has every offset that it has",
     if_wrong="the offsets that it alone has are missing until it is put back",
     copy_step="stop the broker, and copy both folders to another disk"), "DISK-48")  # fmt: skip
@@ -58,6 +57,10 @@ HINT_OF_SHARED = changes(
 HINT_OF_COPIES = reads(
     "nothing, if one is a backup, or a replica of another broker; else compare both with another"
     " replica: only one may be in log.dirs"
+)
+HINT_OF_PARTS = writes(
+    "copy both folders to another disk, save each copy by itself (`segproof salvage DIR --out"
+    " SAVED`), and compare what was saved: neither folder replaces the other one"
 )
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 LEVELS_MAX = 16
@@ -277,6 +280,7 @@ def _report_twice(
 ) -> None:
     """Report each partition that has another folder in a directory of the same broker."""
     places: dict[Key, dict[object, PartitionPlace]] = {}
+    extents: dict[str, Extent] = {}
     for one in (*mine, *theirs):
         met = (one.parent_identity, posixpath.basename(one.path))
         places.setdefault(one.key, {}).setdefault(met, one)
@@ -289,7 +293,7 @@ def _report_twice(
         if judged:
             order = list(Severity)
             two, severity = min(judged, key=lambda each: order.index(each[1]))
-            _report_pair(one, two, severity, files, reporter)
+            _report_pair(one, two, severity, files, reporter, extents)
 
 
 def _report_shared_across(
@@ -361,13 +365,21 @@ def _severity(one: PartitionPlace, two: PartitionPlace) -> Severity | None:
 
 
 def _report_pair(
-    one: PartitionPlace, two: PartitionPlace, severity: Severity, files: Files, reporter: Reporter
+    one: PartitionPlace,
+    two: PartitionPlace,
+    severity: Severity,
+    files: Files,
+    reporter: Reporter,
+    extents: dict[str, Extent],
 ) -> None:
-    mine, theirs = _extent(one.path, files), _extent(two.path, files)
-    more = "both have as much"
-    if mine != theirs:
-        more = "this copy has more" if mine > theirs else f"{two.path} has more"
-    told = f"here {_words(mine)}, there {_words(theirs)}: {more}"
+    """Report a partition in two folders, with what each one has; their logs are read."""
+    for path in (one.path, two.path):
+        if path not in extents:
+            extents[path] = extent_of(path, files)
+    mine, theirs = extents[one.path], extents[two.path]
+    more, is_one_enough = compared(mine, theirs, two.path)
+    told = f"here {mine.words}; there {theirs.words}: {more}"
+    hint = None if is_one_enough else HINT_OF_PARTS
     ends = "Kafka's start ends with"
     if severity is not Severity.ERROR:
         ends = "with both directories in log.dirs a start of Kafka ends with"
@@ -377,36 +389,9 @@ def _report_pair(
         ' directories"',
         actual=two.path,
         severity=severity,
-        hint=HINT_OF_COPIES if severity is not Severity.ERROR else None,
+        hint=HINT_OF_COPIES if severity is not Severity.ERROR else hint,
     )
     _add_pair(found, one.path, two.path, reporter.at(one.path))
-
-
-Extent = tuple[int, int, int]
-"""Base offset of the last segment, bytes of all logs, number of segments."""
-
-
-def _extent(path: str, files: Files) -> Extent:
-    try:
-        names = files.list_directory(path)
-    except OSError:
-        return (-1, 0, 0)
-    known = {name: read_file_name(name) for name in names}
-    logs = {
-        name: one.base_offset
-        for name, one in known.items()
-        if one.kind is NameKind.SEGMENT and one.suffix == ".log"
-    }
-    sizes = [status_of(files, posixpath.join(path, name)) for name in logs]
-    total = sum(one.size_bytes for one in sizes if one is not None)
-    return (max(logs.values(), default=-1), total, len(logs))
-
-
-def _words(extent: Extent) -> str:
-    last, size, count = extent
-    if not count:
-        return "no segment"
-    return f"{plural(count, 'segment')} with {size} bytes, the last from offset {last} on"
 
 
 def is_log_directory(names: Iterable[str]) -> bool:

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,63 @@ def test_a_partition_in_two_directories_of_a_broker(
         assert {Verdict.READABLE_WITH_DEFECTS.value} == verdicts
     assert not list(verify(one, laws=["DISK-48"]))
     assert list(verify(one, laws=["DISK-48"], beside=partition_places([one, two])))
+
+
+LAST = "00000000000000000693.log"
+
+
+def _split(one: Path, two: Path) -> None:
+    """Leave one copy without the last log, and the other one with this log alone."""
+    (one / LAST).unlink()
+    for path in two.glob("*.log"):
+        if path.name != LAST:
+            path.unlink()
+
+
+def _zeroed(one: Path, two: Path) -> None:
+    (one / LAST).write_bytes(bytes((two / LAST).stat().st_size))
+
+
+def _cut_and_damaged(one: Path, two: Path) -> None:
+    (one / LAST).unlink()
+    log = bytearray((two / LAST).read_bytes())
+    log[100] ^= 1
+    (two / LAST).write_bytes(log)
+
+
+def _renamed(one: Path, two: Path) -> None:
+    (two / "00000000000000000602.log").unlink()
+    (one / LAST).rename(one / f"{LAST}.bak")
+
+
+@pytest.mark.checks("DISK-48")
+@pytest.mark.parametrize(
+    ("damage", "words", "moves"),
+    [
+        (lambda one, two: None, "both have the same batches", True),
+        (lambda one, two: (one / LAST).unlink(), "{two} has more", True),
+        (lambda one, two: (two / LAST).unlink(), "this copy has more", True),
+        (_split, "each has offsets that the other lacks", False),
+        (_zeroed, "{two} have all offsets of the other's, and more", False),
+        (lambda one, two: _zeroed(two, one), "of this copy have all offsets", False),
+        (_cut_and_damaged, "{two} has more, and it is damaged", False),
+        (_renamed, "each has offsets that the other lacks", False),
+    ],
+)
+def test_only_what_was_read_says_which_copy_has_more(
+    tmp_path: Path, damage: Callable[[Path, Path], object], words: str, *, moves: bool
+) -> None:
+    """The copy whose last log had the greater number "had more", with zeros in it too.
+
+    A copy is moved away only if the other one has all of its batches, and is whole.
+    """
+    one, two = broker(tmp_path / "one"), broker(tmp_path / "two", directory="b")
+    damage(one / "plain-0", two / "plain-0")
+    found = of(tmp_path, "DISK-48")[0]
+    assert str(one / "plain-0") == found.path
+    assert words.format(two=two / "plain-0") in found.message
+    assert moves is found.hint.startswith("stop the broker")
+    assert moves is not ("neither folder replaces" in found.hint)
 
 
 @pytest.mark.checks("DISK-48")

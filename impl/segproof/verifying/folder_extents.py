@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two folders of one partition hold, batch by batch, to say which one has more.
+
+Names and sizes do not say it: a log of zeros is as long as a whole one.
+"""
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.counts import plural
+from segproof.files import Files
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
+from segproof.reading.file_names import NameKind, is_like_a_log, read_file_name
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import PieceKind
+
+Batch = tuple[int, int, int]
+"""First and last offset and checksum."""
+Ranges = list[tuple[int, int]]
+
+
+class Extent(NamedTuple):
+    """The sound batches of a folder's logs."""
+
+    logs: int
+    batches: frozenset[Batch]
+    ranges: Ranges
+    """Their offsets, first and last, without gaps between; in order."""
+    damages: int
+    """Stretches of the logs in which no batch is sound, and logs that cannot be read."""
+    others: int
+    """Logs under names that no broker reads, or that wait; they were not read."""
+
+    @property
+    def words(self) -> str:
+        """Return in words what there is."""
+        if not self.logs and not self.others:
+            return "no log"
+        parts = [plural(self.logs, "log")]
+        if self.ranges:
+            gaps = len(self.ranges) - 1
+            parts.append(f"{plural(len(self.batches), 'sound batch')}")
+            parts.append(f"offsets {self.ranges[0][0]} to {self.ranges[-1][1]}")
+            parts += [f"{plural(gaps, 'gap')} between"] if gaps else []
+        else:
+            parts.append("no sound batch")
+        parts += [f"damage in {plural(self.damages, 'place')}"] if self.damages else []
+        parts += [f"{plural(self.others, 'log')} under other names"] if self.others else []
+        return ", ".join(parts)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the logs was read and is sound."""
+        return not self.damages and not self.others
+
+
+def extent_of(path: str, files: Files) -> Extent:
+    """Return what the logs of a partition's folder hold. Reads them whole. Raises: never."""
+    try:
+        names = files.list_directory(path)
+    except OSError:
+        return Extent(0, frozenset(), [], 1, 0)
+    logs, others, damages = [], 0, 0
+    for name in names:
+        known = read_file_name(name)
+        if known.suffix == ".log" and known.kind is NameKind.SEGMENT:
+            logs.append(name)
+        else:
+            is_waiting = known.kind is NameKind.PENDING and ".log" in name
+            others += is_waiting or is_like_a_log(name, known)
+    batches: set[Batch] = set()
+    for name in logs:
+        try:
+            for table in _tables(posixpath.join(path, name), files):
+                if table is None:
+                    damages += 1
+                    continue
+                fields = ("base_offset", "last_offset", "crc")
+                batches.update(zip(*(table[one].tolist() for one in fields), strict=True))
+        except OSError:
+            damages += 1
+    return Extent(len(logs), frozenset(batches), _ranges(batches), damages, others)
+
+
+def _tables(path: str, files: Files) -> Iterator[BatchTable | None]:
+    """Yield the headers of each run of sound batches; None for what lies between."""
+    with closing(files.open(path)) as file:
+        for piece in LogPieces(file, 0, file.size()):
+            if piece.kind is PieceKind.SOUND:
+                yield read_batch_headers(file, piece.start, piece.end).table
+            else:
+                yield None
+
+
+def _ranges(batches: set[Batch]) -> Ranges:
+    if not batches:
+        return []
+    rows: NDArray[np.int64] = np.array(sorted(one[:2] for one in batches), np.int64)
+    reach = np.maximum.accumulate(rows[:, 1])
+    starts = np.append(True, rows[1:, 0] > reach[:-1] + 1)
+    ends = np.append(np.flatnonzero(starts)[1:] - 1, len(rows) - 1)
+    return list(zip(rows[starts, 0].tolist(), reach[ends].tolist(), strict=True))
+
+
+def _has_all(mine: Ranges, theirs: Ranges) -> bool:
+    """Return whether each of their offsets is one of mine."""
+    starts = [first for first, _ in mine]
+    for first, last in theirs:
+        place = bisect_right(starts, first) - 1
+        if place < 0 or mine[place][1] < last:
+            return False
+    return True
+
+
+def compared(mine: Extent, theirs: Extent, there: str) -> tuple[str, bool]:
+    """Return in words which folder has more, and whether one has all of the other, and is whole.
+
+    `there` is the path of the other folder.
+    """
+    if mine.batches == theirs.batches:
+        if not mine.batches:
+            return "none has a sound batch", False
+        return "both have the same batches", mine.is_whole and theirs.is_whole
+    if theirs.batches <= mine.batches and theirs.is_whole:
+        tail = "" if mine.is_whole else ", and it is damaged"
+        return f"this copy has more{tail}", mine.is_whole
+    if mine.batches <= theirs.batches and mine.is_whole:
+        tail = "" if theirs.is_whole else ", and it is damaged"
+        return f"{there} has more{tail}", theirs.is_whole
+    i_have, they_have = (
+        _has_all(mine.ranges, theirs.ranges),
+        _has_all(theirs.ranges, mine.ranges),
+    )
+    if i_have and they_have:
+        return "both have the same offsets, in different batches", False
+    if not i_have and not they_have:
+        return "each has offsets that the other lacks", False
+    fuller = "this copy" if i_have else there
+    return f"the sound batches of {fuller} have all offsets of the other's, and more", False
