@@ -28,6 +28,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
 from segproof_harness.cli.salvage_output import (
+    TO_SERVE,
     gap_lines,
     telling_what_is_incomplete,
     write_saved,
@@ -133,7 +134,7 @@ def _save_partitions(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
-    partitions = lost = refused = 0
+    partitions = lost = lacking = refused = 0
     try:
         with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
@@ -143,25 +144,45 @@ def _save_partitions(
                 is_saved = told.target is not None
                 partitions += is_saved
                 refused += not is_saved
-                lost += is_saved and not told.is_whole
+                is_part = is_saved and not told.is_whole
+                lost += is_part and not _has_every_batch(told)
+                lacking += is_part and _has_every_batch(told)
     except SegproofError as error:
         refuse(str(error))
-    of_them = f"{lost} of them " if partitions > 1 else ""
+    counts = {"with gaps": lost, "with every batch, and not all files": lacking}
+    of_them = "".join(
+        f", {f'{number} of them ' if partitions > 1 else ''}{words}"
+        for words, number in counts.items()
+        if number
+    )
     summarise(
-        f"{plural(partitions, 'partition')} saved into {out}{f', {of_them}with gaps' * bool(lost)}"
+        f"{plural(partitions, 'partition')} saved into {out}{of_them}"
         f"{f', {refused} not saved' * bool(refused)}, in {time.monotonic() - started:.1f} s"
     )
     if partitions:
         suggest(reads("check what was saved"), "segproof", "verify", out)
         _tell_what_is_missing(path, out)
-    if lost or refused:
+        summarise(f"  {TO_SERVE}")
+    if lost or lacking or refused:
         raise typer.Exit(EXIT_FINDINGS)
 
 
 def _tell_what_is_missing(path: Path, out: Path) -> None:
     """Write what a broker needs of the old data directory, if the new one is to take its place."""
+    from segproof.reading.node_ids import NODE_FILE_BYTES, broker_in
+
     identity = path / BROKER_FILE
-    if identity.is_file() and not (out / BROKER_FILE).exists():
+    if not identity.is_file() or (out / BROKER_FILE).exists():
+        return
+    try:
+        with identity.open("rb") as file:
+            found = broker_in(file.read(NODE_FILE_BYTES))
+    except OSError as error:
+        found = error.strerror or str(error)
+    if isinstance(found, str):
+        what = reads(f"no broker reads {identity} ({found}): see how it is made again, for {out}")
+        suggest(what, "segproof", "verify", path, "--law", "DISK-54")
+    else:
         suggest(NEEDED, "cp", "-a", identity, out)
 
 
@@ -169,11 +190,21 @@ def _kept(told: "SalvagedPartition") -> str:
     if told.target is None:
         return f"no sound batch in {told.bytes_read} bytes" if told.bytes_read else "not saved"
     word = "everything" if told.is_whole else "part"
+    if not told.is_whole and _has_every_batch(told):
+        word = "every batch"
     return (
         f"{word} kept: {told.bytes_kept} of {told.bytes_read} bytes,"
         f" {plural(told.batches, 'batch')}, {plural(told.records, 'record')},"
         f" offsets {told.first_offset} to {told.last_offset}"
     )
+
+
+def _has_every_batch(told: "SalvagedPartition") -> bool:
+    """Return whether the new logs have each byte of the old ones, and no log was left out."""
+    is_read = not told.gap_count and not told.unreadable_bytes and not told.are_more_lost
+    # Each line begins with a path: that of the topic's id is no log's.
+    are_logs_there = all("/partition.metadata: " in one for one in told.left_out)
+    return is_read and are_logs_there and told.bytes_kept == told.bytes_read
 
 
 def _lines(told: "SalvagedPartition") -> Iterator[str]:

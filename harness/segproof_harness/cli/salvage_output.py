@@ -12,6 +12,11 @@ from typing import Any
 from segproof_harness.cli.common import Format, complain, write_prose, write_row
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+TO_SERVE = (
+    "to serve it: stop the broker, move its own directory away, and put the new one in its place;"
+    ' the page "Bring back a whole saved directory" has the steps'
+)
+"""What comes after a salvage; see the page docs/howto/bring-back-a-whole-directory.md."""
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
 LISTS = ("gaps", "lost_numbers", "misnamed_files")

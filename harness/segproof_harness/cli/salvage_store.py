@@ -22,6 +22,7 @@ from segproof_harness.cli.common import (
 from segproof_harness.cli.rebuild_store import guess_words
 from segproof_harness.cli.salvage_output import (
     GAPS_SHOWN,
+    TO_SERVE,
     gap_lines,
     telling_what_is_incomplete,
     write_saved,
@@ -85,9 +86,13 @@ def save_store(
     write_saved(told, _kept(told), _lines(told), output_format, beside)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
-        f" {plural(told.gap_count, 'gap')}, in {time.monotonic() - started:.1f} s"
+        f" {plural(told.gap_count, 'gap')}"
+        f"{', and perhaps without the end of the log' * told.is_end_lost},"
+        f" in {time.monotonic() - started:.1f} s"
     )
     suggest(reads("check what was saved"), "segproof", "verify", out)
+    if told.target is not None:
+        summarise(f"  {TO_SERVE}")
     if not told.is_whole:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -125,6 +130,11 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     elif told.gap_count and told.lost_messages is None:
         how = ", by the numbers of those around" if told.stand_ins else ""
         yield f"lost: {lost_words(None, told.stand_ins, 'message')}{how}; no old queue tells more"
+    if told.is_end_lost:
+        yield (
+            "end: the log may have lost its end, with an unknown number of messages: what leads"
+            " beyond it is left out below; look for its last files on a replica"
+        )
     yield from gap_lines(told, lambda gap: _gap(gap, told.mapped_file_size))
     yield from _message_lines(told)
     yield from _number_lines(told)

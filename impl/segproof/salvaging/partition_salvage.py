@@ -24,25 +24,25 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
-from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
-from segproof.rebuilding.kept_files import COPY_BYTES, copy_bytes
+from segproof.rebuilding.kept_files import copy_bytes
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import end_that_is_gone, index_of
 from segproof.salvaging.lost_gaps import gaps_of_dense_log, gaps_of_zeros, left_out_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
+from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.lost_offsets import are_of_records, has_keyless
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
-from segproof.verifying.small_files import EPOCHS, METADATA
+from segproof.verifying.small_files import EPOCHS
 
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""
@@ -194,7 +194,7 @@ class _Salvage:
         self._miss_of_dense_log()
         self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
         if self._told.target is not None:
-            self._bring_metadata()
+            self._told.left_out += bring_topic_id(self._partition, self._target, self._files)
             known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise
             self._told.restored_epochs = restore_leader_epochs(self._logs, *known, self._files)
             self._load()
@@ -553,24 +553,6 @@ class _Salvage:
         self._count(gaps)
 
     # --- the new directory
-
-    def _bring_metadata(self) -> None:
-        """Copy the topic's id, if it can be read."""
-        told = self._told
-        path = self._partition.path(METADATA)
-        try:
-            with closing(self._files.open(path)) as file:
-                data = file.pread(COPY_BYTES, 0)
-            read_partition_metadata(data, source=path)
-        except FileNotFoundError:
-            return  # releases below 2.8 have none
-        except (OSError, SegproofError) as error:
-            told.left_out.append(f"{path}: {error}")
-            return
-        new = os.path.join(self._target, METADATA)
-        with closing(self._files.open(new, writable=True, create=True)) as file:
-            file.pwrite(data, 0)
-            file.sync()
 
     def _load(self) -> None:
         """Load the new logs as a broker does after a crash, make them durable, and close them.

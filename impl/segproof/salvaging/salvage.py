@@ -40,6 +40,7 @@ from segproof.rebuilding.safe_places import (
 )
 from segproof.salvaging.gaps import Gap
 from segproof.salvaging.partition_salvage import SalvagedPartition, salvage_partition
+from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import REPLACED
@@ -88,7 +89,7 @@ def salvage(
     check_apart(source, target, "old one")
     check_outside(target, files)
     check_empty(target, files, _is_written_here)
-    partitions, refused, unread = _partitions(source, files)
+    partitions, refused, unread, findings = _partitions(source, files)
     _check_new(target, partitions, files)
     begin_salvage(target, files, partitions)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
@@ -100,6 +101,8 @@ def salvage(
             for one in unread
             if os.path.dirname(one.path) == partition.directory.rstrip("/")
         ]
+        if told.target is not None:
+            told.left_out += missing_topic_ids(findings, partition.directory)
         start = dict(partition.offsets).get(START, 0)
         known = read_partition_name(name)
         if known is not None and told.first_offset < start <= told.last_offset:
@@ -184,11 +187,11 @@ def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
 
 def _partitions(
     source: str, files: SharedFiles
-) -> tuple[dict[str, Partition], dict[str, str], list[Finding]]:
+) -> tuple[dict[str, Partition], dict[str, str], list[Finding], list[Finding]]:
     """Return the partitions at or below a path by the names of their directories.
 
     And the directories that no broker would load, or that can't be read, each with the reason; and
-    the findings of logs that can't be read.
+    the findings of logs that can't be read; and all findings.
     """
     reporter = Reporter(Wanted())
     found: dict[str, Partition] = {}
@@ -249,4 +252,4 @@ def _partitions(
             path=path,
             hint="give the directory of a partition (TOPIC-N), or a data directory of Kafka",
         )
-    return found, refused, unread
+    return found, refused, unread, findings

@@ -48,6 +48,8 @@ class Extras:
         self._files = files
         self._made: set[str] = set()
         """Folders to sync: those with copies, and those above that were made."""
+        self.timers_beyond = 0
+        """Timers that lead beyond the end of the log, which may have lost it."""
         self.left_out: list[str] = []
         """Files whose content is not in the new store, or not under its name, with the reason."""
 
@@ -107,7 +109,7 @@ class Extras:
         if not names:
             return
         try:
-            beyond = self._timers_beyond(end)
+            beyond = self.timers_beyond = self._timers_beyond(end)
         except OSError as error:
             beyond, why = 0, f"the timer log can't be read: {error.strerror or error}"
         else:

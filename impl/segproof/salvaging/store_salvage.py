@@ -146,6 +146,8 @@ class SalvagedStore:
     geometry_from: str | None = None
     """What told these two numbers: a `GeometryFrom`. A guess stands in a file of the new store
     too."""
+    is_end_lost: bool = False
+    """Whether the timers or the checkpoint know of messages beyond the end of the log."""
     gap_count: int = 0
     gaps: list[StoreGap] = field(default_factory=list)
     """The first GAPS_MAX of them."""
@@ -316,7 +318,9 @@ class _Salvage:
         told.unqueued_messages, told.lost_numbers = self._queues.unqueued, self._queues.lost
         self._tell_gaps()
         if not told.gap_count and not told.restored_times:
-            told.left_out += later_messages(self._log.store_path, self._newest, self._files)
+            later = later_messages(self._log.store_path, self._newest, self._files)
+            told.left_out += later
+            told.is_end_lost = bool(later)
         told.foreign_messages = self._set_aside.messages
         for each in self._set_aside.ranges:
             told.left_out.append(each.words(*self._place_of(each.start)))
@@ -557,6 +561,7 @@ class _Salvage:
         told = self.told
         is_whole = not told.gap_count and not told.unreadable_bytes
         extras.bring_timers(self._end, is_whole=is_whole)
+        told.is_end_lost |= bool(extras.timers_beyond)
         extras.tell_others()
         extras.sync_folders()
         told.left_out += extras.left_out
