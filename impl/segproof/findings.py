@@ -59,6 +59,12 @@ class Finding:
         """Whether the finding is about a file or directory that was recognised and not read."""
         return self.law in NOT_LOOKED_INTO
 
+    @property
+    def files_not_looked_into(self) -> int:
+        """How many files were recognised and not read: `actual` says it of a directory."""
+        is_counted = self.is_not_looked_into and self.actual is not None and self.actual.isdecimal()
+        return int(self.actual or 1) if is_counted else int(self.is_not_looked_into)
+
     def to_json(self) -> dict[str, int | str | None]:
         """Return the fields by name, in the order of every output, as JSON knows them."""
         return {**asdict(self), "severity": self.severity.value}
@@ -130,8 +136,8 @@ class Summary:
     """Offsets from the first to the last in no batch of a log that could be read there: compaction
     leaves them, and so does a salvage. Of RocketMQ messages with which a salvage filled gaps."""
     not_looked_into: int = 0
-    """Files and directories in it that were recognised and not read: a note names each (DISK-45,
-    RMQDISK-41). The verdict says nothing about them."""
+    """Files in it that were recognised and not read: a note names each, or the directory that they
+    are in (DISK-45, RMQDISK-41). The verdict says nothing about them."""
 
     @property
     def is_sound(self) -> bool:

@@ -448,7 +448,7 @@ class Told:
             return
         for finding in findings:
             self.counts[finding.severity.value] += 1
-            self.counts[FailOn.NOT_CHECKED.value] += finding.is_not_looked_into
+            self.counts[FailOn.NOT_CHECKED.value] += finding.files_not_looked_into
             is_hidden = not finding.is_defect and not is_failure(finding, self._fail_on)
             if self._no_notes and is_hidden:
                 continue
@@ -497,7 +497,7 @@ class Told:
 def is_failure(finding: "Finding", fail_on: FailOn) -> bool:
     """Return whether a finding makes the exit code 1."""
     one = Counter({finding.severity.value: 1})
-    one[FailOn.NOT_CHECKED.value] += finding.is_not_looked_into
+    one[FailOn.NOT_CHECKED.value] += finding.files_not_looked_into
     return exit_code(one, fail_on) == EXIT_FINDINGS
 
 

@@ -206,7 +206,8 @@ class _Walk:
         if earlier is None or not report_shared(path, earlier, self.files, report):
             report.add("DISK-26", words)
         if earlier is None:
-            not_looked_into(report, f"it lies more than {LEVELS_MAX} levels below {self.root}")
+            words = f"it lies more than {LEVELS_MAX} levels below {self.root}"
+            not_looked_into(report, words, files=self.files)
         return False
 
 
@@ -457,7 +458,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             words = words_of_directory(partition.state)
             report = walk.reporter.at(full, shown_by=path)
             report.add("LOAD-1", words)
-            not_looked_into(report, "Kafka deletes it, now or at its next start")
+            not_looked_into(report, "Kafka deletes it, now or at its next start", files=walk.files)
             is_kafkas = True
             continue
         if partition is not None and partition.state:

@@ -49,7 +49,7 @@ def report_names(
         report.add("DISK-3", "no file of a partition has this name")
         status = status_of(files, full)
         if status is not None and status.is_directory:
-            not_looked_into(report, FOLDER_IN_PARTITION)
+            not_looked_into(report, FOLDER_IN_PARTITION, files=files)
 
 
 def report_strays(path: str, names: Iterable[str], reporter: Reporter) -> set[str]:

@@ -121,7 +121,7 @@ class Tally:
 
     def _take(self, one: Finding) -> None:
         self._severities[one.severity] += 1
-        self._not_looked_into += one.is_not_looked_into
+        self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
         if not one.is_defect:
             return

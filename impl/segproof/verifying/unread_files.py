@@ -41,6 +41,7 @@ declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 LAYOUTS: set[str] = set()
 """Laws whose finding names a layout that is not read: nothing at its path was judged."""
 REDPANDA_LEVELS = 3
+LEVELS_COUNTED, FILES_COUNTED = 8, 100_000
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
 _REASONS = (
@@ -53,20 +54,62 @@ _REASONS = (
 )
 
 
+def files_below(path: str, files: Files) -> int | None:
+    """Return how many files are in a directory, at any depth; None for a file.
+
+    At most FILES_COUNTED are counted, LEVELS_COUNTED levels deep. What cannot be listed is one, as
+    an empty directory is. Links are not followed further than once. Raises: never.
+    """
+    status = status_of(files, path)
+    if status is None or not status.is_directory:
+        return None
+    return max(_count_files(path, files, {status.identity}, LEVELS_COUNTED, FILES_COUNTED), 1)
+
+
+def _count_files(path: str, files: Files, seen: set[object], levels: int, most: int) -> int:
+    try:
+        names = files.list_directory(path)
+    except OSError:
+        return 1
+    count = 0
+    for name in names:
+        full = posixpath.join(path, name)
+        status = status_of(files, full)
+        if status is None or not status.is_directory or levels <= 1:
+            count += 1
+        elif status.identity not in seen:
+            if status.identity[1] > 0:
+                seen.add(status.identity)
+            count += _count_files(full, files, seen, levels - 1, most - count)
+        if count >= most:
+            return most
+    return count
+
+
 def not_looked_into(
-    report: PathReporter, reason: str, law: str = KAFKA, *, is_all: bool = False
+    report: PathReporter,
+    reason: str,
+    law: str = KAFKA,
+    *,
+    is_all: bool = False,
+    files: Files | None = None,
 ) -> None:
     """Report a file or directory that was recognised and not read, with the reason.
+
+    With `files` the verdict counts the files of a directory, else it is one.
 
     `is_all`: it is all that was asked for. Then the finding is a warning, whatever laws are asked
     for, so that the path does not pass as sound.
     """
     words = f"it was not looked into: {reason}"
+    count = None if files is None else files_below(report.path, files)
+    if count is not None:
+        words += f" ({plural(count, 'file')})"
     if is_all:
-        one = report.finding(law, words, severity=Severity.WARNING)
+        one = report.finding(law, words, severity=Severity.WARNING, actual=count)
         report.reporter.insist(one)
     else:
-        report.add(law, words)
+        report.add(law, words, actual=count)
 
 
 def declare_layout(structure: str, hint: Hint, law: str) -> None:

@@ -21,7 +21,7 @@ from segproof.reading.store_paths import GUESS_FILE, PARTS
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
+from segproof.verifying.unread_files import ROCKETMQ, files_below, not_looked_into
 
 LOST_BEGINNING: Final = reads(
     "keep all its files, and look for the missing one in lost+found, in a backup or on a slave: it"
@@ -79,10 +79,10 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
         if is_rocksdb(path, files) and rocksdb_lacks(path, files):
             report.add(
                 ROCKETMQ, f"it was not looked into: {reason}", severity=Severity.WARNING,
-                hint=LOST_BEGINNING,
+                actual=files_below(path, files), hint=LOST_BEGINNING,
             )  # fmt: skip
         else:
-            not_looked_into(report, reason, ROCKETMQ)
+            not_looked_into(report, reason, ROCKETMQ, files=files)
 
 
 def report_file_of_other_row(path: str, reporter: Reporter) -> bool:
