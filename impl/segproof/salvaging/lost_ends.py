@@ -4,28 +4,31 @@
 Laws: DISK-36, DISK-38, DISK-64.
 """
 
+from collections.abc import Sequence
+
 from segproof.files import Files
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.indexed_ends import blocks_at, indexed_end
+from segproof.reading.log_order import NamedLog
+from segproof.reading.pieces import Piece, PieceKind
+from segproof.salvaging.moved_batches import KEPT
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.small_files import EPOCHS, HIGH_WATERMARK, RECOVERY, START, read_epochs
 
 
-def index_of(log: str) -> str:
-    """Return the path of the offset index of a log, which may wait as `.swap` for its place."""
+def index_of(log: str, suffix: str = ".index") -> str:
+    """Return the path of an index of a log, which may wait as `.swap` for its place."""
     if log.endswith(".swap"):
-        return f"{log.removesuffix('.log.swap')}.index.swap"
-    return f"{log.removesuffix('.log')}.index"
+        return f"{log.removesuffix('.log.swap')}{suffix}.swap"
+    return log.removesuffix(".log") + suffix
 
 
-def end_that_is_gone(
-    partition: Partition, next_offset: int, files: Files
-) -> tuple[str, int] | None:
-    """Return the last log and its length, if a snapshot or a checkpoint shows that it was longer.
+def told_end(partition: Partition, next_offset: int, files: Files) -> int:
+    """Return up to which offset a snapshot or a checkpoint shows that the log went; 0: no further.
 
     `next_offset` is the offset after what was kept of the partition.
     """
-    logs = [one for one in partition.segments if ".log" in one.suffixes]
     told = dict(partition.offsets)
     names = map(read_file_name, partition.others)
     known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
@@ -33,8 +36,35 @@ def end_that_is_gone(
     if EPOCHS in partition.others:
         entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
         known += [one.start_offset for one in (entries or ())[-1:]]
-    if not logs or max(known) <= max(next_offset, told.get(START, 0)):
-        return None
-    path = logs[-1].path(".log")
+    has_log = any(".log" in one.suffixes for one in partition.segments)
+    is_beyond = has_log and max(known) > max(next_offset, told.get(START, 0))
+    return max(known) if is_beyond else 0
+
+
+def last_log_of(partition: Partition, files: Files) -> tuple[str, int]:
+    """Return the last log and its length."""
+    path = [one for one in partition.segments if ".log" in one.suffixes][-1].path(".log")
     status = files.status(path)
     return path, 0 if status is None else status.size_bytes
+
+
+def indexed_end_of(
+    log: NamedLog, pieces: Sequence[Piece], end: tuple[int, int], files: Files
+) -> int | None:
+    """Return up to which offset the indexes of the last log say that it went; None: no further.
+
+    `end` is the offset after what was kept of it, and the byte after its last batch. Of a damaged
+    log, it is the byte where the damage begins.
+    """
+    odd = next((one for one in pieces if one.kind not in KEPT), None)
+    if any(one.kind is PieceKind.UNSEARCHED for one in pieces):
+        return None
+    largest = max((one.max_timestamp for one in pieces if one.kind in KEPT), default=-1)
+    next_offset, position = end
+    indexes = (
+        blocks_at(index_of(log.path), ".index", files),
+        blocks_at(index_of(log.path, ".timeindex"), ".timeindex", files),
+    )
+    told = next_offset, position if odd is None else odd.start
+    is_damaged = odd is not None and odd.kind is not PieceKind.ZEROS
+    return indexed_end(*indexes, log.base_offset, told, largest, is_damaged=is_damaged)

@@ -15,7 +15,6 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
 import os
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from segproof.errors import SegproofError
@@ -34,9 +33,10 @@ from segproof.rebuilding.kept_files import copy_bytes
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
-from segproof.salvaging.lost_ends import end_that_is_gone, index_of
+from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
 from segproof.salvaging.lost_gaps import gaps_of_dense_log, gaps_of_zeros, left_out_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
+from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
@@ -50,58 +50,6 @@ STEPS = 3
 """The bytes of a partition are checked, copied, and loaded: a third of each byte's progress."""
 GAPS_TOLD = 10_000
 """So many gaps of a partition are told one by one; all of them are counted."""
-
-
-@dataclass(slots=True)
-class SalvagedPartition:
-    """What was saved of a partition, and what was not."""
-
-    directory: str
-    target: str | None
-    """The new directory; None where no batch was sound."""
-    bytes_read: int = 0
-    bytes_kept: int = 0
-    unreadable_bytes: int = 0
-    """Bytes that the disk did not give."""
-    batches: int = 0
-    records: int = 0
-    first_offset: int = -1
-    last_offset: int = -1
-    restored_batches: int = 0
-    """Batches that got their offsets back."""
-    restored_headers: int = 0
-    """Batches that got their size or their magic back: the checksum proves them."""
-    moved_batches: int = 0
-    """Batches that lay at a wrong place and are at their own again."""
-    restored_epochs: int = 0
-    """Batches that got their leader epoch back."""
-    renamed_logs: int = 0
-    """Logs that are under the name that their batches say: the old name was of other offsets."""
-    set_aside_batches: int = 0
-    """Batches in a file of their own: those misplaced and those unloadable."""
-    lost_offsets: int = 0
-    """Without those at the end of the partition, if nothing tells how many."""
-    is_end_lost: bool = False
-    """Whether there may be such offsets: nothing tells how many."""
-    are_more_lost: bool = False
-    """Whether more than `lost_offsets` may be lost: at the end; or, after moves and gaps without
-    loss, between batches that touch, where compaction leaves some out."""
-    unproven_offsets: int = 0
-    """Offsets that logs without an index lack: compaction took them, or they are lost."""
-    lost_between_logs: int = 0
-    """How many of them lie between the end of a new log and the name of the next one."""
-    gap_count: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    """The first GAPS_TOLD of them."""
-    open_transactions: int = 0
-    """Transactions without an end in what was kept: read_committed consumers stop at the first."""
-    left_out: list[str] = field(default_factory=list)
-    """Files whose content is in no new file, each with the reason."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all that was there is in the new directory."""
-        return not self.gap_count and not self.unreadable_bytes and not self.left_out
 
 
 def salvage_partition(
@@ -172,6 +120,8 @@ class _Salvage:
         """Whether a gap was told in which no offset is missing."""
         self._place_end = 0
         """The byte of this log after the last batch that was kept where it lies."""
+        self._told_end = 0
+        """The offset up to which an index, a snapshot or a checkpoint says that the log went."""
 
     def run(self) -> SalvagedPartition:
         try:
@@ -186,9 +136,10 @@ class _Salvage:
         zeros = gaps_of_zeros(self._pending, self._partition, self._next_offset)
         at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
         ends = [one.last_lost_offset for one in at_end]
-        self._told.is_end_lost = None in ends
-        if len(ends) == 1 and ends[0] is not None:
-            self._told.lost_offsets += ends[0] + 1 - self._next_offset
+        end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
+        self._told.is_end_lost = None in ends or (ends != [end - 1] and end > self._next_offset)
+        if len(ends) == 1 or None in ends:
+            self._told.lost_offsets += max(0, end - self._next_offset)
         self._lose(zeros)
         self._count(at_end)
         self._miss_of_dense_log()
@@ -306,9 +257,14 @@ class _Salvage:
             is_told = bool(self._pending) and self._pending[-1].path == path
             if next_offset is None and is_zero_end:
                 is_told = self._pending[-1].kind != PieceKind.ZEROS
-            if next_offset is not None:
+            if next_offset is None:
+                at_end = self._next_offset, end
+                indexed = indexed_end_of(log, found, at_end, self._files) if is_indexed else None
+                self._told_end, is_lost = indexed or 0, indexed is not None
+            else:
                 is_gone &= entries.offsets < next_offset
-            if not is_told and (is_gone.any() or self._is_cut(file, base_offset, next_offset)):
+                is_lost = bool(is_gone.any())
+            if not is_told and (is_lost or self._is_cut(file, base_offset, next_offset)):
                 self._miss(path, end)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
@@ -495,10 +451,10 @@ class _Salvage:
 
     def _miss_end(self) -> None:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
-        if all(one.kind == PieceKind.ZEROS for one in self._pending):
-            end = end_that_is_gone(self._partition, self._next_offset, self._files)
-            if end is not None:
-                self._miss(*end)
+        end = told_end(self._partition, self._next_offset, self._files)
+        self._told_end = max(self._told_end, end)
+        if end and all(one.kind == PieceKind.ZEROS for one in self._pending):
+            self._miss(*last_log_of(self._partition, self._files))
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:
         """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""

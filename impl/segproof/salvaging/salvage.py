@@ -39,7 +39,8 @@ from segproof.rebuilding.safe_places import (
     not_empty,
 )
 from segproof.salvaging.gaps import Gap
-from segproof.salvaging.partition_salvage import SalvagedPartition, salvage_partition
+from segproof.salvaging.partition_salvage import salvage_partition
+from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE

@@ -83,7 +83,7 @@ class _EntriesCheck(LogCheck):
     def _hint_behind(self) -> Hint | None:
         """Return what to do about entries behind the end of a log that may have lost its end."""
         following, log = self._segment.next_base_offset, self._log
-        is_cut = following is not None and self._base + log.reach + 1 < following
+        is_cut = following is None or self._base + log.reach + 1 < following
         return BEHIND_LOG if is_cut else None
 
     def _not_compared(self, count: int, where: str, number: int | None = None) -> None:

@@ -79,6 +79,11 @@ class LossCount:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
             self._take_damage(carry.damage, segment.next_base_offset)
+        if carry.indexed_end is not None and carry.end_offset is not None:
+            damage = carry.damage
+            sound = carry.end_offset if damage is None else damage.last_sound_offset + 1
+            self._add(max(sound, segment.base_offset), carry.indexed_end)
+            self._is_complete = False  # an index has no entry for each batch
         if self._lost_behind is not None:
             # After what is lost before this segment: `_add` takes losses in the order of offsets.
             self._add(*self._lost_behind)

@@ -142,6 +142,8 @@ class LogCarry:
     """Offsets in no batch, up to the next segment where the log was read whole."""
     is_pointed_beyond: bool = False
     """Whether the offset index points behind the end of the log, which may have lost its end."""
+    indexed_end: int | None = None
+    """Of the last log: the offset up to which its indexes say that it went; None: not beyond it."""
     is_gap_told: bool = False
     """Whether a finding says that offsets between its end and the next segment are lost."""
     end_position: int = 0
@@ -157,9 +159,9 @@ class LogCarry:
 Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
-    "is_gap_told", "end_position", "is_blank", "first_offset",
+    "is_gap_told", "end_position", "is_blank", "first_offset", "indexed_end",
 )  # fmt: skip
-"""The fields of a carry that are plain numbers."""
+"""The fields of a carry that are plain numbers, or None."""
 
 
 def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:

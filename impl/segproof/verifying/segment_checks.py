@@ -19,6 +19,7 @@ from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
+from segproof.reading.indexed_ends import entry_blocks, indexed_end
 from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
@@ -188,6 +189,7 @@ class SegmentCheck:
         carry.is_blank = not batches and log.size > 0
         for check in checks:
             check.hand_on(carry)
+        carry.indexed_end = _indexed_end(log, carry)
         self.carry = carry
         yield max(0, log.size - done)
 
@@ -241,6 +243,24 @@ class SegmentCheck:
             self._segment.report(kind.suffix, self._reporter).unreadable(error)
             return None
         return index
+
+
+def _indexed_end(log: LogPass, carry: LogCarry) -> int | None:
+    """Return up to which offset the indexes of a last log say that it went; None: not beyond it."""
+    damage, end = carry.damage, carry.end_offset
+    if log.segment.next_base_offset is not None or end is None:
+        return None
+    position, largest = log.scan.end_position, log.max_timestamp
+    if damage is not None:
+        if damage.unsearched_from is not None:
+            return None
+        position, end = damage.position, max(damage.last_sound_offset + 1, log.segment.base_offset)
+        largest = max(largest, -1 if damage.sound is None else damage.sound.max_timestamp)
+    elif not carry.is_read:
+        return None
+    indexes = entry_blocks(log.offsets), entry_blocks(log.times)
+    base, told = log.segment.base_offset, (end, position)
+    return indexed_end(*indexes, base, told, largest, is_damaged=damage is not None)
 
 
 def _size_now(log: File | None) -> int:

@@ -152,6 +152,7 @@ class Tally:
         checked.missing_offsets += max(0, carry.missing_offsets - held)
         self._sound_batches += carry.sound_batches
         self._is_unproven |= carry.is_pointed_beyond
+        self._has_losses |= carry.indexed_end is not None
         is_alone = checked.segments == 1 and segment.next_base_offset is None
         if not carry.is_blank or is_alone:  # else only the name of the log would say them
             if checked.first_offset is None:

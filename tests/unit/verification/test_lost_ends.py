@@ -107,15 +107,61 @@ def test_entries_beyond_the_end_warn_until_the_log_goes_on(tmp_path: Path) -> No
         law: one.severity for law, one in found.items() if one.is_defect
     }
     assert "ends before offset 726, and it held offset 745" in found["SEG-7"].message
-    assert Verdict.READABLE_WITH_DEFECTS is summary.verdict
+    assert Verdict.READABLE_WITH_GAPS is summary.verdict
+    assert (None, 20) == (summary.lost_offsets, summary.lost_at_least)
     (told,) = salvage(folder, tmp_path / "out")
-    assert told.is_end_lost
+    assert (True, 20) == (told.is_end_lost, told.lost_offsets)
     assert [(str(log), "missing", log.stat().st_size)] == [one[:3] for one in told.gaps]
     records = [Record(726, 1 << 41, None, b"later")]
     log.write_bytes(log.read_bytes() + write_batch(records, base_offset=726))
     found, summary = looked(folder)
     assert Verdict.SOUND is summary.verdict
     assert {"SEG-7", "DISK-9"} <= found.keys()
+    (told,) = salvage(folder, tmp_path / "later")
+    assert told.is_whole
+
+
+@pytest.mark.checks("DISK-9", "SEG-7")
+@pytest.mark.parametrize("kept", [".index", ".timeindex", "both", "torn"])
+def test_an_index_of_the_last_log_counts_what_is_gone(kept: str, tmp_path: Path) -> None:
+    """With trimmed indexes, and after a torn tail, `verify` counted nothing and told to make the
+    indexes new, and `salvage` named no number."""
+    folder = copied_partition("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    whole = log.read_bytes()
+    cut_last(log, 3)
+    if kept == "torn":
+        log.write_bytes(whole[: log.stat().st_size + 100])
+    for suffix, size in ((".index", 8), (".timeindex", 12)):
+        path = log.with_suffix(suffix)
+        data = path.read_bytes()
+        end = len(data.rstrip(bytes(1)))
+        path.write_bytes(data[: end + -end % size])
+        if kept.startswith(".") and kept != suffix:
+            path.unlink()
+    found, summary = looked(folder)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert Verdict.READABLE_WITH_GAPS is summary.verdict
+    assert (None, 20) == (summary.lost_offsets, summary.lost_at_least)
+    assert (True, 20) == (told.is_end_lost, told.lost_offsets)
+    assert all("rebuild" not in one.hint for one in found.values() if one.is_defect)
+
+
+@pytest.mark.checks("DISK-9", "SEG-7")
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_one_wrong_field_of_an_index_is_no_loss(suffix: str, tmp_path: Path) -> None:
+    """An entry that contradicts itself says nothing of the end of the log."""
+    folder = copied_partition("plain", tmp_path)
+    path = max(folder.glob("*.log")).with_suffix(suffix)
+    data = bytearray(path.read_bytes())
+    size = 8 if suffix == ".index" else 12
+    at = len(data.rstrip(bytes(1))) // size * size
+    data[at + size - 8 + (2 if suffix == ".index" else 6)] ^= 1
+    path.write_bytes(data)
+    _, summary = looked(folder)
+    assert 0 == summary.lost_offsets
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.is_whole
 
 
 @pytest.mark.checks("DISK-36", "DISK-38")

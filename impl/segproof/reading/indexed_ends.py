@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the last log of a partition went, as the entries of its indexes say.
+
+A broker writes a batch before its entries. So entries for offsets after the last batch show that
+the log held these, unless the log went on after a truncation: then its batches have timestamps at
+or above those of the entries that the truncation left.
+
+One wrong field proves nothing: an entry of the offset index counts if its position is beyond the
+end too, and one of the time index if its timestamp is above those of all batches.
+
+Laws: SEG-7, DISK-9.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.files import Files
+from segproof.reading.index_entries import EntryFile, genuine_entries
+
+Block = NDArray[np.void]
+
+
+def indexed_end(
+    offsets: Iterable[Block],
+    times: Iterable[Block],
+    base_offset: int,
+    end: tuple[int, int],
+    max_timestamp: int,
+    *,
+    is_damaged: bool,
+) -> int | None:
+    """Return the offset after the last one that an index says the log held; None without any.
+
+    `offsets` and `times` are the genuine entries of the indexes, in blocks. `end` is the offset
+    after the last batch, and the byte of the log after it. If the log `is_damaged`, it is the byte
+    where the damage begins: the batch there may be torn, and its own entries prove no more than it.
+    `max_timestamp` is the largest one of the batches.
+    """
+    next_offset, position = end
+    position += is_damaged
+    distance = next_offset - base_offset
+    held = [
+        block["offset"][(block["position"] >= position) & (block["offset"] >= distance)]
+        for block in offsets
+    ]
+    later: list[Block] = []
+    largest = -1
+    for block in times:
+        beyond = block[block["offset"] >= distance]
+        largest = max(largest, int(beyond["timestamp"].max(initial=-1)))
+        later.append(beyond["offset"][beyond["timestamp"] > max_timestamp])
+    if 0 <= largest <= max_timestamp:
+        return None  # the log went on after a truncation
+    ends = [_last_of(found) for found in ((held,) if is_damaged else (held, later))]
+    known = [one for one in ends if one is not None]
+    return base_offset + max(known) + 1 if known else None
+
+
+def _last_of(found: list[Block]) -> int | None:
+    """Return the last distance; the first one where they do not rise, as in a damaged index."""
+    if not any(len(one) for one in found):
+        return None
+    distances = np.concatenate(found).astype(np.int64)
+    return int(distances.max() if (np.diff(distances) >= 0).all() else distances.min())
+
+
+def entry_blocks(index: EntryFile | None) -> Iterator[Block]:
+    """Yield the entries of an index in blocks. Raises: OSError."""
+    if index is not None:
+        for _, block in index.blocks():
+            yield block
+
+
+def blocks_at(path: str, suffix: str, files: Files) -> Iterator[Block]:
+    """Yield the entries of the index at a path, up to where it can't be read."""
+    try:
+        with closing(files.open(path)) as file:
+            for _, block in genuine_entries(file, suffix):
+                yield block
+    except OSError:
+        return
