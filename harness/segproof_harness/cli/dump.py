@@ -143,6 +143,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         raft_snapshot,
         raft_snapshots,
         segment_files,
+        set_aside,
     )
     from segproof_harness.reading.small_file_rows import small_file, small_files
 
@@ -164,11 +165,12 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         for one in waiting:
             complain(str(records_wait(os.path.join(name, one))))
         return sane and not waiting and not strays
-    file, little = segment_file(name) or raft_snapshot(name), small_file(name)
+    file, little = segment_file(name) or set_aside(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and path.exists():
         refuse(
             f"{name}: not the name of a file that dump knows; it must be OFFSET.log, "
-            "OFFSET.index, OFFSET.timeindex, OFFSET.txnindex, OFFSET.snapshot, the name of a "
+            "OFFSET.index, OFFSET.timeindex, OFFSET.txnindex, OFFSET.snapshot, what a salvage "
+            "has set aside (salvage-set-aside.TOPIC-N.log), the name of a "
             "checkpoint, or of RocketMQ the 17 digits of an index file or the 20 digits of a file "
             "of a log or queue"
         )

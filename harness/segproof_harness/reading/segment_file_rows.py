@@ -27,6 +27,7 @@ from segproof.reading import batch_rows
 from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
 from segproof.reading.file_names import (
     SEGMENT_SUFFIXES,
+    SET_ASIDE_FILE,
     SegmentFile,
     read_remote_name,
     segment_file,
@@ -66,6 +67,13 @@ STEADY_SECONDS = 0.2
 Tell = Callable[[SegproofError], None]
 """Takes what costs rows."""
 _RAFT_SNAPSHOT = re.compile(r"bootstrap\.checkpoint|([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
+
+
+def set_aside(path: str) -> SegmentFile | None:
+    """Return the file of batches that a salvage has set aside, by its name; None for any other."""
+    begin, end = SET_ASIDE_FILE.split("{}")
+    name = os.path.basename(path)
+    return SegmentFile(path, 0, ".log") if name.startswith(begin) and name.endswith(end) else None
 
 
 def raft_snapshot(path: str) -> SegmentFile | None:

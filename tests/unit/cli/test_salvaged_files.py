@@ -103,3 +103,21 @@ def test_an_end_that_timers_know_of_is_told(
     assert code == 1
     assert "the log may have lost its end, with an unknown number of messages" in out
     assert "with 0 gaps, and perhaps without the end of the log" in err
+
+
+@pytest.mark.parametrize("verb", [["--records"], ["--format", "jsonl"]])
+def test_dump_shows_what_was_set_aside(
+    data: Path, verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batches of several places stand in that file: their offsets need not rise."""
+    log = data / "plain-0" / "00000000000000000060.log"
+    first = data / "plain-0" / "00000000000000000000.log"
+    log.write_bytes(log.read_bytes()[:40000] + first.read_bytes()[:42000] + b"x" * 300)
+    code, out, _ = saved(data, capsys)
+    assert code == 1
+    assert "set aside: 2 batches, " in out
+    aside = data.parent / "saved" / "salvage-set-aside.plain-0.log"
+    assert 0 == cli.run(["dump", str(aside), *verb])
+    shown = capsys.readouterr().out
+    assert shown.count("\n") > 1
+    assert "offset" in shown
