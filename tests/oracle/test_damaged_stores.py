@@ -60,7 +60,7 @@ def test_a_recovery_that_reaches_damage_cuts_there(
     assert told.severity is Severity.ERROR
     assert f"keeps the {number} messages before it" in told.message
     assert f"throws these {COUNT - 1 - number} away" in told.message
-    assert "and reaches it" in told.message
+    assert "so it reaches this place" in told.message
     with StoreProcess(release, path) as store:
         assert store.ask("load") is True
         assert at == store.ask("max_offset")
@@ -76,7 +76,7 @@ def test_a_recovery_that_does_not_reach_damage_leaves_it(tmp_path: Path) -> None
     damaged(path, 5, is_killed=False)
     before = shutil.copytree(path / "commitlog", tmp_path / "before")
     (told,) = (one for one in verify(path) if one.law in LAWS)
-    assert re.search(r"begins at offset \d{5} here, and does not reach it", told.message)
+    assert re.search(r"recovers from offset \d{5} on, after this place", told.message)
     with StoreProcess(NEWEST, path) as store:
         assert store.ask("load") is True
         end = store.ask("max_offset")

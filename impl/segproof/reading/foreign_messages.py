@@ -14,6 +14,7 @@ Not covered: a store without queues and index whose foreign messages lie at thei
   in which most messages say another offset, which may be a log that was moved as a whole.
 """
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from segproof.reading.queue_units import Int64Array, first_led_to, led_to
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_pieces import OFFSET_POSITION, ROLLED_BACK, Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN
-from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile
 from segproof.rocketmq.message import Message
 
 FLIPPED_BITS_MAX = 2
@@ -138,12 +139,31 @@ class ForeignMessages:
         self._is_asked = 0 < sum(one.size_bytes for one in left) < moved.sound_bytes
         if self._is_asked:
             self._find_own([(one.lies_at, one.offset, one.size_bytes) for one in left])
+        self.right = self.wrong = 0
+        """Of the first offsets that queues and index lead to in each file, how many have a message
+        that says so, and how many do not."""
         self._files_of_others = self._foreign_files()
 
     @property
     def are_possible(self) -> bool:
         """Whether there may be any."""
         return self._is_asked or bool(self._files_of_others)
+
+    @property
+    def is_other_log(self) -> bool:
+        """Whether queues and index were made of another log than this whole one (RMQDISK-44)."""
+        is_other = self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right
+        return is_other and not self._files_of_others
+
+    def words_of_other_log(self) -> str:
+        """Return what a salvage of such a store leaves out."""
+        return (
+            f"{posixpath.join(self._log.store_path, COMMIT_LOG)}: this log is of another store than"
+            " index and queues, or was begun again: of the first"
+            f" {self.right + self.wrong} places in it that they lead to, {self.wrong} have no"
+            " message of theirs. The messages of the former log are not in the new store, and no"
+            " queue that only they had: look for the former log, and keep the old store"
+        )
 
     def parts(
         self, block: MessageBlock, goes_on: Callable[[Message], bool]
@@ -218,6 +238,8 @@ class ForeignMessages:
         for one, sample in zip(log_files, map(self._telling, samples), strict=True):
             right = self._right_of(one, sample)
             found = _Evidence(right, len(sample) - right)
+            self.right += found.right
+            self.wrong += found.wrong
             if found.is_foreign:
                 doubted.append(one)
             elif found.right > found.wrong:

@@ -373,9 +373,9 @@ def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> La
         posixpath.join(store, COMMIT_LOG),
         words,
         writes(
-            "stop the broker, make a new directory NEW on the same host, and put index,"
-            " consumequeue, config and checkpoint of this store into it, and into its folder"
-            f" commitlog a link to each log file: mkdir -p NEW/commitlog; {copies}"
+            "stop the broker, make a new directory NEW on the same host, copy index, consumequeue,"
+            " config and checkpoint of this store into it, and link each log file into its folder"
+            f" commitlog: install -d NEW/commitlog; {copies}"
             f"{'; '.join(links)}. Then verify, rebuild or salvage NEW. The folders stay as they are"
         ),
     )

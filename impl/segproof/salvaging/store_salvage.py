@@ -321,6 +321,8 @@ class _Salvage:
             later = later_messages(self._log.store_path, self._newest, self._files)
             told.left_out += later
             told.is_end_lost = bool(later)
+        if self._foreign.is_other_log:
+            told.left_out.append(self._foreign.words_of_other_log())
         told.foreign_messages = self._set_aside.messages
         for each in self._set_aside.ranges:
             told.left_out.append(each.words(*self._place_of(each.start)))

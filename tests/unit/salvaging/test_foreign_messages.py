@@ -61,7 +61,8 @@ def agreed(store: Path, told: SalvagedStore) -> Summary:
     (summary,) = summaries
     assert summary.verdict is Verdict.READABLE_WITH_GAPS
     assert (told.messages, told.lost_messages or 0) == (summary.batches, summary.lost_at_least)
-    missing = [one for one in found if "copied" in one.message or "is missing" in one.message]
+    words = ("copied", "is missing", "replaced")
+    missing = [one for one in found if any(each in one.message for each in words)]
     assert missing
     assert all("segproof salvage" in one.hint for one in missing)
     return summary
@@ -175,12 +176,30 @@ def test_a_log_that_was_replaced_or_moved_is_kept(tmp_path: Path) -> None:
     shutil.copytree(other / "commitlog", store / "commitlog")
     told, kept = saved(store)
     assert (messages_of(other), 0) == (kept, told.foreign_messages)
+    (line,) = told.left_out  # it said "everything kept", or only what the gaps cost
+    assert "this log is of another store than index and queues" in line
+    assert not told.is_whole
     moved = long_store(tmp_path / "moved" / "store", COUNT)
     for path in reversed(logs(moved)):
         path.rename(path.with_name(f"{int(path.name) + 900 * LOG_BYTES:020d}"))
     keep(moved, "")
     told, kept = saved(moved)
     assert (COUNT, 0) == (len(kept), told.foreign_messages)
+    assert not any("another store" in one for one in told.left_out)
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue"])
+def test_a_shorter_log_of_another_store(parts: str, tmp_path: Path) -> None:
+    """`verify` told an unknown number of lost messages, and `salvage` not why they are lost."""
+    store = long_store(tmp_path / "store", COUNT)
+    other = long_store(tmp_path / "other", 12, "Other", 53)
+    shutil.rmtree(store / "commitlog")
+    shutil.copytree(other / "commitlog", store / "commitlog")
+    keep(store, parts)
+    told, _ = saved(store)
+    assert "this log is of another store" in told.left_out[0]
+    assert agreed(store, told).lost_at_least > 0
 
 
 def test_the_report_says_where_they_stay(

@@ -69,7 +69,7 @@ def test_messages_behind_damage_are_counted(
         f"from offset {behind[0][0]} to {behind[-1][0]}, stored 2026-11-21T",
         f"{message.total_size} bytes in 1 place are lost, with 1 message, as queues and index tell",
         f"keeps the {number} messages before it, cuts the log here and throws these {len(behind)}",
-        "(that of 5.5.1 begins at offset 0 here, and reaches it)",
+        "(the next start of 5.5.1 recovers from offset 0 on, so it reaches this place)",
     ):
         assert words in told.message
     assert "segproof salvage" in told.hint
@@ -192,10 +192,14 @@ def test_a_file_that_the_next_start_does_not_read_is_told_apart(tmp_path: Path) 
     break_second(store / "commitlog" / name)
     (told,) = damages(store)
     last = SIZE * (len(images) - 1)
-    assert f"(that of 5.5.1 begins at offset {last} here, and does not reach it)" in told.message
+    words = f"(the next start of 5.5.1 recovers from offset {last} on, after this place: it does"
+    assert f"{words} not read it, and cuts nothing here)" in told.message
     (store / "abort").touch()
     (told,) = damages(store)
-    assert "(that of 5.5.1 begins at offset 0 here, and reaches it)" in told.message
+    assert (
+        "(the next start of 5.5.1 recovers from offset 0 on, so it reaches this place)"
+        in told.message
+    )
 
 
 def test_a_rebuild_that_cuts_says_how_many_messages_it_leaves_out(

@@ -140,7 +140,7 @@ def test_the_commands_of_the_hint_make_a_whole_store(
     assert f"the file {empty.name} lies in" in only.message
     named = only.message.partition("; that in ")[2].removesuffix(" contains messages")
     assert right == Path(named).absolute()
-    commands = only.hint[only.hint.index("mkdir") : only.hint.index(". Then verify")]
+    commands = only.hint[only.hint.index("install") : only.hint.index(". Then verify")]
     subprocess.run(["sh", "-ec", commands], check=True)
     summaries: list[Summary] = []
     assert not any(one.is_defect for one in verify("NEW", on_summary=summaries.append))

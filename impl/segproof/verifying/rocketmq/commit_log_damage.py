@@ -348,8 +348,10 @@ class Recovery:
             return ""
         if first is None:
             return ""
-        how = "reaches it" if first.start <= one.start else "does not reach it"
-        return f" (that of 5.5.1 begins at offset {first.start} here, and {how})"
+        begins = f" (the next start of 5.5.1 recovers from offset {first.start} on, "
+        if first.start <= one.start:
+            return f"{begins}so it reaches this place)"
+        return f"{begins}after this place: it does not read it, and cuts nothing here)"
 
 
 def rest_words(one: LogFile, size: int, length: int, files: Files) -> str:

@@ -187,7 +187,11 @@ def _judge(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -
                 f"{own.words}: a broker reads {bak} in its place, with the state before the last"
                 " write; 5.5.1 removes this file",
                 reporter, Severity.WARNING,
-                FROM_BACKUP.after(f"nothing, if the state in {bak} is recent enough; else "),
+                FROM_BACKUP.after(
+                    f"copy this file away, and read the text of {bak} in an editor: a broker that"
+                    " starts here goes on with it, whatever it says. Nothing more, if that is"
+                    " right; else "
+                ),
             )  # fmt: skip
     else:
         severity = Severity.WARNING if name in COUNTS_ONLY else None

@@ -371,6 +371,8 @@ class _Store:
         ends = Ends(records.end, records.last_time, records.reached, max(times, default=-1))
         report_kinship(self._store, index, queues, ends, self._reporter)
         is_of_other = Kin.OTHER in (index.kin, queues.kin)
+        if is_of_other and Kin.OWN not in (index.kin, queues.kin):
+            records.count_lost(records.whole_map())
         lost = None
         if self._missing is not None and not (
             is_of_other and Kin.OWN not in (index.kin, queues.kin)
