@@ -168,14 +168,14 @@ def test_one_wrong_field_of_an_index_is_no_loss(suffix: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("witness", ["snapshot", RECOVERY, WATERMARK])
 def test_salvage_tells_of_an_end_that_only_a_small_file_names(witness: str, tmp_path: Path) -> None:
     """It said "everything kept"."""
-    folder = write_segment(tmp_path / "t-0", batch(0) + batch(1))
+    folder = write_segment(tmp_path / "data" / "t-0", batch(0) + batch(1))
     if witness == "snapshot":
         (folder / name_of(3, ".snapshot")).write_bytes(write_snapshot(()))
     else:
-        (tmp_path / witness).write_text("0\n1\nt 0 3\n")
+        (tmp_path / "data" / witness).write_text("0\n1\nt 0 3\n")
     (told,) = salvage(folder, tmp_path / "out")
-    assert (told.is_end_lost, told.is_whole) == (True, False)
-    (told,) = salvage(write_segment(tmp_path / "t-1", batch(0)), tmp_path / "out2")
+    assert (told.is_end_lost, told.is_whole, told.lost_offsets) == (True, False, 1)
+    (told,) = salvage(write_segment(tmp_path / "sound" / "t-1", batch(0)), tmp_path / "out2")
     assert told.is_whole
 
 
