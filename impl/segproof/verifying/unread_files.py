@@ -41,7 +41,7 @@ declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 LAYOUTS: set[str] = set()
 """Laws whose finding names a layout that is not read: nothing at its path was judged."""
 REDPANDA_LEVELS = 3
-LEVELS_COUNTED, FILES_COUNTED = 8, 100_000
+LEVELS_COUNTED, FILES_COUNTED = 64, 100_000
 LOCK = ".lock"
 """The file that a broker locks in its data directory; it is empty."""
 _REASONS = (
@@ -104,7 +104,8 @@ def not_looked_into(
     words = f"it was not looked into: {reason}"
     count = None if files is None else files_below(report.path, files)
     if count is not None:
-        words += f" ({plural(count, 'file')})"
+        least = "at least " if count >= FILES_COUNTED else ""
+        words += f" ({least}{plural(count, 'file')})"
     if is_all:
         one = report.finding(law, words, severity=Severity.WARNING, actual=count)
         report.reporter.insist(one)

@@ -17,6 +17,7 @@ from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import unread_files
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.store_files import copied_store
@@ -106,3 +107,20 @@ def test_a_folder_in_a_partition_is_not_looked_into(tmp_path: Path, name: str) -
     count = len(os.listdir(PLAIN))
     assert f"({count} files)" in note.message
     assert (Verdict.SOUND, count) == (summaries[0].verdict, summaries[0].not_looked_into)
+
+
+@pytest.mark.checks("DISK-45")
+def test_a_count_that_ends_early_says_at_least(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are counted at any depth, up to a bound, and links in a circle end."""
+    monkeypatch.setattr(unread_files, "FILES_COUNTED", 5)
+    shutil.copytree(PLAIN, tmp_path / "plain-0")
+    inner = tmp_path / "plain-0" / "old" / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "loop").symlink_to(tmp_path / "plain-0" / "old")
+    for number, words in ((4, "(4 files)"), (9, "(at least 5 files)")):
+        for one in range(number):
+            (inner / str(one)).touch()
+        (note,) = verify(tmp_path / "plain-0", laws=["DISK-45"])
+        assert words in note.message
