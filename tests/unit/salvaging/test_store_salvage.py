@@ -312,7 +312,7 @@ def test_damages_as_disks_make_them_cost_no_intact_message(tmp_path: Path) -> No
 @pytest.mark.checks("RMQDISK-37")
 def test_zeros_that_queues_lead_to_are_a_gap(tmp_path: Path) -> None:
     """The last messages of a log are zeros, or a blank end: the old queues tell that they are lost;
-    without any queue the index does, and without both no file."""
+    without any queue the index does, without both the checkpoint, and else no file."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     at = list(messages_of(store))[-3]
     data = (store / LOG).read_bytes()
@@ -329,6 +329,9 @@ def test_zeros_that_queues_lead_to_are_a_gap(tmp_path: Path) -> None:
     told = salvage_store(store, tmp_path / "by-index")
     assert (217, 3, False) == (told.messages, told.lost_messages, told.is_lost_exact)
     shutil.rmtree(store / "index")
+    (line,) = salvage_store(store, tmp_path / "by-checkpoint").left_out
+    assert line.endswith("they are not in the log")
+    (store / "checkpoint").unlink()
     assert salvage_store(store, tmp_path / "second").is_whole
 
 
