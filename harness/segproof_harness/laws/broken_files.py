@@ -200,6 +200,11 @@ def _swap_two_logs(folder: Path) -> None:
     rename("one", f"{SECOND}.log")(folder)
 
 
+def _put_another_log(folder: Path) -> None:
+    """Put the log of another topic over the first one."""
+    (folder / LOG).write_bytes((partition_of(DATA / TRANSACTIONS) / LOG).read_bytes())
+
+
 def _remove_segment(base: str) -> Damage:
     def do(folder: Path) -> None:
         for path in folder.glob(base + ".*"):
@@ -302,6 +307,7 @@ EXAMPLES: dict[str, Example] = {
     "BATCH-19": plain("the key of a control record has one byte", replace_log(LOG, CONTROL)),
     "BATCH-18": plain("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
     "DISK-13": plain("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
+    "DISK-69": plain("the log of another topic lies over a log", _put_another_log),
     "DISK-14": plain("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
     "DISK-15": plain("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
     "LOG-4": plain("a batch reaches into the next segment", _reach_over),

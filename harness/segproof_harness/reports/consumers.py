@@ -38,6 +38,8 @@ OF_LAWS = {
     "DISK-5": "reads are right, and slower until the broker makes the index new",
     "DISK-24": "reads are right, and slower: the broker scans the log behind the last entry",
     "DISK-13": "a consumer may be given records twice, or pass some over",
+    "DISK-69": "consumers are given records of another topic, or of other offsets; those that were"
+    " here are gone",
     "LOG-4": "a consumer may be given records twice, or pass some over",
     "CKPT-3": "nothing, while the broker that keeps this directory is down",
     "META-2": "nothing, while the broker that keeps this directory is down",

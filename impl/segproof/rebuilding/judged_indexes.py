@@ -21,6 +21,7 @@ from segproof.processes import Meter, Workers, count_bytes
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions
+from segproof.verifying.foreign_segments import foreign_log_of
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
@@ -111,6 +112,17 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
         if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
             defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))
     return Judged(defects, frozenset(doubted))
+
+
+def of_other_logs(directory: str, files: Files) -> tuple[Finding, ...]:
+    """Return the findings of logs that the indexes beside them were not made of.
+
+    New indexes would hide that. Raises: OSError where the directory can't be read.
+    """
+    found = next(find_partitions(directory, files, Reporter(Wanted())), None)
+    segments = () if found is None else found.segments
+    told = (foreign_log_of(replace(one, is_stopped=True), files) for one in segments)
+    return tuple(one for one in told if one is not None)
 
 
 def _file_of(finding: Finding) -> str:

@@ -21,7 +21,7 @@ from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
 from segproof.processes import Meter, Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
-from segproof.rebuilding.judged_indexes import judge
+from segproof.rebuilding.judged_indexes import judge, of_other_logs
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import (
     Partition,
@@ -96,7 +96,8 @@ def rebuild(
     snapshots and leader epochs behind that are left out, as a recovery removes them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
-    file that can't be read, a log that a broker would not find.
+    file that can't be read, a log that a broker would not find, or that is not the one that its
+    indexes were made of.
     Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
     each of the jobs.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-
@@ -145,6 +146,8 @@ def rebuild_partition(
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
     with refusing_what_vanishes(source):
+        if foreign := of_other_logs(source, files):
+            return Rebuilt((), foreign, partition.left_out)
         interval = _interval(options.index_interval_bytes, partition, files)
     wanted = Wanted(options, source if out is None else out, *interval)
     place: Place = InPlace(partition, files, is_locked=is_locked, backup=options.backup)

@@ -6,10 +6,10 @@ after a crash: so indexes, leader epochs and producer snapshots are of what was 
 
 A batch with a right checksum and offsets that do not fit gets its offsets back where exactly these
 are missing between its neighbours. So it is with size and magic, if its checksum proves them.
-Batches that a disk wrote to a wrong place are moved back. Any other goes to a file of its own.
+Batches that a disk wrote to a wrong place are moved back. Others, and foreign logs, are set aside.
 
 Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.
-Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9.
+Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9, DISK-69.
 """
 
 import os
@@ -36,6 +36,7 @@ from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
 from segproof.salvaging.lost_gaps import gaps_of_dense_log, gaps_of_zeros, left_out_of
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
+from segproof.salvaging.other_logs import first_offset_of, paths_of_other_logs
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -155,10 +156,11 @@ class _Salvage:
     def _save_segments(self) -> None:
         """Save the logs in the order of their contents, and take note of those that are gone."""
         segments = self._partition.segments
+        others = paths_of_other_logs(segments, self._files)
         named = {
             one.base_offset: NamedLog(one.path(".log"), one.base_offset)
             for one in segments
-            if ".log" in one.suffixes
+            if ".log" in one.suffixes and one.path(".log") not in others
         }
         logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
         by_name = dict(zip(named, logs, strict=True))
@@ -169,14 +171,16 @@ class _Salvage:
             if not self._pending:  # what is missing before it was compacted
                 self._begin = segment.base_offset if log is None else log.base_offset
             if log is None:
-                if not segment.held_by:
+                if segment.path(".log") in others:
+                    self._set_aside(segment.path(".log"))
+                elif not segment.held_by:
                     self._miss(segment.path(".log"), 0)
                 continue
             number += 1
             limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
             first: int | None = None
             if number < len(logs):
-                first = self._first_offset(*logs[number])
+                first = first_offset_of(logs[number], self._files)
                 limit = min(limit, logs[number].base_offset)
             is_own = log in named.values()
             self._save_segment(log, limit, first, is_indexed=is_own)
@@ -194,18 +198,13 @@ class _Salvage:
         self._on_bytes(done - self._told_bytes)
         self._told_bytes = done
 
-    def _first_offset(self, path: str, base_offset: int) -> int:
-        """Return where a segment begins, by its name and its first batch: the later one.
-
-        What compaction took away at its begin lies before that. The name alone is the limit of the
-        segment before: a base offset may be wrong.
-        """
-        try:
-            with closing(ReadableParts(self._files.open(path))) as file:
-                first = LogPieces(file, 0, file.size()).batch_at(0)
-        except OSError:
-            first = None
-        return base_offset if first is None else max(base_offset, first.first_offset)
+    def _set_aside(self, path: str) -> None:
+        """Set a log aside that is not the one of its indexes."""
+        with closing(self._files.open(path)) as file:
+            size = file.size()
+            self._put_aside(file, 0, size, len(read_batch_headers(file, 0, size).table))
+        self._pending.append(Gap(path, "misplaced", 0, size, self._next_offset, None))
+        self._told.bytes_read += size
 
     # --- one segment
 
@@ -458,14 +457,16 @@ class _Salvage:
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:
         """Put a misplaced batch, if one is held, into the file of those that fit nowhere."""
-        if self._held is None:
-            return
+        held, self._held = self._held, None
+        if held is not None:
+            self._put_aside(file, held.start, held.end, held.batches)
+
+    def _put_aside(self, file: ReadOnlyFile, start: int, end: int, batches: int) -> None:
         if self._aside is None:
             self._aside = self._files.open(self._aside_path, writable=True, create=True)
-        copy_bytes(file, self._held.start, self._held.end, self._aside, self._aside_bytes)
-        self._aside_bytes += self._held.size_bytes
-        self._told.set_aside_batches += self._held.batches
-        self._held = None
+        copy_bytes(file, start, end, self._aside, self._aside_bytes)
+        self._aside_bytes += end - start
+        self._told.set_aside_batches += batches
 
     def _close_gaps(self, first_offset: int) -> None:
         """Tell the offsets that are lost in the gaps so far: a sound batch follows them."""

@@ -123,6 +123,9 @@ class OffsetEntriesCheck(_EntriesCheck):
         rows = np.searchsorted(starts, positions)
         leads = rows < len(starts)
         leads[leads] = starts[rows[leads]] == positions[leads]
+        counted = self._log.offset_entries
+        counted.right += int(np.count_nonzero(judged & leads))
+        counted.wrong += int(np.count_nonzero(judged & ~leads))
         columns: dict[str, Any] = {"offset": offsets + self._base, "position": positions}
         self._broken(
             judged & ~leads, numbers,
@@ -202,6 +205,9 @@ class TimeEntriesCheck(_EntriesCheck):
     def __init__(self, log: LogPass) -> None:
         super().__init__(log, log.times, "DISK-9")
         self._largest = -1
+        self._least: int | None = None
+        self._unheld: list[Int64Array] = []
+        """Timestamps of entries for offsets that no batch holds."""
 
     @classmethod
     def applies(cls, log: LogPass) -> bool:
@@ -214,6 +220,10 @@ class TimeEntriesCheck(_EntriesCheck):
         up_to = np.maximum(np.maximum.accumulate(times), self._largest)
         earlier = shifted(up_to, self._largest)
         self._largest = int(up_to[-1])
+        sound = times[block.crc_valid]
+        if len(sound):
+            least = int(sound.min())
+            self._least = least if self._least is None else min(self._least, least)
         numbers, offsets, timestamps = self._window.take(int(block.reach[-1]) + 1)
         if not len(numbers):
             return
@@ -224,6 +234,10 @@ class TimeEntriesCheck(_EntriesCheck):
         is_sure = ~block.is_doubtful[rows]
         held = judged & ((block.first[rows] <= offsets) | ~is_sure)
         self._misplaced(judged & ~held, numbers, offsets, timestamps)
+        self._unheld.append(timestamps[judged & ~held])
+        counted = self._log.time_entries
+        counted.right += int(np.count_nonzero(held & (own == timestamps)))
+        counted.wrong += int(np.count_nonzero(held & (own != timestamps)))
         columns: dict[str, Any] = {
             "offset": offsets + self._base,
             "timestamp": timestamps,
@@ -264,6 +278,11 @@ class TimeEntriesCheck(_EntriesCheck):
         """Judge the entries behind the last batch, and the last entry of a closed segment."""
         is_sound = self._log.is_read and self._log.is_sound
         numbers, offsets, timestamps = self._window.take(FAR)
+        if self._least is not None:
+            # One of another time is of another log; compaction may have taken the others.
+            times = np.concatenate((*self._unheld, timestamps))
+            is_other = (times < self._least) | (times > self._largest)
+            self._log.time_entries.wrong += int(np.count_nonzero(is_other))
         if is_sound:
             hint = self._hint_behind()
             self._misplaced(np.ones(len(numbers), np.bool_), numbers, offsets, timestamps, hint)

@@ -6,7 +6,7 @@ into `LOG_CHECKS` in verifying/segment_checks.py.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from segproof.files import File
 from segproof.verifying.index_file_checks import (
@@ -26,6 +26,15 @@ def _unknown() -> None:
 
 def _is_not(_offset: int) -> bool:
     return False
+
+
+@dataclass(slots=True)
+class Counted:
+    """How many entries of an index fit the log."""
+
+    right: int = 0
+    wrong: int = 0
+    """Only those that lead into the log, or whose offset or time it holds otherwise."""
 
 
 @dataclass(slots=True)
@@ -50,6 +59,10 @@ class LogPass:
     """Reads the first offset of the next segment's log; None if it has none, or can't be read."""
     begins_elsewhere: Callable[[int], bool] = _is_not
     """Looks for a log of the directory that begins with an offset, and has another name."""
+    offset_entries: Counted = field(default_factory=Counted)
+    """How many entries of the offset index lead to a batch."""
+    time_entries: Counted = field(default_factory=Counted)
+    """How many entries of the time index have the time of their batch."""
     reach: int = -1
     """Distance of the last offset so far from the base offset; -1 before the first batch."""
     max_timestamp: int = -1

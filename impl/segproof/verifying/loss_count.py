@@ -14,6 +14,8 @@ from segproof.verifying.segment_files import Segment
 LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 """The second is the law that each index file of a segment without its log breaks."""
 LOST_SEGMENT = "DISK-25"
+OTHER_LOG = "DISK-69"
+"""The law that a segment breaks whose log is of another one."""
 LOST_OF_DENSE_LOG = "DISK-63"
 """The law that a segment breaks which lacks offsets that nothing else counts."""
 ENDS_LOST = frozenset({"DISK-36", "DISK-38", "DISK-64"})
@@ -49,6 +51,8 @@ class LossCount:
         """Whether the log of the present segment has damaged bytes, or can't be read at all."""
         self._lost_behind: tuple[int, int] | None = None
         """Offsets, the second exclusive, between the present segment and the next one."""
+        self._lost_here: tuple[int, int] | None = None
+        """Those of the present segment, where the log of another one lies."""
 
     def find(self, finding: Finding) -> None:
         """Take a finding that says that records can't be read, or are not there."""
@@ -59,6 +63,8 @@ class LossCount:
             self._is_gone = True
         elif finding.law == LOST_SEGMENT and expected is not None and actual is not None:
             self._lost_behind = int(expected), int(actual)
+        elif finding.law == OTHER_LOG and expected is not None and actual is not None:
+            self._lost_here = int(expected), int(actual)
         elif finding.law in ENDS_LOST and expected is not None and actual is not None:
             self._add(int(expected.partition(" ")[0]), int(actual))
             self._is_complete = False
@@ -79,6 +85,10 @@ class LossCount:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
             self._take_damage(carry.damage, segment.next_base_offset)
+        if self._lost_here is not None:
+            self._add(*self._lost_here)
+            self._lost_here = None
+            self._is_complete &= segment.next_base_offset is not None
         if carry.indexed_end is not None and carry.end_offset is not None:
             damage = carry.damage
             sound = carry.end_offset if damage is None else damage.last_sound_offset + 1

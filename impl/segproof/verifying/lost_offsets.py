@@ -36,9 +36,9 @@ declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
     " these offsets in silence. Look for the files in lost+found, in the other log directories"
     " and under other names, and compare with another replica"), "DISK-25")  # fmt: skip
-CUT_LOG = reads(
+CUT_LOG = writes(
     "compare the segment with another replica; until then keep its .index file: a new one would no"
-    " longer show that batches were here"
+    " longer show that batches were here. `segproof salvage DIR --out DIR2` saves what is left"
 )
 ZEROED_LOG = writes(
     "compare the segment with another replica; until then keep its files. `segproof salvage DIR"
@@ -79,10 +79,14 @@ class LostOffsetsCheck(LogCheck):
         self._last: np.void | None = None
         """The header of the last sound batch of records."""
         self._is_gap_told = False
+        self._first: int | None = None
+        """Distance of the first offset of the log from that of its name."""
 
     def check(self, block: Block) -> None:
         """Take in the last batches of a block."""
         table, crc_valid = block.table, block.crc_valid
+        if self._first is None:
+            self._first = int(block.first[0])
         self._end = int(table["last_offset"][-1]) + 1 if crc_valid[-1] else None
         rows = np.flatnonzero(crc_valid & are_of_records(table))
         if len(rows):
@@ -109,6 +113,8 @@ class LostOffsetsCheck(LogCheck):
             return
         if not indexed and self._log.begins_elsewhere(end):
             return  # the next batches are in a log of a wrong name
+        if self._first and self._log.begins_elsewhere(self._segment.base_offset):
+            return  # the index is of another log, which has a wrong name
         if is_zeroed:
             why = " Zeros fill the rest of the log, which no compaction leaves: it has lost its end"
         elif indexed:

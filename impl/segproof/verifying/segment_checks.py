@@ -23,6 +23,7 @@ from segproof.reading.indexed_ends import entry_blocks, indexed_end
 from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
+from segproof.verifying.foreign_logs import ForeignLogCheck
 from segproof.verifying.index_file_checks import (
     OffsetIndexFile,
     TimeIndexFile,
@@ -78,6 +79,7 @@ LOG_CHECKS: tuple[type[LogCheck], ...] = (
     OffsetEntriesCheck,
     TimeEntriesCheck,
     IndexEndCheck,
+    ForeignLogCheck,
     EpochCheck,
     TruncatedEntriesCheck,
     ProducerStateCheck,
@@ -189,7 +191,10 @@ class SegmentCheck:
         carry.is_blank = not batches and log.size > 0
         for check in checks:
             check.hand_on(carry)
-        carry.indexed_end = _indexed_end(log, carry)
+        if first_offset in (None, log.segment.base_offset) or not log.begins_elsewhere(
+            log.segment.base_offset
+        ):  # else the indexes are of another log, which has a wrong name
+            carry.indexed_end = _indexed_end(log, carry)
         self.carry = carry
         yield max(0, log.size - done)
 

@@ -72,6 +72,20 @@ def _tails(suffix: str, data: bytes, entry: int) -> list[Border]:
     ]  # fmt: skip
 
 
+def _of_another_log(offsets: int, times: int, *, right: int = 0, end: int = BASE + 10) -> Files:
+    """Return a closed segment with so many wrong entries in its indexes, after some right ones."""
+    positions = [(at, at * SIZE) for at in range(right)]
+    positions += [(at, at * SIZE + 1) for at in range(right, right + offsets)]
+    stamps = [(1, 0)] if right else []
+    stamps += [(2 + at, right + at) for at in range(times)]
+    files = {
+        LOG_NAME: b"".join(batch(BASE + at) for at in range(9)),
+        INDEX: offset_entries(*positions),
+        TIMES: time_entries(*stamps),
+    }
+    return followed(files, end)
+
+
 def _large(suffix: str) -> list[Border]:
     """Return the border of the size that 31 bits address; an index of zeros takes no room."""
     file = name(BASE, suffix)
@@ -168,6 +182,25 @@ BORDERS = (
     ),
     *_large(".log"), *_large(".index"), *_large(".timeindex"),
     # offsets
+    # indexes of another log
+    Border(
+        "DISK-69", "3 entries of the offset index lead to no batch, or 4",
+        _of_another_log(3, 4), _of_another_log(4, 4), Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    Border(
+        "DISK-69", "3 entries of the time index have a time of no batch, or 4",
+        _of_another_log(4, 3), _of_another_log(4, 4), Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    Border(
+        "DISK-69", "of the entries 3 times as many are wrong as right, or one more",
+        _of_another_log(6, 7, right=2), _of_another_log(7, 7, right=2),
+        Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    Border(
+        "DISK-69", "the next segment begins after the last batch, or one offset later",
+        _of_another_log(4, 4, end=BASE + 9), _of_another_log(4, 4),
+        Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
     Border(
         "DISK-13", "the first batch begins at the base offset, or before",
         _log(WIDE), _log(patched(WIDE, base_offset=BASE - 1)),

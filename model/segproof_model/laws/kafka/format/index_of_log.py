@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.time_index import TimeIndex
@@ -13,6 +14,7 @@ from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.index_slots import offset_entries, time_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
+    end_of,
     ended_transactions,
     first_offset,
     is_wrapper,
@@ -88,6 +90,67 @@ def offset_index_goes_on_with_its_log(
     is_timed = sum(indexed < offset <= reached for _, offset in times) > TIMED_ENTRIES
     allowed = TIMED_STRETCH_BYTES if is_timed else max(STRETCH_BYTES, GAPS * widest)
     return not batches or batches[-1].position - max(positions) <= allowed
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+
+@law("DISK-69", LogSegment, "segproof")
+def log_is_that_of_its_indexes(
+    log: bytes,
+    offset_index: bytes,
+    time_index: bytes,
+    base_offset: int,
+    next_base_offset: int | None,
+) -> bool:
+    """The two indexes of a segment were made of its log. They were not if both are in order, 8 or
+    more of their entries are wrong, and each has more than three times as many wrong entries as
+    right ones. A log that holds each offset from its base offset to the next segment is not judged,
+    nor a damaged one.
+
+    An entry of the offset index is right if a batch begins at its position, and wrong if none does
+    and the position is in the log. An entry of the time index is right if the batch that holds its
+    offset has its timestamp, and wrong if that batch has another one; so it is if no batch of the
+    log holds the offset and all have earlier timestamps, or all later ones. Others are not counted.
+    """
+    valid, reaches = valid_batches(log), [base_offset - 1]
+    if len(valid) != len(batches_of(log)) or any(log[end_of(log) :]) or not valid:
+        return True
+    firsts = []
+    for batch in valid:
+        firsts.append(reaches[-1] + 1 if is_wrapper(batch) else first_offset(batch))
+        reaches.append(max(reaches[-1], batch.last_offset))
+    is_dense = all(first == reach + 1 for first, reach in zip(firsts, reaches, strict=False))
+    if next_base_offset == reaches[-1] + 1 and is_dense:
+        return True
+    positions, times = offset_entries(offset_index, base_offset), time_entries(time_index, 0)
+    are_in_order = [is_rising([at for at, _ in positions]), is_rising([at for _, at in positions])]
+    are_in_order.append(is_rising([time for time, _ in times]))
+    offsets = [offset for _, offset in times]
+    if not all(are_in_order) or offsets != sorted(offsets):
+        return True
+    starts, inside = {batch.position for batch in valid}, [at for _, at in positions]
+    inside = [at for at in inside if at < end_of(log)]
+    timed = [_time_is_right(valid, firsts, reaches, time, base_offset + at) for time, at in times]
+    right = [sum(at in starts for at in inside), sum(one is True for one in timed)]
+    wrong = [len(inside) - right[0], sum(one is False for one in timed)]
+    is_other = all(bad > 3 * good for bad, good in zip(wrong, right, strict=True))
+    return sum(wrong) < 8 or not is_other
+
+
+def _time_is_right(
+    valid: Sequence[RecordBatch],
+    firsts: Sequence[int],
+    reaches: Sequence[int],
+    timestamp: int,
+    offset: int,
+) -> bool | None:
+    """Return whether an entry of the time index fits the log; None where that is not known."""
+    later = [row for row, reach in enumerate(reaches[1:]) if reach >= offset]
+    if later and firsts[later[0]] <= offset:
+        return valid[later[0]].max_timestamp == timestamp
+    times = [batch.max_timestamp for batch in valid]
+    return None if min(times) <= timestamp <= max(times) else False
 
 
 # --- time index ----------------------------------------------------------------------------------
