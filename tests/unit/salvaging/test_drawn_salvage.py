@@ -43,6 +43,7 @@ def saved(drawn: Drawn, folder: Path) -> tuple[SalvagedPartition, Outcome]:
 
 
 ASIDE = "salvage-set-aside.topic-0.log"
+LOG = f"{0:020d}.log"
 
 
 def check(drawn: Drawn, told: SalvagedPartition, outcome: Outcome) -> None:
@@ -126,7 +127,8 @@ def _dense(folder: Path, count: int = 40) -> Drawn:
         ]
         log += write_batch(records, base_offset=at)
         at += len(records)
-    path = folder / f"{0:020d}.log"
+    path = folder / "source" / LOG
+    path.parent.mkdir()  # no new directory may lie beside a log
     path.write_bytes(log)
     return drawn_of([path])
 
@@ -139,7 +141,7 @@ def test_the_owner_of_an_offset_is_kept_where_another_batch_claims_it(tmp_path: 
     for number in range(4, len(starts) - 2):
         if drawn.truth[number].last == drawn.truth[number].first and number % 3 == 0:
             for bit in (1, 2, 4, 8):
-                damaged = drawn_of([tmp_path / f"{0:020d}.log"])
+                damaged = drawn_of([tmp_path / "source" / LOG])
                 damaged.logs[0][starts[number] + 7] ^= bit
                 damaged.logs[0][starts[number - 1] - 1] ^= 4
                 folder = tmp_path / f"{number}-{bit}"
