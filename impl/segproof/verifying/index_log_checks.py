@@ -80,10 +80,15 @@ class _EntriesCheck(LogCheck):
                 self._law, rows, positions, message, expected, actual, hint=hint, **columns
             )
 
-    def _hint_behind(self) -> Hint | None:
-        """Return what to do about entries behind the end of a log that may have lost its end."""
+    def _hint_behind(self, beyond: Int64Array) -> Hint | None:
+        """Return what to do about entries behind the end of a log that may have lost its end.
+
+        `beyond` has the values, in the order of their keys, of the entries that say so of the last
+        log by both of their fields. Values that do not rise are of a damaged index.
+        """
+        is_proof = len(beyond) > 0 and bool((np.diff(beyond) > 0).all())
         following, log = self._segment.next_base_offset, self._log
-        is_cut = following is None or self._base + log.reach + 1 < following
+        is_cut = is_proof if following is None else self._base + log.reach + 1 < following
         return BEHIND_LOG if is_cut else None
 
     def _not_compared(self, count: int, where: str, number: int | None = None) -> None:
@@ -195,7 +200,8 @@ class OffsetEntriesCheck(_EntriesCheck):
             np.ones(len(numbers), np.bool_), numbers,
             "the entry for offset {offset} points at byte {position}, where the log holds no batch",
             f"0 to {size - 1}" if size else "no entry: the log is empty", positions,
-            hint=self._hint_behind(), offset=offsets + self._base, position=positions,
+            hint=self._hint_behind(offsets[(positions >= size) & (offsets > self._log.reach)]),
+            offset=offsets + self._base, position=positions,
         )  # fmt: skip
 
 
@@ -284,7 +290,7 @@ class TimeEntriesCheck(_EntriesCheck):
             is_other = (times < self._least) | (times > self._largest)
             self._log.time_entries.wrong += int(np.count_nonzero(is_other))
         if is_sound:
-            hint = self._hint_behind()
+            hint = self._hint_behind(timestamps[timestamps > self._log.max_timestamp])
             self._misplaced(np.ones(len(numbers), np.bool_), numbers, offsets, timestamps, hint)
         unread = self._window.unread + (0 if is_sound else len(numbers))
         if unread:
