@@ -38,7 +38,11 @@ class Contents:
         for segment in self._partition.segments:
             if ".log" not in segment.suffixes:
                 continue
-            with closing(ReadableParts(self._files.open(segment.path(".log")))) as file:
+            try:
+                log = self._files.open(segment.path(".log"))
+            except OSError:
+                continue  # the salvage names it: no batch of it is kept
+            with closing(ReadableParts(log)) as file:
                 keys += [
                     _keys_of(read_batch_headers(file, piece.start, piece.end).table)
                     for piece in LogPieces(file, 0, file.size())

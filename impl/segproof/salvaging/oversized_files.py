@@ -103,10 +103,14 @@ class RestsOfFiles(DryFiles):
             at = size
             while at < length:
                 begin = _begin_across(one.path, at, files)
+                byte = first_byte_of(files, one.path, begin, length)
+                if byte is None:
+                    break
+                if byte >= begin + size:  # holes are passed over at once: they may be terabytes
+                    at = begin + (byte - begin) // size * size
+                    continue
                 end = min(begin + size, length)
                 number, at = at // size, end
-                if first_byte_of(files, one.path, begin, end) is None:
-                    continue
                 start = one.start + number * size
                 while start in taken:
                     start, behind = behind, behind + size

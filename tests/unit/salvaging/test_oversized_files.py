@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
+from segproof.files import Files
 from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import Message
+from segproof.salvaging import oversized_files
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
@@ -170,3 +172,28 @@ def test_zeros_after_the_length_of_a_file_are_not_told_as_unread(tmp_path: Path)
     (one,) = (each for each in verify(store) if each.law == "RMQDISK-23")
     assert "not checked" not in one.message
     assert 0 == run(["lookup", str(store), "--phy-offset", "0"])
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_a_hole_after_the_length_of_a_file_is_passed_over_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hole of 1 TiB was searched for messages in steps of a file's length: for hours."""
+    healthy, store = long_store(tmp_path / "healthy"), long_store(tmp_path / "store")
+    last = max((store / "commitlog").iterdir())
+    with last.open("r+b") as file:
+        file.seek(1 << 40)
+        file.write(b"x")
+    searches = list[int]()
+
+    def counted(path: str, at: int, files: Files) -> int:
+        searches.append(at)
+        return begin_across(path, at, files)
+
+    begin_across = oversized_files._begin_across
+    monkeypatch.setattr(oversized_files, "_begin_across", counted)
+    assert any(one.law == "RMQDISK-23" for one in verify(store))
+    told = salvage_store(store, tmp_path / "out")
+    assert len(searches) <= 4
+    assert messages_in(healthy / "commitlog") == messages_in(tmp_path / "out" / "commitlog")
+    assert told.gaps

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A partition is saved beside a log that cannot be opened."""
+
+from pathlib import Path
+
+import pytest
+
+from segproof.kafka.batch_table import read_batch_headers
+from segproof.salvaging.salvage import salvage
+from segproof_tests.partition_files import copied_partition, name_of
+
+
+@pytest.mark.checks("BATCH-3")
+def test_a_batch_is_put_back_beside_a_log_that_is_a_folder(tmp_path: Path) -> None:
+    """The contents of all logs are compared then; the salvage ended at the folder."""
+    partition = copied_partition("plain", tmp_path / "data")
+    log, other = partition / name_of(60, ".log"), partition / name_of(342, ".log")
+    position = int(read_batch_headers(log.read_bytes()).table["position"][3])
+    with log.open("r+b") as file:
+        file.seek(position)
+        file.write((1 << 40).to_bytes(8, "big"))
+    other.unlink()
+    other.mkdir()
+    (told,) = salvage(partition, tmp_path / "out")
+    assert 1 == told.restored_batches
+    assert [str(other)] == [one.partition(": ")[0] for one in told.left_out]
