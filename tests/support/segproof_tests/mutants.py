@@ -143,16 +143,16 @@ def _answered_in_silence(
             if (source / "commitlog").is_dir():
                 yield "no part of a store is left, unseen"
             continue
-        unseen = differences(source / place, folder / place)
-        verdict.unseen |= unseen
-        # A batch that a writer may have written makes index entries those of a log that was
-        # truncated since: a note too.
-        if "sound" not in unseen or not any(one.law == "DISK-9" for one in found):
-            try:
+        try:
+            unseen = differences(source / place, folder / place)
+            verdict.unseen |= unseen
+            # A batch that a writer may have written makes index entries those of a log that was
+            # truncated since: a note too.
+            if "sound" not in unseen or not any(one.law == "DISK-9" for one in found):
                 yield from wrong_answers(source / place, folder / place, scratch / "log-alone")
-            except SegproofError as error:
-                if error.law != "LOAD-2":  # records wait in a .swap file: a lookup says so
-                    raise
+        except SegproofError as error:
+            if error.law != "LOAD-2":  # records wait in a .swap file: a lookup says so
+                raise
     if strange := verdict.unseen - UNPROTECTED.keys():
         yield f"the log differs in {sorted(strange)}, unseen"
 
