@@ -16,7 +16,7 @@ MEANINGS = {
     Verdict.INDEX_DAMAGE_ONLY: "every record can be read; only files are damaged that "
     "`segproof rebuild` or a broker makes new from the log",
     Verdict.READABLE_WITH_DEFECTS: "no record is known to be lost, and a law is broken outside the "
-    "indexes; or an index points behind the end of its log, which may have lost its end; or an "
+    "indexes; or an index points beyond the end of its log, and does not prove a loss; or an "
     "index of RocketMQ contradicts the header of a message, which no checksum covers",
     Verdict.NOT_CHECKED: "a layout or file that segproof recognises and does not read: nothing of "
     "it was read",
