@@ -158,8 +158,8 @@ class ForeignMessages:
     def words_of_other_log(self) -> str:
         """Return what a salvage of such a store leaves out."""
         return (
-            f"{posixpath.join(self._log.store_path, COMMIT_LOG)}: this log is of another store than"
-            " index and queues, or was begun again: of the first"
+            f"{posixpath.join(self._log.store_path, COMMIT_LOG)}: this log is not that of index"
+            " and queues: it is of another store, was emptied or begun again; of the first"
             f" {self.right + self.wrong} places in it that they lead to, {self.wrong} have no"
             " message of theirs. The messages of the former log are not in the new store, and no"
             " queue that only they had: look for the former log, and keep the old store"

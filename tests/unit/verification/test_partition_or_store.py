@@ -38,6 +38,6 @@ def test_what_lies_beside_a_log_without_a_message_is_told(tmp_path: Path) -> Non
     (store / "notes").write_text("x")
     told = salvage_store(store, tmp_path / "saved")
     assert not told.is_whole
-    assert {"config", "timerlog", "notes"} == {
+    assert {"commitlog", "config", "timerlog", "notes"} == {
         Path(words.split(":")[0]).name for words in told.left_out
     }
