@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that both systems use: bounds of integers, texts of them, the time.
-
-Imported by all, also by what prints help: without numpy.
-"""
+"""Numbers that both systems use: bounds of integers, rows and texts of them, the time."""
 
 import time
 from operator import index as to_int
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, NumberFormatError
 
@@ -49,6 +49,16 @@ def in_range(
             f"{what} is {number}, not from {low} to {high}", law=law, path=path
         )
     return number
+
+
+def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Return `values` as one row of native int64; raise InvalidArgumentError for anything else."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidArgumentError(f"{what} must be one row of integers, not {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
+        raise InvalidArgumentError(f"{what} must be at most {INT64_MAX}")
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def parse_int(text: str, bits: int) -> int:

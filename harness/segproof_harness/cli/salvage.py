@@ -12,7 +12,6 @@ import typer
 
 from segproof.counts import plural
 from segproof.hints import reads, writes
-from segproof.verifying.rules import BROKER_FILE
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -170,6 +169,7 @@ def _save_partitions(
 def _tell_what_is_missing(path: Path, out: Path) -> None:
     """Write what a broker needs of the old data directory, if the new one is to take its place."""
     from segproof.reading.node_ids import NODE_FILE_BYTES, broker_in
+    from segproof.verifying.rules import BROKER_FILE
 
     identity = path / BROKER_FILE
     if not identity.is_file() or (out / BROKER_FILE).exists():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import SegproofError
-from segproof.integer_rows import int64_array
+from segproof.integers import int64_array
 from segproof.kafka.log_search import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile

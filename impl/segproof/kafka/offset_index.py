@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from segproof.counts import plural
 from segproof.errors import IndexFullError, InvalidArgumentError, InvalidOffsetError, SegproofError
-from segproof.integer_rows import int64_array
 from segproof.integers import (
     INT32_MAX,
     INT32_MIN,
     as_int64,
     in_range,
+    int64_array,
     make_tuple,
 )
 from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex

@@ -25,13 +25,13 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
-from segproof.integer_rows import int64_array
 from segproof.integers import (
     INT32_MAX,
     INT64_MAX,
     INT64_MIN,
     as_int64,
     in_range,
+    int64_array,
     make_tuple,
 )
 from segproof.kafka.abstract_index import WARM_BYTES, AbstractIndex

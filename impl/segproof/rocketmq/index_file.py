@@ -32,8 +32,7 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
 from segproof.hints import writes
-from segproof.integer_rows import int64_array
-from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range, now_ms
+from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
