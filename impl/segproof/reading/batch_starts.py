@@ -41,9 +41,10 @@ class _Headers:
 
 
 def starts_by_size(data: bytes, count: int, room: int) -> list[int]:
-    """Return which of the first `count` bytes of `data` may begin a batch, whatever its offset is.
+    """Return the positions, among the first `count` bytes of `data`, at which a batch may begin.
 
-    `room` is the number of bytes from the first of `data` on: the batch ends there at the latest.
+    Sizes decide, and no offset does. The log has `room` bytes from the first byte of `data` on: no
+    batch ends later.
     """
     headers = _Headers(data, count)
     rows = np.flatnonzero(headers.field(16, "u1") <= 2)
@@ -55,10 +56,10 @@ def starts_by_size(data: bytes, count: int, room: int) -> list[int]:
 
 
 def starts_by_offset(data: bytes, count: int, above: int, below: int) -> Int64Array:
-    """Return at which of `count` bytes of `data` a batch may begin, whatever its size is.
+    """Return the positions, among the first `count` bytes of `data`, at which a batch may begin.
 
-    Its base offset lies between `above` and `below`, both excluded. A batch of magic 2 may have any
-    magic; the checksum of magic 0 and 1 covers the magic.
+    Base offsets decide, and no size does: they lie between `above` and `below`, both excluded. The
+    checksum of magic 2 does not cover the magic, so a batch of magic 2 may have any.
     """
     headers = _Headers(data, count)
     is_old = (headers.field(16, "u1") < 2) & (headers.field(17, "u1") < 16)

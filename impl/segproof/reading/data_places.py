@@ -17,6 +17,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     starts_with_folder,
 )
+from segproof.reading.folder_names import names_of
 
 _LOCK: Final = ".lock"
 """Many programs name a file so: alone it says nothing of Kafka."""
@@ -32,7 +33,7 @@ def data_directory_around(path: str, files: Files, *, fewest: int = 2) -> str | 
     child = posixpath.realpath(path)
     is_new = True  # whether the child is made with the new directory, or is that
     while (above := posixpath.dirname(child)) != child:
-        names = _names_in(above, files)
+        names = names_of(above, files)
         if any(is_known_in_data_directory(name) and name != _LOCK for name in names):
             return above
         if any(map(_is_log, names)):
@@ -46,13 +47,6 @@ def data_directory_around(path: str, files: Files, *, fewest: int = 2) -> str | 
     return None
 
 
-def _names_in(directory: str, files: Files) -> list[str]:
-    try:
-        return files.list_directory(directory)
-    except OSError:
-        return []
-
-
 def _is_log(name: str) -> bool:
     known = read_file_name(name)
     return known.kind is NameKind.SEGMENT and known.suffix == ".log"
@@ -62,4 +56,4 @@ def _is_partition(above: str, name: str, files: Files) -> bool:
     """Return whether a name is that of a partition's folder with a log in it."""
     if read_partition_name(name) is None:
         return False
-    return any(map(_is_log, _names_in(posixpath.join(above, name), files)))
+    return any(map(_is_log, names_of(posixpath.join(above, name), files)))

@@ -55,7 +55,7 @@ class _Evidence(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the messages are of another store."""
+        """Whether queues and index prove that the messages come from another store."""
         if not self.right:
             return self.wrong >= MISSING_OFFSETS_MIN
         return self.wrong >= WRONG_MIN and self.wrong > WRONG_TIMES * self.right

@@ -209,7 +209,10 @@ class LogPieces:
         )  # fmt: skip
 
     def sound(self) -> list[Piece]:
-        """Return the sound pieces in order, in place of an iteration; restore no batch."""
+        """Return the sound pieces in order, without the batches that an iteration would restore.
+
+        Call this instead of an iteration: the log is searched once for each object.
+        """
         return [piece for piece in self._found() if piece.kind is PieceKind.SOUND]
 
     def _found(self) -> list[Piece]:

@@ -16,10 +16,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.files import Files, status_of
+from segproof.reading.folder_names import names_of
 from segproof.rocketmq.commit_log import LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BORN_HOST_V6
 
-__all__ = ["LogFolder", "begins", "log_folder", "names_of", "rows_with"]
+__all__ = ["LogFolder", "begins", "log_folder", "rows_with"]
 
 MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
 """What the bytes 4 to 7 of a message are."""
@@ -42,14 +43,6 @@ def log_folder(path: str, files: Files) -> LogFolder | None:
         if start is not None and status is not None and status.is_regular:
             found.append(LogFile(start, full, status.size_bytes))
     return LogFolder(path, tuple(found)) if found else None
-
-
-def names_of(folder: str, files: Files) -> list[str]:
-    """Return the names in a folder; none if it can't be listed."""
-    try:
-        return files.list_directory(folder)
-    except OSError:
-        return []
 
 
 def begins(one: LogFile, files: Files) -> bool:

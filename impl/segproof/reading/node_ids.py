@@ -37,7 +37,7 @@ class Broker:
     cluster: str
     """The id of the cluster; empty if the file has none, as before 0.10.1."""
     node: int
-    """The number of the node, or NO_NODE."""
+    """`node.id`, or `broker.id` in a file of version 0; NO_NODE if such a file has none."""
     directory: str
     """The id of the directory, different in each of a broker; empty before 3.7."""
     is_kraft: bool

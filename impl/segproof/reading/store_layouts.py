@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
-from segproof.reading.log_rows import LogFolder, begins, log_folder, names_of, rows_with
+from segproof.reading.folder_names import names_of
+from segproof.reading.log_rows import LogFolder, begins, log_folder, rows_with
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
@@ -30,7 +31,6 @@ __all__ = [
     "check_layout",
     "dledger_groups",
     "is_rocksdb",
-    "names_of",
     "rocksdb_lacks",
     "unread_layout",
 ]

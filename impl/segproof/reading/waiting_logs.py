@@ -97,7 +97,7 @@ def waiting_logs(directory: str, names: Iterable[str], files: Files) -> list[str
 
 
 def records_wait(path: str) -> SegproofError:
-    """Return the error of a directory with a `.swap` log that holds what no other log holds."""
+    """Return the error for a directory in which only the `.swap` log at `path` has some records."""
     return SegproofError(
         "records wait in this file, and no other log here has them: Kafka's next start puts it in"
         " its place",

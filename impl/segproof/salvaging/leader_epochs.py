@@ -25,7 +25,7 @@ from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
 
 EPOCH_POSITION = 12
 STALE_EPOCHS_MAX = 1 << 16
-"""So many leaders may have begun without a batch since the checkpoint of epochs was written."""
+"""Leaders that may have begun without a batch since the epoch checkpoint was written, at most."""
 
 
 def keep_leader_epochs(old: str, new: str, end_offset: int, files: Files) -> None:

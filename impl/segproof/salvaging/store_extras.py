@@ -18,7 +18,8 @@ from typing import Final
 from segproof.counts import plural, verb
 from segproof.files import File, ReadOnlyFile, SharedFiles
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
-from segproof.reading.store_layouts import is_rocksdb, names_of
+from segproof.reading.folder_names import names_of
+from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory

@@ -20,8 +20,8 @@ from segproof.reading.file_names import NameKind, is_like_a_log, read_file_name
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
 
-Batch = tuple[int, int, int]
-"""First and last offset and checksum."""
+Batches = NDArray[np.int64]
+"""Rows of first offset, last offset and checksum: shape (batches, 3), in order, each row once."""
 Ranges = list[tuple[int, int]]
 
 
@@ -29,7 +29,7 @@ class Extent(NamedTuple):
     """The sound batches of a folder's logs."""
 
     logs: int
-    batches: frozenset[Batch]
+    batches: Batches
     ranges: Ranges
     """Their offsets, first and last, without gaps between; in order."""
     damages: int
@@ -65,7 +65,7 @@ def extent_of(path: str, files: Files) -> Extent:
     try:
         names = files.list_directory(path)
     except OSError:
-        return Extent(0, frozenset(), [], 1, 0)
+        return Extent(0, _in_order([]), [], 1, 0)
     logs, others, damages = [], 0, 0
     for name in names:
         known = read_file_name(name)
@@ -74,7 +74,7 @@ def extent_of(path: str, files: Files) -> Extent:
         else:
             is_waiting = known.kind is NameKind.PENDING and ".log" in name
             others += is_waiting or is_like_a_log(name, known)
-    batches: set[Batch] = set()
+    found: list[Batches] = []
     for name in logs:
         try:
             for table in _tables(posixpath.join(path, name), files):
@@ -82,10 +82,20 @@ def extent_of(path: str, files: Files) -> Extent:
                     damages += 1
                     continue
                 fields = ("base_offset", "last_offset", "crc")
-                batches.update(zip(*(table[one].tolist() for one in fields), strict=True))
+                found.append(np.stack([table[one].astype(np.int64) for one in fields], axis=1))
         except OSError:
             damages += 1
-    return Extent(len(logs), frozenset(batches), _ranges(batches), damages, others)
+    batches = _in_order(found)
+    return Extent(len(logs), batches, _ranges(batches), damages, others)
+
+
+def _in_order(found: list[Batches]) -> Batches:
+    return np.unique(np.concatenate([np.empty((0, 3), np.int64), *found]), axis=0)
+
+
+def _are_within(some: Batches, others: Batches) -> bool:
+    """Return whether each of some batches is one of others."""
+    return len(_in_order([some, others])) == len(others)
 
 
 def _tables(path: str, files: Files) -> Iterator[BatchTable | None]:
@@ -98,14 +108,13 @@ def _tables(path: str, files: Files) -> Iterator[BatchTable | None]:
                 yield None
 
 
-def _ranges(batches: set[Batch]) -> Ranges:
-    if not batches:
+def _ranges(batches: Batches) -> Ranges:
+    if not len(batches):
         return []
-    rows: NDArray[np.int64] = np.array(sorted(one[:2] for one in batches), np.int64)
-    reach = np.maximum.accumulate(rows[:, 1])
-    starts = np.append(True, rows[1:, 0] > reach[:-1] + 1)
-    ends = np.append(np.flatnonzero(starts)[1:] - 1, len(rows) - 1)
-    return list(zip(rows[starts, 0].tolist(), reach[ends].tolist(), strict=True))
+    reach = np.maximum.accumulate(batches[:, 1])
+    starts = np.append(True, batches[1:, 0] > reach[:-1] + 1)
+    ends = np.append(np.flatnonzero(starts)[1:] - 1, len(batches) - 1)
+    return list(zip(batches[starts, 0].tolist(), reach[ends].tolist(), strict=True))
 
 
 def _has_all(mine: Ranges, theirs: Ranges) -> bool:
@@ -123,14 +132,16 @@ def compared(mine: Extent, theirs: Extent, there: str) -> tuple[str, bool]:
 
     `there` is the path of the other folder.
     """
-    if mine.batches == theirs.batches:
-        if not mine.batches:
+    has_theirs = _are_within(theirs.batches, mine.batches)
+    has_mine = _are_within(mine.batches, theirs.batches)
+    if has_mine and has_theirs:
+        if not len(mine.batches):
             return "none has a sound batch", False
         return "both have the same batches", mine.is_whole and theirs.is_whole
-    if theirs.batches <= mine.batches and theirs.is_whole:
+    if has_theirs and theirs.is_whole:
         tail = "" if mine.is_whole else ", and it is damaged"
         return f"this copy has more{tail}", mine.is_whole
-    if mine.batches <= theirs.batches and mine.is_whole:
+    if has_mine and mine.is_whole:
         tail = "" if theirs.is_whole else ", and it is damaged"
         return f"{there} has more{tail}", theirs.is_whole
     i_have, they_have = (

@@ -18,7 +18,7 @@ from segproof.verifying.segment_files import Segment
 
 LAW = "DISK-69"
 ASKED_MAX = 64
-"""So many entries are looked up before a log is read."""
+"""Entries of an index that are looked up before the whole log is read, at most."""
 
 
 def foreign_log_of(segment: Segment, files: Files) -> Finding | None:

@@ -117,7 +117,7 @@ def places_below(path: str, files: Files) -> list[KnownDirectory]:
 def broker_place(
     path: str, names: Collection[str], status: FileStatus, files: Files, *, is_given: bool
 ) -> BrokerPlace:
-    """Return the place of a directory with these names."""
+    """Return the `BrokerPlace` of the directory at `path`, which contains the files `names`."""
     broker = read_broker(path, files) if META in names else None
     return BrokerPlace(path, _identity(path, status), is_given, broker)
 

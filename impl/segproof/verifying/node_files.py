@@ -50,7 +50,7 @@ def report_missing_vote(
 ) -> None:
     """Report that the log of the cluster's metadata has no `quorum-state` beside it.
 
-    The node makes the file at its first start, before the first batch of the log.
+    A node creates `quorum-state` at its first start, before it writes the first batch of the log.
     """
     known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
     if known is None or known.topic != METADATA_TOPIC or QUORUM_STATE in names:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a partition as tests write them: on the disk, in memory, or copied."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from segproof.findings import Finding, Summary
+from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 
-__all__ = ["copied_partition", "in_memory", "name_of", "write_segment"]
+__all__ = ["aged", "copied_partition", "in_memory", "looked_at", "name_of", "write_segment"]
 
 
 def name_of(base_offset: int, suffix: str) -> str:
@@ -41,3 +44,17 @@ def in_memory(images: Mapping[str, bytes], folder: str) -> MemoryFiles:
         else:
             write_file(files, path, image)
     return files
+
+
+def aged(folder: Path) -> Path:
+    """Give the folder and its files old times, so that `verify` waits for no writer."""
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (10**9, 10**9))
+    return folder
+
+
+def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
+    """Return the summary of a partition whose files get old times, and its findings."""
+    told: list[Summary] = []
+    found = list(verify(aged(folder), on_summary=told.append))
+    return told[-1], found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed segments that lack offsets, and nothing but the rest of the log to tell of a loss."""
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Severity, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
+from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.judged_directory import CODECS
 from segproof_model.laws.kafka.broker.partition_on_disk import dense_logs_lack_no_offsets
-from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of, write_segment
 
 BASES = (0, 3, 6, 9)
 
@@ -25,21 +25,6 @@ def log_of(*offsets: int) -> bytes:
     return b"".join(
         write_batch([Record(at, 9 + at, b"k", b"v" * 9)], base_offset=at) for at in offsets
     )
-
-
-def aged(folder: Path) -> Path:
-    """Let all files seem old, so that `verify` waits for no writer."""
-    for path in (folder, *folder.iterdir()):
-        os.utime(path, (10**9, 10**9))
-    return folder
-
-
-def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
-    """Return the summary of a partition, and its findings."""
-    told: list[Summary] = []
-    aged(folder)
-    found = list(verify(folder, on_summary=told.append))
-    return told[-1], found
 
 
 def saved(folder: Path) -> SalvagedPartition:
@@ -180,9 +165,7 @@ def test_agrees_with_the_law(files: dict[str, bytes]) -> None:
     """It is reported if and only if the model's law is broken; the counts are those of salvage."""
     with TemporaryDirectory() as place:
         folder = Path(place, "t-0")
-        folder.mkdir()
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
+        write_files(files, folder)
         found = list(verify(aged(folder), laws=["DISK-63"]))
         assert dense_logs_lack_no_offsets(files, CODECS) == (not found)
         kept = saved(folder) if any(data for data in files.values()) else None

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs of other topics and segments that were put over a log of a partition."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.findings import Severity, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
@@ -17,23 +16,9 @@ from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.format.index_of_log import log_is_that_of_its_indexes
-from segproof_tests.partition_files import copied_partition, in_memory, name_of
+from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
 
 INDEXES = (".index", ".timeindex")
-
-
-def aged(folder: Path) -> Path:
-    """Let all files seem old, so that `verify` waits for no writer."""
-    for path in (folder, *folder.iterdir()):
-        os.utime(path, (10**9, 10**9))
-    return folder
-
-
-def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
-    """Return the summary of a partition, and its findings."""
-    told: list[Summary] = []
-    found = list(verify(aged(folder), on_summary=told.append))
-    return told[-1], found
 
 
 def log_in(scenario: str, base: int = 0) -> bytes:

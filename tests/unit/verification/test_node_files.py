@@ -324,7 +324,7 @@ def test_ids_are_judged_as_kafka_reads_them(old: str, new: str, is_read: bool) -
 
 
 def properties(**changed: str) -> bytes:
-    """Return the lines of IDS, with some values, or other lines behind them."""
+    """Return the lines of IDS with other values, or with more lines after them."""
     told = dict(line.split("=") for line in IDS.decode("ascii").splitlines()[2:])
     more = changed.pop("more", "")
     told |= {name.replace("_", "."): value for name, value in changed.items()}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log under a wrong name: no record is lost by it, and no verb says so."""
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,24 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Finding, Summary, Verdict
+from segproof.findings import Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
-from segproof.verification import verify
+from segproof_harness.laws.borders.border import write_files
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
-from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.partition_files import copied_partition, looked_at, name_of
 
 LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
 INDEXES = (".index", ".timeindex")
-
-
-def looked_at(folder: Path) -> tuple[Summary, list[Finding]]:
-    """Return the summary of a partition whose files seem old, and its findings."""
-    told: list[Summary] = []
-    for path in (folder, *folder.iterdir()):
-        os.utime(path, (10**9, 10**9))
-    found = list(verify(folder, on_summary=told.append))
-    return told[-1], found
 
 
 def rename(folder: Path, old: int, new: int, *suffixes: str) -> None:
@@ -90,9 +80,7 @@ def test_agrees_with_the_law(files: dict[str, bytes]) -> None:
     """It is reported if and only if the model's law is broken."""
     with TemporaryDirectory() as place:
         folder = Path(place, "t-0")
-        folder.mkdir()
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
+        write_files(files, folder)
         _, found = looked_at(folder)
     told = [one for one in found if one.law == "DISK-65"]
     assert names_are_the_first_offsets(files) == (not told)

@@ -29,7 +29,7 @@ def _beside(file: str, content: bytes, *, is_here: bool) -> Files:
 
 
 def _ids(bound: str, folder: str, lawful: bytes, unlawful: bytes) -> Border:
-    """Return the border between the ids that a folder beside a partition may have, and not."""
+    """Return the border at which the topic id of a folder beside a partition becomes unlawful."""
     here = {**PLAIN, **OF_A_BROKER, METADATA: ID, f"../{folder}/{LOG_NAME}": b""}
     files = [{**here, f"../{folder}/{METADATA}": one} for one in (lawful, unlawful)]
     due = Due(f"../{folder}/{METADATA}", None, None, unlawful[-22:].decode("ascii"), WARNING)

@@ -73,7 +73,11 @@ def _tails(suffix: str, data: bytes, entry: int) -> list[Border]:
 
 
 def _of_another_log(offsets: int, times: int, *, right: int = 0, end: int = BASE + 10) -> Files:
-    """Return a closed segment with so many wrong entries in its indexes, after some right ones."""
+    """Return a closed segment whose indexes have `right` entries, and wrong entries after them.
+
+    The offset index has `offsets` wrong entries, the time index `times`. The next segment begins at
+    the offset `end`.
+    """
     positions = [(at, at * SIZE) for at in range(right)]
     positions += [(at, at * SIZE + 1) for at in range(right, right + offsets)]
     stamps = [(1, 0)] if right else []

@@ -79,7 +79,7 @@ def _ids(bound: str, lawful: bytes, unlawful: bytes) -> Border:
 
 
 def _directories(bound: str, lawful: bytes, unlawful: bytes) -> Border:
-    """Return the border between the ids that a second log directory may have, and not."""
+    """Return the border at which the `directory.id` of a second log directory becomes unlawful."""
     first = {"../one/meta.properties": IDS + b"directory.id=" + b"B" * 22}
     files = [
         {LOG_NAME: PLAIN, **first, "../two/meta.properties": IDS + b"directory.id=" + directory}

@@ -343,7 +343,7 @@ BORDERS = (
         Due(LOG_NAME, END, LAST, LAST + 1),
     ),
     Border(
-        "DISK-25", "an entry into the last log's zeros is for its last offset, or the next",
+        "DISK-25", "an entry leads to zeros of the last log, for its last offset or the next",
         segment(LOG + bytes(90), offset_entries((2, END))),
         segment(LOG + bytes(90), offset_entries((3, END))),
         Due(LOG_NAME, END, LAST, LAST + 1),

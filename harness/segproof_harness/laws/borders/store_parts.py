@@ -44,7 +44,7 @@ def _queue_of_another_log(wrong: int) -> Files:
 
 
 def _queue_beyond(beyond: int) -> Files:
-    """Return a store whose queue has so many units more, which lead beyond the last record."""
+    """Return a store whose queue has `beyond` units that lead beyond the last record."""
     return store(queue=queue_of(*UNITS, *(unit(END + number) for number in range(beyond))))
 
 

@@ -9,8 +9,9 @@ from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.integers import INT64_MAX
 from segproof.reading.config_file import CONFIG
+from segproof.reading.folder_names import names_of
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
-from segproof.reading.store_layouts import is_rocksdb, names_of
+from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Reach, Stretch, reach_of
 from segproof.reading.timer_log import TIMER_LOG
@@ -107,10 +108,7 @@ def size_of(place: Place, files: Files) -> int:
 
 
 def _inside(folder: str, files: Files) -> list[str]:
-    try:
-        return [posixpath.join(folder, name) for name in files.list_directory(folder)]
-    except OSError:
-        return []
+    return [posixpath.join(folder, name) for name in names_of(folder, files)]
 
 
 def _size(path: str, files: Files) -> int:

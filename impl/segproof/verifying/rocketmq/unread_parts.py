@@ -16,7 +16,8 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
-from segproof.reading.store_layouts import is_rocksdb, names_of, rocksdb_lacks
+from segproof.reading.folder_names import names_of
+from segproof.reading.store_layouts import is_rocksdb, rocksdb_lacks
 from segproof.reading.store_paths import GUESS_FILE, PARTS
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS

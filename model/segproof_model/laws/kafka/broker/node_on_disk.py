@@ -226,9 +226,9 @@ def log_directories_are_of_one_node(node_directories: Sequence[tuple[str, int, s
 
 @law("DISK-67", PartitionLog, "Kafka QuorumState.initialize, FileQuorumStateStore 4.4.0")
 def metadata_log_has_a_vote(metadata_files: Mapping[str, bytes]) -> bool:
-    """Beside a log of the cluster's metadata that is not empty lies `quorum-state`, which a node
-    makes before the first batch. A warning: without it the node starts, and has forgotten its vote
-    of an epoch that has no batch yet.
+    """A log of the cluster's metadata that is not empty has a file `quorum-state` beside it: a node
+    creates this file before it writes the first batch. A warning: without the file the node starts,
+    and has forgotten its vote in an epoch that has no batch yet.
     """
     logs = [name for name in metadata_files if re.fullmatch(r"[0-9]{20}\.log", name)]
     return "quorum-state" in metadata_files or not any(metadata_files[name] for name in logs)
