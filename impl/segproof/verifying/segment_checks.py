@@ -19,6 +19,7 @@ from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
+from segproof.reading.folder_names import names_of
 from segproof.reading.indexed_ends import entry_blocks, indexed_end
 from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
@@ -191,10 +192,7 @@ class SegmentCheck:
         carry.is_blank = not batches and log.size > 0
         for check in checks:
             check.hand_on(carry)
-        if first_offset in (None, log.segment.base_offset) or not log.begins_elsewhere(
-            log.segment.base_offset
-        ):  # else the indexes are of another log, which has a wrong name
-            carry.indexed_end = _indexed_end(log, carry)
+        carry.indexed_end = _indexed_end(log, carry)
         self.carry = carry
         yield max(0, log.size - done)
 
@@ -265,7 +263,10 @@ def _indexed_end(log: LogPass, carry: LogCarry) -> int | None:
         return None
     indexes = entry_blocks(log.offsets), entry_blocks(log.times)
     base, told = log.segment.base_offset, (end, position)
-    return indexed_end(*indexes, base, told, largest, is_damaged=damage is not None)
+    found = indexed_end(*indexes, base, told, largest, is_damaged=damage is not None)
+    is_odd = found is not None and carry.first_offset not in (None, base)
+    # The indexes may be of another log, which has a wrong name: all logs are asked for that.
+    return None if is_odd and log.begins_elsewhere(base) else found
 
 
 def _size_now(log: File | None) -> int:
@@ -286,11 +287,7 @@ def _first_of_next(segment: Segment, files: Files) -> int | None:
 
 def _begins_elsewhere(segment: Segment, offset: int, files: Files) -> bool:
     """Return whether a log of the directory begins with an offset that its name does not say."""
-    try:
-        names = files.list_directory(segment.directory)
-    except OSError:
-        return False
-    known = ((name, read_file_name(name)) for name in names)
+    known = ((name, read_file_name(name)) for name in names_of(segment.directory, files))
     own = offset, segment.base_offset
     others = (
         posixpath.join(segment.directory, name)

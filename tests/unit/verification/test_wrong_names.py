@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log under a wrong name: no record is lost by it, and no verb says so."""
 
+import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from segproof.findings import Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
+from segproof.verification import verify
+from segproof.verifying import segment_checks
 from segproof_harness.laws.borders.border import write_files
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
-from segproof_tests.partition_files import copied_partition, looked_at, name_of
+from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
 
 LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
 INDEXES = (".index", ".timeindex")
@@ -84,3 +87,18 @@ def test_agrees_with_the_law(files: dict[str, bytes]) -> None:
         _, found = looked_at(folder)
     told = [one for one in found if one.law == "DISK-65"]
     assert names_are_the_first_offsets(files) == (not told)
+
+
+@pytest.mark.checks("DISK-65")
+def test_only_a_doubtful_end_asks_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each log of a compacted partition begins after its name: each was asked of each."""
+    images = dict[str, bytes]()
+    for base in range(0, 400, 10):
+        log = write_batch([Record(base + 3, 9, b"k", b"v")], base_offset=base + 3)
+        images |= {name_of(base, ".log"): log, name_of(base, ".index"): b""}
+        images[name_of(base, ".timeindex")] = struct.pack(">qi", 9, 3)
+    asked = list[int]()
+    monkeypatch.setattr(segment_checks, "_begins_elsewhere", lambda *one: asked.append(one[1]))
+    found = list(verify("/data/t-0", files=in_memory(images, "/data/t-0")))
+    assert not [one for one in found if one.is_defect]
+    assert [] == asked
