@@ -73,12 +73,11 @@ declare("partition-log", Severity.ERROR,
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""
-OF_ONE_STEP = frozenset({"DISK-32", "DISK-36", "DISK-37", "DISK-60", "DISK-64"})
+OF_ONE_STEP = frozenset({"DISK-32", "DISK-36", "DISK-37", "DISK-64"})
 """Laws that are broken while a broker is truncating: the log is cut first, the small files then.
 One that appends puts new leader epochs into their file before the batches into the log. A
 transaction counts as one without its marker (DISK-32) where such a file, or a batch that is being
-written, shows a lost end. A log that a truncation has removed goes on at the end (DISK-60) for a
-moment, while the new batches reach it."""
+written, shows a lost end."""
 
 
 class PartitionCheck:

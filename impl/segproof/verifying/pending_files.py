@@ -20,6 +20,8 @@ from segproof.reading.waiting_logs import bases_of, is_kept, swap_logs
 from segproof.verifying.replaced_logs import ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
+from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
+from segproof.verifying.segment_listing import kinds_of
 from segproof.verifying.swapped_logs import report_damage, report_only_copies
 
 declare("partition-log", Severity.NOTE,
@@ -46,7 +48,8 @@ def report_pending(
     damaged, only_copies = _report_swaps(directory, kinds, logs, files, reporter)
     replacing = ReplacedLogs(directory, kinds, damaged, files)
     if not is_alone:
-        only_copies |= replacing.report(reporter)
+        found = _unreplaced(replacing, directory, damaged, files)
+        only_copies |= replacing.report(found, reporter)
     for name in pending:
         path = posixpath.join(directory, name)
         known = kinds[name]
@@ -83,6 +86,26 @@ def report_pending(
             words = "it was being written: Kafka does not read it, and the next write replaces it"
             path = posixpath.join(directory, name)
             reporter.at(path, shown_by=directory).add("DISK-41", words)
+
+
+def _unreplaced(
+    replacing: ReplacedLogs, directory: str, damaged: set[int], files: Files
+) -> dict[str, str]:
+    """Return the logs that nothing replaces, looked for again while a broker may be at a step.
+
+    One that cuts or replaces logs leaves a log so for a moment.
+    """
+    found = replacing.unreplaced()
+    for pause in PAUSES_SECONDS:
+        if not found or not wait_for_a_step([directory, *replacing.paths_of_end()], files, pause):
+            break
+        try:
+            kinds = kinds_of(files.list_directory(directory))
+        except OSError:
+            break
+        again = ReplacedLogs(directory, kinds, damaged, files).unreplaced()
+        found = {name: words for name, words in found.items() if name in again}
+    return found
 
 
 def _report_swaps(

@@ -78,37 +78,42 @@ class ReplacedLogs:
         first, end = self.range
         return [base for base in self._logs if first <= base < end]
 
-    def report(self, reporter: Reporter) -> set[str]:
-        """Report what is deleted without a replacement.
-
-        Return these paths, and if there are any, those of the `.swap` logs.
-        """
-        lost = [base for base in self.replaced() if not self._is_held(base)]
-        removed = [base for base in self._deleted if not self._is_replaced(base)]
-        for base in lost:
+    def unreplaced(self) -> dict[str, str]:
+        """Return the names of the logs that are deleted with no replacement, and why, in words."""
+        found = {}
+        for base in self.replaced():
+            if self._is_held(base):
+                continue
             words = "they end before its last offset, or have no batch of it"
             if self._first(base) in self._damaged:
                 words = f"{self._swaps[self._first(base)]} is damaged before its last offset"
-            self._add(
-                reporter,
-                segment_file_name(base, ".log"),
+            found[segment_file_name(base, ".log")] = (
                 "Kafka deletes this log at its next start, to put .swap logs in its place, and they"
-                f" do not hold all of it: {words}",
+                f" do not hold all of it: {words}"
             )
-        for base in removed:
-            self._add(
-                reporter,
-                self._deleted[base],
-                "Kafka deletes this log at its next start, and no other log here has its offsets:"
-                " this may be the only copy of its records",
-            )
-        names = [self._deleted[base] for base in removed]
-        if lost or removed:
+        for base, name in self._deleted.items():
+            if not self._is_replaced(base):
+                found[name] = (
+                    "Kafka deletes this log at its next start, and no other log here has its"
+                    " offsets: this may be the only copy of its records"
+                )
+        return found
+
+    def report(self, unreplaced: Mapping[str, str], reporter: Reporter) -> set[str]:
+        """Report what `unreplaced` found.
+
+        Return the paths of the removed logs among it, and if there is any, of the `.swap` logs.
+        """
+        for name, words in unreplaced.items():
+            reporter.at(self._path(name), shown_by=self._directory).add(REPLACED, words)
+        names = [name for name in unreplaced if name.endswith(DELETED)]
+        if unreplaced:
             names += self._swaps.values()
         return {self._path(name) for name in names}
 
-    def _add(self, reporter: Reporter, name: str, words: str) -> None:
-        reporter.at(self._path(name), shown_by=self._directory).add(REPLACED, words)
+    def paths_of_end(self) -> list[str]:
+        """Return the path of the last log, if there is one."""
+        return [self._path(segment_file_name(base, ".log")) for base in self._logs[-1:]]
 
     def _first(self, base: int) -> int:
         """Return the base offset of the last `.swap` log that begins at or before a log."""

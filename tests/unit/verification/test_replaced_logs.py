@@ -12,6 +12,7 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import pending_files
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of
@@ -102,6 +103,34 @@ def test_a_swap_holds_less_than_the_logs(
     assert [name_of(one, ".log") for one in names] == replaced(folder)
     (told,) = salvage(folder, tmp_path / "out")
     assert (10, 0) == (told.batches, told.lost_offsets)
+
+
+@pytest.mark.checks("DISK-60")
+@pytest.mark.parametrize(
+    ("looks", "names"),
+    [
+        ([LOGS[4], LOGS[4]], [8]),
+        ([log(4, 6)], []),
+        ([LOGS[4], log(4, 6)], []),
+        ([log(4, 6), LOGS[4]], []),  # the end of new batches is where the removed log begins
+    ],
+)
+def test_a_removed_log_is_looked_at_again_beside_a_writer(
+    looks: list[bytes], names: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A truncation removes the logs above its offset first, and cuts the last one then."""
+    folder = lay(tmp_path / "t-0", log={0: LOGS[0], 4: LOGS[4]}, deleted={8: LOGS[8]})
+    coming = iter(looks)
+
+    def pause(*_: object) -> bool:
+        for data in coming:
+            lay(folder, log={4: data})
+            return True
+        return False
+
+    monkeypatch.setattr(pending_files, "wait_for_a_step", pause)
+    found = [one.path for one in verify(folder) if one.law == "DISK-60"]
+    assert [str(folder / name_of(one, ".log.deleted")) for one in names] == found
 
 
 @pytest.mark.checks("DISK-60", "LOAD-1")
