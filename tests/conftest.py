@@ -39,7 +39,7 @@ settings.register_profile("dev", derandomize=False, deadline=None, suppress_heal
 # more, are drawn by `tox -m explore`.
 settings.register_profile(
     "ci",
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=50,
     derandomize=True,
     database=None,
@@ -47,7 +47,6 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW,
 )
-settings.register_profile("ci-again", settings.get_profile("ci"), max_examples=20)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=12)
 settings.register_profile(
     "explore",
