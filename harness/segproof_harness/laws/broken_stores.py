@@ -113,6 +113,10 @@ STORE_EXAMPLES: dict[str, Example] = {
         "the checkpoint says that the log had a message of the year 2100",
         overwrite("checkpoint", 0, int64(4102444800000)),
     ),
+    "RMQDISK-54": small(
+        "a consumer group is at offset 999999 of a queue",
+        write("config/consumerOffset.json", b'{"offsetTable":{"TopicTest@g":{0:999999}}}'),
+    ),
     "RMQDISK-51": small(
         "a salvage guessed the slots of the index", write("segproof-index.guessed", b"")
     ),

@@ -16,7 +16,15 @@ import re
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["BACKUP_SUFFIX", "CONFIG", "config_files_in", "is_null", "json_fault"]
+__all__ = [
+    "BACKUP_SUFFIX",
+    "CONFIG",
+    "TEXT",
+    "begin_of_json",
+    "config_files_in",
+    "is_null",
+    "json_fault",
+]
 
 CONFIG: Final = "config"
 BACKUP_SUFFIX: Final = ".bak"
@@ -29,7 +37,9 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BLANK: Final = bytes(range(0x21))
 
 _SPACE = re.compile(rb"(?:[\x00-\x20]++|//[^\n]*+|/\*.*?\*/)*", re.DOTALL)
-_TEXT = re.compile(rb"""\"(?:[^"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'""", re.DOTALL)
+TEXT: Final = rb"""\"(?:[^"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"""
+"""A pattern of a text in quotes; a dot in it is any byte."""
+_TEXT = re.compile(TEXT, re.DOTALL)
 _NUMBER = re.compile(rb"[-+]?[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?[BSLFD]?")
 _NAME = re.compile(rb"[A-Za-z_$\x80-\xff][\w$.\x80-\xff-]*+")
 _WORD = re.compile(rb"(?:true|false|null|NaN)\b")
@@ -46,7 +56,7 @@ def config_files_in(names: list[str]) -> list[str]:
 
 def json_fault(data: bytes) -> int | None:
     """Return the byte at which a file stops to be one JSON object, or null; None if it is one."""
-    begin = _begin(data)
+    begin = begin_of_json(data)
     with suppress(ValueError, RecursionError):
         found = json.loads(data[begin:].strip(b"\x00 \t\r\n").decode())
         return None if found is None or isinstance(found, dict) else 0
@@ -55,10 +65,10 @@ def json_fault(data: bytes) -> int | None:
 
 def is_null(data: bytes) -> bool:
     """Return whether a file is the word null, which a broker reads as no state at all."""
-    return data[_begin(data) :].strip(_BLANK) == b"null"
+    return data[begin_of_json(data) :].strip(_BLANK) == b"null"
 
 
-def _begin(data: bytes) -> int:
+def begin_of_json(data: bytes) -> int:
     """Return the position after a byte order mark; 0 without one."""
     blank = len(data) - len(data.lstrip(_BLANK))
     has_mark = data.startswith(BYTE_ORDER_MARK, blank)

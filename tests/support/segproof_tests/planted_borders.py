@@ -137,7 +137,7 @@ PLANTED = [
         ("is_late = differences > max", "is_late = differences >= max"),
     ),
     *_in(
-        "verifying.rocketmq.queue_checks", ("store",),
+        "verifying.rocketmq.queue_walk", ("store",),
         ('"RMQDISK-36", offsets <= before,', '"RMQDISK-36", offsets < before,'),
     ),
     *_in(

@@ -57,7 +57,7 @@ JUDGED = (
     "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
     "RMQDISK-40", "RMQDISK-41", "RMQDISK-42", "RMQDISK-43", "RMQDISK-44", "RMQDISK-45",
     "RMQDISK-50", "RMQDISK-51", "RMQDISK-52",
-    "RMQDISK-53",
+    "RMQDISK-53", "RMQDISK-54",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
@@ -273,6 +273,34 @@ def test_files_that_are_missing_or_none(
     for _ in range(data.draw(st.integers(1, 2))):
         misplace(data, files, odd)
     for law in judge(files, odd):
+        event(law)
+
+
+@pytest.mark.checks("RMQDISK-54")
+@settings(max_examples=40, deadline=None)
+@given(
+    messages=st.lists(SENT, min_size=1, max_size=5),
+    offsets=st.lists(
+        st.tuples(st.sampled_from(("T@g", "T@h", "U@g", "%LMQ%T@g", "T")),
+                  st.sampled_from(("0", "'0'", "1", "-1", "x")), st.integers(-1, 7)),
+        max_size=4,
+    ),
+    name=st.sampled_from(("consumerOffset.json", "consumerOffset.json.bak", "delayOffset.json")),
+    units_end=st.integers(0, 8), is_static=st.booleans(),
+)  # fmt: skip
+def test_offsets_of_consumers(
+    messages: list[Sent], offsets: list[tuple[str, str, int]], name: str, units_end: int,
+    is_static: bool,
+) -> None:  # fmt: skip
+    """Both say the same of offsets around the end of a queue, whose last units may be missing."""
+    files = write_store(messages, with_abort=False)
+    queue = f"consumequeue/{TOPIC}/{QUEUE_ID}/{0:020d}"
+    files[queue] = files[queue][: 20 * units_end].ljust(QUEUE_FILE_BYTES, b"\0")
+    rows = ",".join(f'"{key}":{{{queue_id}:{offset}}}' for key, queue_id, offset in offsets)
+    files[f"config/{name}"] = f'{{"offsetTable":{{{rows}}}}}'.encode()
+    if is_static:
+        files["config/topicQueueMapping.json"] = b'{"topicQueueMappingTable":{"U":{"T":1}}}'
+    for law in judge(files):
         event(law)
 
 

@@ -24,6 +24,7 @@ from segproof_harness.laws.borders.store_files import (
 
 WARNING = Severity.WARNING
 TOPICS = "config/topics.json"
+OFFSETS_FILE = "config/consumerOffset.json"
 TIMERS = f"timerlog/{0:020d}"
 DLEDGER = f"dledger-n0/data/{0:020d}"
 
@@ -31,6 +32,17 @@ DLEDGER = f"dledger-n0/data/{0:020d}"
 def _config(bound: str, lawful: bytes, unlawful: bytes, position: int | None) -> Border:
     files = [{**SOUND, TOPICS: text} for text in (lawful, unlawful)]
     return border("RMQDISK-43", bound, files[0], files[1], Due(TOPICS, position))
+
+
+def _group_at(offset: int, end: str = "", **parts: bytes) -> Files:
+    """Return a store of three messages in one queue, with the offset of a consumer group."""
+    text = f'{{"offsetTable":{{"T@g":{{0:{offset}}}}}}}'
+    return {**store(**parts), OFFSETS_FILE + end: text.encode()}
+
+
+def _beyond(end: str = "") -> Due:
+    """Return the finding of an offset of 4, where the queue ends at 3."""
+    return Due(OFFSETS_FILE + end, 25, "at most 3", 4, WARNING)
 
 
 def _of_another_log(wrong: int, right: int = 0) -> Files:
@@ -95,5 +107,17 @@ BORDERS = (
         {**_timers(0), f"timerlog/{520:020d}": bytes(520)},
         {**_timers(0), f"timerlog/{520:020d}": bytes(519)},
         Due(f"timerlog/{520:020d}", None, 520, 519, WARNING),
+    ),
+    border(
+        "RMQDISK-54", "a group is at the end of its queue, or one further",
+        _group_at(3), _group_at(4), _beyond(),
+    ),
+    border(
+        "RMQDISK-54", "the backup has the end of the queue, or one more",
+        _group_at(3, ".bak"), _group_at(4, ".bak"), _beyond(".bak"),
+    ),
+    border(
+        "RMQDISK-54", "the end of the queue is known by the log alone",
+        _group_at(3, queue=queue_of()), _group_at(4, queue=queue_of()), _beyond(),
     ),
 )  # fmt: skip

@@ -38,7 +38,9 @@ from segproof.verifying.rocketmq.lost_end import (
     report_missing_end,
     report_zeroed_end,
 )
-from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
+from segproof.verifying.rocketmq.offset_checks import OffsetChecks
+from segproof.verifying.rocketmq.queue_checks import QueueChecks
+from segproof.verifying.rocketmq.queue_walk import check_queue_file
 from segproof.verifying.rocketmq.replaced_files import report_replaced_files
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
@@ -233,6 +235,7 @@ class _Store:
         """What is led to beyond the last file of the log."""
         self._timers = TimerChecks(store, files, self._reporter)
         self._queues = QueueChecks(store, files, self._reporter, self._is_running)
+        self._offsets = OffsetChecks(store, files, self._reporter, self._queues)
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._store, name)
@@ -410,12 +413,12 @@ class _Store:
         self._missing = self._missing_end(records)
         self._queues.compare_with(records, time, records.reached)
         if not has_index:
-            return [TimesAlone(records), self._queues]
+            return [TimesAlone(records), self._queues, self._offsets]
         keys = KeyChecks(
             self._store, summaries, records, self._is_running, furthest, self._files,
             self._reporter, self._is_complete,
         )  # fmt: skip
-        return [keys, self._queues]
+        return [keys, self._queues, self._offsets]
 
 
 def _path_of(error: OSError, store: str) -> str:

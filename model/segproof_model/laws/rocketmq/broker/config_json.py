@@ -5,7 +5,9 @@ Integers may be keys, texts may have single quotes, a comma may stand before a c
 zeros and comments may stand between all tokens. One byte order mark may stand before the first.
 """
 
+import json
 import re
+from contextlib import suppress
 
 CONFIG_NAME = re.compile(r"config/(?:[^/]+\.json|timermetrics|transactionMetrics)(?:\.bak)?")
 """Files of the store that are such JSON."""
@@ -65,3 +67,47 @@ def _after_value(tokens: list[str], at: int) -> int:
             return -1
         at += tokens[at] == ","
     return at + 1 if at < len(tokens) else -1
+
+
+def read_config(data: bytes) -> object:
+    """Return the object that the bytes are, with texts for keys and numbers; None without one.
+
+    >>> read_config(b"{'T@g':{0:11}}")
+    {'T@g': {'0': '11'}}
+    """
+    if not is_config(data):
+        return None
+    text = data.decode("latin-1")
+    mark = MARK.match(text)
+    return _value(_tokens(text[mark.end() :] if mark else text) or [])
+
+
+def _value(tokens: list[str]) -> object:
+    """Remove the tokens of one value from the front, and return it."""
+    token = tokens.pop(0)
+    if token == "{":
+        found = {}
+        while tokens[0] != "}":
+            key = _scalar(tokens.pop(0))
+            tokens.pop(0)
+            found[key] = _value(tokens)
+            del tokens[: tokens[0] == ","]
+        tokens.pop(0)
+        return found
+    if token == "[":
+        items = []
+        while tokens[0] != "]":
+            items.append(_value(tokens))
+            del tokens[: tokens[0] == ","]
+        tokens.pop(0)
+        return items
+    return _scalar(token)
+
+
+def _scalar(token: str) -> str:
+    """Return what a token says, without its quotes."""
+    text = token.encode("latin-1").decode(errors="replace")
+    if text[0] == '"' and "\\" in text:
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return text[1:-1] if text[0] in "\"'" else text

@@ -226,6 +226,29 @@ def checkpoint_knows_no_later_message(followed: StoreFiles) -> bool:
     return max(followed.times[:2]) <= max(stored.values())
 
 
+@law("RMQDISK-54", MessageStore, "RocketMQ ConsumerOffsetManager 4.7.0 to 5.5.1")
+def offsets_lie_in_their_queues(store: StoreFiles) -> bool:
+    """Each offset of a consumer group, and of a level of delayed messages, in `config` and its
+    backup is at most the end of its queue. A queue ends after its last unit, or after its last
+    message in the log if that is later.
+
+    Not judged: a queue without a folder and without a message, static topics, light queues (%LMQ%),
+    and queues of batches.
+    """
+    if not store.log:
+        return True
+    ends = {queue: store.places_of(queue)[1] for queue in store.queues}
+    for queue, records in store.records_of_queues.items():
+        for place, _ in records:
+            ends[queue] = max(ends.get(queue, 0), place + 1)
+    judged = ends.keys() - store.queues_of_batches
+    return all(
+        offset <= ends[queue]
+        for queue, offset in read.stored_offsets(store.files)
+        if queue in judged and "%LMQ%" not in queue[0]
+    )
+
+
 @law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")
 def folders_hold_their_files(store: StoreFiles) -> bool:
     """The folders of the log, of queues and of timers contain only files whose names are 20 digits,

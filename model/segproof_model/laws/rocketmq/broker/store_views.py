@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise, takewhile
 
+from segproof_model.laws.rocketmq.broker.config_json import read_config
 from segproof_model.laws.rocketmq.broker.store_checkpoint import stored
 from segproof_model.laws.rocketmq.format.index_entries import (
     Entry,
@@ -49,6 +50,8 @@ FAR_OFFSET = 2**63
 UNIT = struct.Struct(">qiq")
 FILLER = (0, 2**31 - 1)
 """Offset and size of a unit that fills the place before a queue."""
+INNER_BATCH = 128
+"""The flag of a message that contains a batch."""
 GUESS_FILE = "segproof-index.guessed"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which a broker keeps delayed messages until their time comes."""
@@ -56,6 +59,8 @@ Times = tuple[int, int]
 """A first and a last time, both inclusive."""
 FAR = 2**62
 """No time of a message is further away from 1970."""
+INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
+"""How a file of `config` writes a number."""
 HOUR = 3_600_000
 """A clock may step back so far."""
 Queue = tuple[str, int]
@@ -464,6 +469,12 @@ class StoreFiles:
                 own[message.queue_offset, at] = message.total_size
         return found
 
+    @property
+    def queues_of_batches(self) -> set[Queue]:
+        """The queues with a message that contains a batch, which has more than one place."""
+        found = [one for one in self.messages.values() if one.sys_flag & INNER_BATCH]
+        return {(one.topic, one.queue_id) for one in found}
+
     @cached_property
     def furthest(self) -> int:
         """The largest offset that a queue or the index leads to; -1 without any.
@@ -476,6 +487,42 @@ class StoreFiles:
     def is_due(self, offset: int) -> bool:
         """Return whether queues and index must contain a message."""
         return not self.is_running or offset < self.furthest
+
+
+def stored_offsets(files: Mapping[str, bytes]) -> list[tuple[Queue, int]]:
+    """Return the offsets that `config` has of consumer groups and of levels of delayed messages;
+    level n is queue n - 1. Those of static topics are left out.
+    """
+    static = _tables(files, "topicQueueMapping.json", "topicQueueMappingTable")
+    found = []
+    for key, queues in _tables(files, "consumerOffset.json", "offsetTable"):
+        topic, _, group = key.partition("@")
+        if topic and group and topic not in dict(static) and isinstance(queues, dict):
+            found += [((topic, _integer(one)), _integer(at)) for one, at in queues.items()]
+    for level, at in _tables(files, "delayOffset.json", "offsetTable"):
+        number = _integer(level)
+        found.append(((SCHEDULE_TOPIC, number and number - 1), _integer(at)))
+    return [
+        ((topic, queue), at)
+        for (topic, queue), at in found
+        if queue is not None and queue >= 0 and at is not None
+    ]
+
+
+def _tables(files: Mapping[str, bytes], name: str, table: str) -> list[tuple[str, object]]:
+    """Return keys and values of a table in a file of `config` and in its backup."""
+    found: list[tuple[str, object]] = []
+    for one in (name, f"{name}.bak"):
+        content = read_config(files.get(f"config/{one}", b"{}"))
+        rows = content.get(table) if isinstance(content, dict) else None
+        found += rows.items() if isinstance(rows, dict) else []
+    return found
+
+
+def _integer(text: object) -> int | None:
+    """Return the integer that a text is, which a letter may follow; None if it is none."""
+    found = INTEGER.fullmatch(text) if isinstance(text, str) else None
+    return int(found[1]) if found else None
 
 
 def likely_time(message: Message, around: Times, told: Times | None) -> int:

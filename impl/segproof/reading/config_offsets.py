@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The offsets of consumer groups and of delayed messages, as a broker keeps them in `config`.
+
+Layout: `consumerOffset.json`: `{"offsetTable":{"TOPIC@GROUP":{QUEUE:OFFSET}}}`.
+  `delayOffset.json`: `{"offsetTable":{LEVEL:OFFSET}}`; level n is queue n - 1 of the topic of
+  delayed messages. `topicQueueMapping.json`: `{"topicQueueMappingTable":{"TOPIC":{...}}}`.
+Upstream: RocketMQ 4.9.8 and 5.5.1: ConsumerOffsetManager, ScheduleMessageService,
+TopicQueueMappingManager.
+Laws: RMQDISK-54.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from segproof.reading.config_file import TEXT, begin_of_json
+
+__all__ = [
+    "CONSUMER_OFFSETS",
+    "DELAY_OFFSETS",
+    "STATIC_TOPICS",
+    "StoredOffset",
+    "stored_offsets",
+    "topics_of_mapping",
+]
+
+CONSUMER_OFFSETS: Final = "consumerOffset.json"
+DELAY_OFFSETS: Final = "delayOffset.json"
+STATIC_TOPICS: Final = "topicQueueMapping.json"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+OFFSET_TABLE: Final = "offsetTable"
+MAPPING_TABLE: Final = "topicQueueMappingTable"
+SPOKEN_FOR_OTHERS: Final = "%LMQ%"
+"""Part of the names of light queues, which are no queues of a topic."""
+QUEUE_MAX: Final = 10**9
+"""A broker names the folder of a queue by a number of at most 9 digits."""
+
+_TOKEN = re.compile(
+    rb"(?P<skip>[\x00-\x20]++|//[^\n]*+|/\*.*?\*/)"
+    rb"|(?P<text>" + TEXT + rb")"
+    rb"|(?P<mark>[][{}:,])"
+    rb"|(?P<bare>[^\x00-\x20\[\]{}:,\"'/]++)",
+    re.DOTALL,
+)
+_INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """The next offset of one queue for one reader."""
+
+    topic: str
+    queue_id: int
+    group: str
+    """The consumer group; empty for delayed messages."""
+    offset: int
+    position: int
+    """The byte of the file at which the number stands."""
+
+    @property
+    def queue(self) -> tuple[str, int]:
+        """Topic and number of the queue."""
+        return self.topic, self.queue_id
+
+    @property
+    def reader(self) -> tuple[str, int, str]:
+        """What has one offset in a file: queue and group."""
+        return self.topic, self.queue_id, self.group
+
+
+def stored_offsets(data: bytes, name: str) -> list[StoredOffset]:
+    """Return the offsets of a whole file, which is `consumerOffset.json` or `delayOffset.json`.
+
+    Of two values with the same key the later one counts, as in a broker.
+    """
+    rows: dict[str, dict[str, StoredOffset]] = {}
+    for keys, value, position in _values(data):
+        if keys[:1] != (OFFSET_TABLE,):
+            continue
+        if value is None:  # an object begins
+            if len(keys) == 1:
+                rows.clear()
+            elif len(keys) == 2:
+                rows.pop(keys[1], None)
+            continue
+        found = _stored_offset(keys, value, position, name == DELAY_OFFSETS)
+        if found is not None:
+            rows.setdefault(keys[1], {})[keys[-1]] = found
+    return [one for row in rows.values() for one in row.values()]
+
+
+def _stored_offset(
+    keys: tuple[str, ...], value: str, position: int, is_delay: bool
+) -> StoredOffset | None:
+    """Return the offset that a value is, by the keys that lead to it."""
+    number, offset = _integer(keys[-1]), _integer(value)
+    if number is None or offset is None or not 0 <= number < QUEUE_MAX:
+        return None
+    if is_delay:
+        is_level = len(keys) == 2 and number > 0
+        return StoredOffset(SCHEDULE_TOPIC, number - 1, "", offset, position) if is_level else None
+    topic, _, group = keys[1].partition("@")
+    if len(keys) != 3 or not topic or not group or SPOKEN_FOR_OTHERS in topic:
+        return None
+    return StoredOffset(topic, number, group, offset, position)
+
+
+def topics_of_mapping(data: bytes) -> set[str]:
+    """Return the static topics that a whole file names."""
+    found = (keys for keys, _, _ in _values(data))
+    return {keys[1] for keys in found if len(keys) > 1 and keys[0] == MAPPING_TABLE}
+
+
+def _values(data: bytes) -> Iterator[tuple[tuple[str, ...], str | None, int]]:
+    """Yield the keys that lead to each value of a whole file, the value, and its position; None for
+    an object, whose own values follow.
+
+    What is in a list is passed over.
+    """
+    keys: list[str | None] = []
+    """The last key of each bracket that is open; None for a list."""
+    is_key = False
+    for token in _TOKEN.finditer(data, begin_of_json(data)):
+        mark = token["mark"]
+        if mark in (b"{", b"["):
+            if mark == b"{" and None not in keys:
+                yield tuple(one for one in keys if one is not None), None, token.start()
+            keys.append("" if mark == b"{" else None)
+            is_key = mark == b"{"
+        elif mark in (b"}", b"]"):
+            if keys:
+                keys.pop()
+            is_key = False
+        elif mark is not None:
+            is_key = mark == b"," and bool(keys) and keys[-1] is not None
+        elif token["skip"] is None:
+            if is_key:
+                keys[-1] = _text(token[0])
+            elif keys and None not in keys:
+                yield tuple(one for one in keys if one is not None), _text(token[0]), token.start()
+
+
+def _text(token: bytes) -> str:
+    """Return what a token says, without its quotes."""
+    if token[:1] == b'"' and b"\\" in token:
+        with suppress(ValueError):
+            return str(json.loads(token))
+    is_quoted = token[:1] in (b'"', b"'")
+    return (token[1:-1] if is_quoted else token).decode("utf-8", "replace")
+
+
+def _integer(text: str) -> int | None:
+    """Return the integer that a text is; None if it is none."""
+    found = _INTEGER.fullmatch(text)
+    return None if found is None else int(found[1])
