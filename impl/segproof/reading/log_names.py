@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
+from segproof.reading.queue_units import led_to
 from segproof.reading.store_pieces import whole_messages
 from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
 
@@ -22,7 +23,8 @@ ASKED_BYTES = 1 << 20
 """Bytes of a file that are searched for messages, which state its offset."""
 ASKED_MESSAGES = 16
 NAMES_BEYOND = 8
-"""A file belongs at most this many files before the first file, or after the last one."""
+"""A file belongs at most this many files before the first file, or after the last one; farther away
+if queues or index know messages there, and none where its name says."""
 
 
 class Misnamed(NamedTuple):
@@ -57,7 +59,9 @@ def with_right_names(
     moved = {
         one: start
         for one, start in wrong.items()
-        if times[start] == 1 and start not in right and _is_near(start, log)
+        if times[start] == 1
+        and start not in right
+        and (_is_near(start, log) or _is_known_there(one, start, log, files))
     }
     silent = [one for one, start in told.items() if start is None]
     # Each name that a file leaves and no other one takes is free for one without a message.
@@ -95,6 +99,17 @@ def _is_near(start: int, log: CommitLog) -> bool:
     steps = divmod(start - log.min_offset, size)
     most = (log.max_offset - log.min_offset) // size + NAMES_BEYOND
     return start >= 0 and steps[1] == 0 and -NAMES_BEYOND <= steps[0] < most
+
+
+def _is_known_there(one: LogFile, start: int, log: CommitLog, files: Files) -> bool:
+    """Return whether queues or index lead to where a file says that it begins, and only there."""
+    if start < 0 or (start % log.mapped_file_size and len(log.log_files) > 1):
+        return False
+    there, here = (
+        led_to(log.store_path, [(begin, begin + one.size_bytes)], files)
+        for begin in (start, one.start)
+    )
+    return len(there) > 0 and len(here) == 0
 
 
 def _told_start(one: LogFile, files: Files) -> int | None:

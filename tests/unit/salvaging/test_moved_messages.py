@@ -5,6 +5,7 @@ Files of the log were swapped or renamed, bytes put in or taken out, blocks writ
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,23 @@ def test_a_renamed_file_goes_where_it_is_free(tmp_path: Path) -> None:
     assert [] == told.misnamed_files
     assert whole == messages_of(tmp_path / "out")
     assert PER_FILE <= told.copied_messages
+
+
+@pytest.mark.parametrize("name", ["00010000000000000000", "00000000000000016364"])
+def test_the_only_file_has_a_name_far_away(name: str, tmp_path: Path) -> None:
+    """Queues and index know its messages where they say that they are: it belongs there."""
+    store = copied_store(tmp_path)
+    log = store / "commitlog"
+    whole = messages_of(store)
+    (log / f"{0:020d}").rename(log / name)
+    told = salvage_store(store, tmp_path / "out")
+    assert (True, 0, [0]) == (
+        told.is_whole, told.restored_messages, [one.start for one in told.misnamed_files]
+    )  # fmt: skip
+    assert whole == messages_of(tmp_path / "out")
+    shutil.rmtree(store / "consumequeue")
+    shutil.rmtree(store / "index")
+    assert [] == with_right_names(CommitLog.open(store), REAL_FILES)[1]
 
 
 def test_a_file_without_messages_takes_the_name_that_is_left(tmp_path: Path) -> None:
