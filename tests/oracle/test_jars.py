@@ -29,6 +29,7 @@ def test_maven_brings_a_release(
 ) -> None:
     """Into an empty folder, each jar in its place, nothing else; a second time Maven is idle."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     assert 0 == cli.run(["oracle", "fetch", SMALL])
     jars = pinned_jars(PINNED[SMALL])
     assert f"fetched now: {len(jars)} jars" in capsys.readouterr().err

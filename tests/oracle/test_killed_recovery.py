@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,19 +31,36 @@ def damaged(folder: Path) -> None:
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
 
 
-def loaded(release: str, folder: Path) -> str:
-    """Load a log as after a crash; return its end, or the error."""
+@contextmanager
+def loading(release: str, folder: Path) -> Iterator[Callable[[], str]]:
+    """Yield what loads a log as after a crash, in one JVM; it returns the end, or the error."""
     command = [sys.executable, str(DRIVER), release, str(folder)]
-    with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        (Path(scratch) / "said").open("w+") as said,
+        subprocess.Popen(
             command,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
             text=True,
-            timeout=300,
-            check=True,
             env={**os.environ, "TMPDIR": scratch},
-        )
-    return done.stdout.splitlines()[-1]
+        ) as process,
+    ):
+
+        def load() -> str:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("load\n")
+            process.stdin.flush()
+            answer = process.stdout.readline().strip()
+            assert answer, (Path(scratch) / "said").read_text()
+            return answer
+
+        try:
+            yield load
+        finally:
+            process.kill()
 
 
 def offsets(folder: Path) -> list[int]:
@@ -67,10 +86,11 @@ def test_a_recovery_that_is_ended_leaves_a_hole(release: str, tmp_path: Path) ->
     damaged(folder)
     obstacle = folder / f"{SEGMENTS[3]}.deleted"
     (obstacle / "x").mkdir(parents=True)
-    assert not loaded(release, folder).isdigit()
-    (obstacle / "x").rmdir()
-    obstacle.rmdir()
-    assert loaded(release, folder) == "20"
+    with loading(release, folder) as load:
+        assert not load().isdigit()
+        (obstacle / "x").rmdir()
+        obstacle.rmdir()
+        assert "20" == load()
     assert offsets(folder) == [0, 2, 4, 12, 14, 16, 18]
 
 

@@ -34,10 +34,10 @@ from segproof_model.rocketmq.broker.index_service_deviations import NamesAreDist
 from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
 
 pytestmark = pytest.mark.needs("java", "jpype")
-COUNT = 300
-KILLED_ENTRIES = 200
+COUNT = 150
+KILLED_ENTRIES = 100
 """Entries of an index file in a store that is killed: its rebuilt files are some time apart."""
-KILLED_AFTER = 120
+KILLED_AFTER = 70
 KILLED_CONFIG = {**CONFIG, "maxIndexNum": KILLED_ENTRIES}
 MISSING = ["Orders#missing", "Else#k1"]
 
@@ -72,8 +72,8 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         places = store.ask("put", messages=drafts)
         times = [place["store_timestamp"] for place in places]
         windows = [
-            (0, INT64_MAX, 64), (0, INT64_MAX, 2), (times[100], INT64_MAX, 64),
-            (0, times[100], 64), (times[100], times[200], 5),
+            (0, INT64_MAX, 64), (0, INT64_MAX, 2), (times[50], INT64_MAX, 64),
+            (0, times[50], 64), (times[50], times[100], 5),
         ]  # fmt: skip
         asked = list(product(keys_of_all(request.param) + MISSING, windows))
         questions = [(*key.split("#", 1), most, begin, end) for key, (begin, end, most) in asked]

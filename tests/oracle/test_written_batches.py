@@ -2,6 +2,7 @@
 """What the real classes write and read where clients of other languages disagree with ours."""
 
 import struct
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,11 +10,7 @@ from segproof.checksums import crc32
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.kafka import Record, read_batch, write_batch, write_empty_batch
 from segproof_harness.releases.pinned import RELEASES
-from segproof_harness.releases.written_batches import (
-    counts_of_records,
-    lz4_messages,
-    transactional_without_producer,
-)
+from segproof_harness.releases.written_batches import WrittenBatches
 
 FRAME = b"\x04\x22\x4d\x18"
 HEADER_CHECKSUM = 6
@@ -24,6 +21,20 @@ ASKED = [
     for name in ("kafka-4.4.0", "kafka-3.9.2", "kafka-0.11.0.3")
 ]
 pytestmark = pytest.mark.needs("java", "jpype")
+
+
+@pytest.fixture(scope="module", params=ASKED)
+def release(request: pytest.FixtureRequest) -> str:
+    """Return the name of a release."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def real(release: str) -> Iterator[WrittenBatches]:
+    """Yield its classes, in one child for all tests."""
+    with WrittenBatches(RELEASES[release]) as one:
+        yield one
 
 
 def ours(magic: int) -> bytes:
@@ -44,16 +55,14 @@ def with_checksum(message: bytes, checksum: int) -> bytes:
 
 
 @pytest.mark.checks("BATCH-20")
-@pytest.mark.parametrize("release", ASKED)
-def test_the_checksum_of_an_lz4_frame(release: str) -> None:
+def test_the_checksum_of_an_lz4_frame(real: WrittenBatches) -> None:
     """The class writes the wrong one in magic 0, as ours does, and reads any there; in magic 1 one.
 
     Clients that refuse the frames of magic 0 refuse those of Kafka itself.
     """
-    real = RELEASES[release]
     for magic in (0, 1):
         message = ours(magic)
-        theirs = lz4_messages(real, magic, VALUE)
+        theirs = real.lz4_message(magic, VALUE)
         head = message[message.index(FRAME) :][: HEADER_CHECKSUM + 1]
         assert theirs[theirs.index(FRAME) :].startswith(head)
         assert 1 == len(list(read_batch(theirs).records()))
@@ -68,14 +77,13 @@ def test_the_checksum_of_an_lz4_frame(release: str) -> None:
         except SegproofError:
             expected.append(None)
     assert [1, 1, 1, 1, None, None, 1, None] == expected
-    assert expected == counts_of_records(real, changed)
+    assert expected == real.counts_of_records(changed)
 
 
 @pytest.mark.checks("BATCH-13", "BATCH-15")
-@pytest.mark.parametrize("release", ASKED)
-def test_a_transactional_batch_without_a_producer_id(release: str) -> None:
+def test_a_transactional_batch_without_a_producer_id(real: WrittenBatches) -> None:
     """With records the class refuses to write it, as ours does; without records it writes it."""
-    said, written = transactional_without_producer(RELEASES[release])
+    said, written = real.transactional_without_producer()
     assert "Cannot write transactional messages without a valid producer ID" in said
     with pytest.raises(InvalidArgumentError, match="a transactional batch needs a producer id"):
         write_batch([Record(0, 5, None, b"v")], base_offset=0, is_transactional=True)

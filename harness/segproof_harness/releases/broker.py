@@ -19,7 +19,7 @@ from typing import Self
 
 from segproof_harness.releases.child_messages import SCRATCH_PREFIX
 from segproof_harness.releases.jars import class_path
-from segproof_harness.releases.pinned import BROKER, Release
+from segproof_harness.releases.pinned import BROKER, FOR_SHORT_LIVES, Release
 
 START_SECONDS = 90.0
 STOP_SECONDS = 60.0
@@ -28,7 +28,7 @@ TOOL_SECONDS = 120.0
 CLUSTER_ID = "c2VncHJvb2YtYnJva2VyLQ"
 """Any 16 bytes in url-safe base64; each broker has a folder of its own."""
 LOG_BYTES_SHOWN = 6000
-HEAP = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
+HEAP = ("-Xmx512m", *FOR_SHORT_LIVES, "-Duser.timezone=UTC")
 LOGGED = ("kafka.log", "kafka.server", "org.apache.kafka.storage")
 """The loggers whose lines are kept; of the others warnings only."""
 STARTED = re.compile(r"Kafka Server started")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from segproof_harness.releases.child_messages import SCRATCH_PREFIX
 from segproof_harness.releases.jars import class_path
-from segproof_harness.releases.pinned import BROKER
+from segproof_harness.releases.pinned import BROKER, FOR_SHORT_LIVES
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -118,8 +118,7 @@ def _start_jvm(jars: Sequence[Path], libraries: str) -> None:
 
     jpype.startJVM(
         "-Xmx256m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *FOR_SHORT_LIVES,
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
         f"-Djava.io.tmpdir={libraries}",
         classpath=[os.fspath(jar) for jar in jars],

@@ -72,8 +72,10 @@ class OracleSubject:
         found: Absent = self._ask("absent", self.structure.structure_id, seconds=HISTORY_SECONDS)
         return found
 
-    def _ask(self, name: str, *arguments: Any, seconds: float = STEP_SECONDS) -> Any:
-        return self._process.ask(name, *arguments, seconds=seconds)
+    def _ask(self, name: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """Ask the child, for `STEP_SECONDS` unless told otherwise."""
+        limit = STEP_SECONDS if seconds is None else seconds
+        return self._process.ask(name, *arguments, seconds=limit)
 
     def prepare(self, setup: Setup, operations: Sequence[Operation], image_every: int) -> None:
         """Let the real class run a whole history; the following calls play it back.
@@ -119,7 +121,7 @@ class OracleSubject:
         outcome, self._look = from_plain_seen(next(self._played))
         return outcome
 
-    def _asked(self, name: str, *arguments: Any, seconds: float = STEP_SECONDS) -> Outcome:
+    def _asked(self, name: str, *arguments: Any, seconds: float | None = None) -> Outcome:
         self._look = None
         try:
             outcome: Outcome = self._ask(name, *arguments, seconds=seconds)

@@ -12,8 +12,8 @@ Upstream: Kafka, Lz4BlockOutputStream, Lz4BlockInputStream, MemoryRecordsBuilder
 import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
 from segproof_harness.releases.jars import class_path, extra_folders
 from segproof_harness.releases.pinned import Release
@@ -23,35 +23,52 @@ ASK_SECONDS = 120.0
 NO_PRODUCER = (-1, -1, -1)
 
 
-def lz4_messages(release: Release, magic: int, value: bytes) -> bytes:
-    """Return the message of a magic that a release writes with lz4. Raises: OSError."""
-    return bytes(_asked(release, _lz4_message, magic, value))
+class WrittenBatches:
+    """A child with the classes of one release. A context manager, which ends the child.
+
+    Each question raises OSError without the jars.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def lz4_message(self, magic: int, value: bytes) -> bytes:
+        """Return the message of a magic that the release writes with lz4."""
+        return bytes(self._asked(_lz4_message, magic, value))
+
+    def counts_of_records(self, messages: Sequence[bytes]) -> list[int | None]:
+        """Return how many records it reads in each of some messages; None if it raises."""
+        return list(self._asked(_counts, messages))
+
+    def transactional_without_producer(self) -> tuple[str, bytes]:
+        """Return the error of writing a record in a transaction without a producer id, and the
+        batch without records that is written so."""
+        said, written = self._asked(_transactional)
+        return str(said), bytes(written)
+
+    def _asked(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        return self._pool.submit(question, self._release, *arguments).result(ASK_SECONDS)
 
 
-def counts_of_records(release: Release, messages: Sequence[bytes]) -> list[int | None]:
-    """Return how many records a release reads in each of some messages; None if it raises."""
-    return list(_asked(release, _counts, messages))
-
-
-def transactional_without_producer(release: Release) -> tuple[str, bytes]:
-    """Return the error of writing a record in a transaction without a producer id, and the batch
-    without records that is written so. Raises: OSError."""
-    said, written = _asked(release, _transactional)
-    return str(said), bytes(written)
-
-
-def _asked(release: Release, question: Callable[..., Any], *arguments: Any) -> Any:
-    jars = class_path(release)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(question, release, jars, *arguments).result(ASK_SECONDS)
-
-
-def _functions(release: Release, jars: Sequence[Path]) -> Any:
+@cache
+def _jvm(release: Release) -> Any:
+    """Return the JVM of this process, started at the first call."""
     from segproof_harness.releases.jvm import Jvm
+
+    return Jvm(release, class_path(release), extra_folders(release))
+
+
+def _functions(release: Release) -> Any:
     from segproof_harness.releases.kafka.record_batch import Functions
 
-    return Functions(Jvm(release, jars, extra_folders(release)))
+    return Functions(_jvm(release))
 
 
 def _written(functions: Any, magic: int, compression: str, value: bytes, **fields: Any) -> bytes:
@@ -66,12 +83,12 @@ def _written(functions: Any, magic: int, compression: str, value: bytes, **field
     return written
 
 
-def _lz4_message(release: Release, jars: Sequence[Path], magic: int, value: bytes) -> bytes:
-    return _written(_functions(release, jars), magic, "lz4", value)
+def _lz4_message(release: Release, magic: int, value: bytes) -> bytes:
+    return _written(_functions(release), magic, "lz4", value)
 
 
-def _counts(release: Release, jars: Sequence[Path], messages: Sequence[bytes]) -> list[int | None]:
-    functions = _functions(release, jars)
+def _counts(release: Release, messages: Sequence[bytes]) -> list[int | None]:
+    functions = _functions(release)
     return [_count(functions, message) for message in messages]
 
 
@@ -86,18 +103,16 @@ def _count(functions: Any, message: bytes) -> int | None:
         return None
 
 
-def _transactional(release: Release, jars: Sequence[Path]) -> tuple[str, bytes]:
+def _transactional(release: Release) -> tuple[str, bytes]:
     import jpype
     from jpype import JBoolean, JByte, JInt, JLong, JShort
 
-    from segproof_harness.releases.jvm import Jvm
-    from segproof_harness.releases.kafka.record_batch import Functions
     from segproof_harness.releases.kafka.records import bytes_of, record_class
 
-    jvm = Jvm(release, jars, extra_folders(release))
+    jvm = _jvm(release)
     said = ""
     try:
-        _written(Functions(jvm), 2, "none", b"v", is_transactional=True)
+        _written(_functions(release), 2, "none", b"v", is_transactional=True)
     except jpype.JException as error:
         said = str(error)
     buffer = jvm.java("java.nio.ByteBuffer").allocate(61)
