@@ -92,6 +92,12 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
 
 
+@pytest.fixture
+def processes_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `jobs` processes do what one does sooner, the files of a test being small."""
+    monkeypatch.setattr("segproof.processes.BYTES_OF_A_PROCESS", 1)
+
+
 def left_out() -> set[str]:
     """What this run leaves out on purpose, which SEGPROOF_REQUIRE_ALL does not forbid."""
     return set(os.environ.get("SEGPROOF_WITHOUT", "").split(","))

@@ -18,12 +18,19 @@ from segproof.closing import Closing
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
+BYTES_OF_A_PROCESS = 1 << 20
+"""Fewer are read in less time than a process takes to begin and to end."""
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_CLEAN_UP = 2.0
 _counter: Any = None
 """In a worker: the number of bytes that all of them have read."""
 _is_leaving = False
 """In a worker: whether Ctrl-C has ended its work, so that it begins no other."""
+
+
+def processes_for(jobs: int, tasks: int, size_bytes: int) -> int:
+    """Return in how many processes some tasks are done that read so many bytes; 1: in this one."""
+    return max(1, min(jobs, tasks, -(-size_bytes // BYTES_OF_A_PROCESS)))
 
 
 def process_context() -> BaseContext:

@@ -40,6 +40,7 @@ def test_preallocated_tails_are_notes(scenario: str) -> None:
     assert [".index", ".timeindex"] == [Path(one.path).suffix for one in tails]
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_processes_find_the_same_in_the_same_order() -> None:
     """Two processes report what one does, in its order."""
     assert list(verify(DATA)) == list(verify(DATA, jobs=2))

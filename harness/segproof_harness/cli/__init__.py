@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -120,7 +120,9 @@ def build_app() -> typer.Typer:
     return app
 
 
+@cache
 def _entry_points() -> tuple[metadata.EntryPoint, ...]:
+    """Return the verbs of other packages; to find them takes as long as a verb does."""
     return tuple(metadata.entry_points(group=ENTRY_POINTS))
 
 

@@ -19,7 +19,7 @@ from typing import Literal
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
-from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
@@ -147,12 +147,13 @@ def _run(
     tasks: Sequence[_Task], options: Options, files: SharedFiles, meter: Meter, jobs: int
 ) -> Iterator[RebuiltPartition]:
     """Rebuild each partition; yield in the order of the tasks."""
-    if jobs == 1 or len(tasks) <= 1 or files is not REAL_FILES:
+    processes = processes_for(jobs, len(tasks), sum(task.size_bytes for task in tasks))
+    if processes == 1 or files is not REAL_FILES:
         for task in tasks:
             yield _attempt(task, options, files, meter, jobs)
         return
     try:
-        with Workers(min(jobs, len(tasks)), meter) as workers:
+        with Workers(processes, meter) as workers:
             largest_first = sorted(tasks, key=lambda task: -task.size_bytes)
             futures = {
                 task.path: workers.submit(_attempt_here, task, options) for task in largest_first

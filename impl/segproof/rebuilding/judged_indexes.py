@@ -17,7 +17,7 @@ from typing import NamedTuple
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, status_of
 from segproof.findings import Finding, Severity
-from segproof.processes import Meter, Workers, count_bytes
+from segproof.processes import Meter, Workers, count_bytes, processes_for
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions
@@ -140,12 +140,13 @@ def _each(
     segments: list[CheckedSegment], files: Files, meter: Meter, jobs: int
 ) -> Iterator[tuple[CheckedSegment, list[Finding], LogCarry]]:
     """Yield each segment with its findings and what it hands on, in order."""
-    if jobs == 1 or len(segments) == 1 or files is not REAL_FILES:
+    processes = processes_for(jobs, len(segments), sum(one.size_bytes for one in segments))
+    if processes == 1 or files is not REAL_FILES:
         for segment in segments:
             yield segment, *_check(segment, files, meter.add)
         return
     try:
-        with Workers(min(jobs, len(segments)), meter) as workers:
+        with Workers(processes, meter) as workers:
             futures = [workers.submit(_check_here, segment) for segment in segments]
             for segment, future in zip(segments, futures, strict=True):
                 yield segment, *workers.result(future)

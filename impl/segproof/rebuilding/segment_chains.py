@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.kernels.records import walk_batches
-from segproof.processes import Meter, Workers, count_bytes
+from segproof.processes import Meter, Workers, count_bytes, processes_for
 from segproof.rebuilding.judged_indexes import Judged
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment, keep_segment
@@ -43,9 +43,9 @@ def build(
     walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
     built = [keep_segment(segment, wanted, files) for segment in kept]
     meter.add(sum(segment.status.size_bytes for segment in kept))
-    if jobs > 1 and len(chains) > 1 and files is REAL_FILES:
-        workers = min(jobs, len(chains))
-        built += _in_processes(partition, chains, wanted, judged, meter, workers)
+    processes = processes_for(jobs, len(chains), total)
+    if processes > 1 and files is REAL_FILES:
+        built += _in_processes(partition, chains, wanted, judged, meter, processes)
     else:
         for chain in chains:
             built += _build_chain(chain, partition, wanted, judged, files, meter.add)

@@ -19,7 +19,7 @@ from segproof.findings import Finding
 from segproof.hints import reads
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
-from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.changed_files import Since
@@ -73,8 +73,9 @@ def run(
     yield from tallies.outside(with_unpacked(files))
     partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
-    if jobs > 1 and count > 1 and files is REAL_FILES:
-        yield from _in_processes(partitions, wanted, meter, min(jobs, count), tallies)
+    processes = processes_for(jobs, count, sum(one.size_bytes for one in partitions))
+    if processes > 1 and files is REAL_FILES:
+        yield from _in_processes(partitions, wanted, meter, processes, tallies)
         works = [one for one in works if isinstance(one, Place)]
     yield from _one_by_one(works, wanted, files, meter, tallies)
 

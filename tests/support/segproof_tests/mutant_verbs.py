@@ -13,11 +13,8 @@ import re
 import stat
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 from segproof import scan
 from segproof.errors import RowsLeftOutWarning, SegproofError
@@ -152,19 +149,9 @@ def _judged(asked: Asked, arguments: list[str]) -> tuple[int, list[str]]:
 def _run(arguments: list[str]) -> tuple[int, str]:
     """Run a command line in this process; return its exit code and the end of what it said."""
     said = io.StringIO()
-    with (
-        contextlib.redirect_stdout(_Nowhere()),
-        contextlib.redirect_stderr(said),
-        mock.patch.object(cli, "_entry_points", _entry_points),
-    ):
+    with contextlib.redirect_stdout(_Nowhere()), contextlib.redirect_stderr(said):
         code = cli.run(arguments)
     return code, said.getvalue()
-
-
-@cache
-def _entry_points() -> tuple[metadata.EntryPoint, ...]:
-    """Return the verbs of other packages; to find them takes as long as a verb does."""
-    return tuple(metadata.entry_points(group=cli.ENTRY_POINTS))
 
 
 class _NowhereInBytes(io.RawIOBase):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from segproof.processes import SECONDS_TO_CLEAN_UP, Meter, Workers
+from segproof.processes import SECONDS_TO_CLEAN_UP, Meter, Workers, processes_for
 
 KILLED = """
 import os, signal, time
@@ -29,6 +29,18 @@ if __name__ == "__main__":
         os.read(reader, 1)
     os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+@pytest.mark.parametrize(
+    ("jobs", "tasks", "size_bytes", "expected"),
+    [(4, 0, 0, 1), (4, 9, 1 << 20, 1), (4, 9, (1 << 20) + 1, 2), (4, 9, 9 << 20, 4),
+     (4, 3, 9 << 20, 3), (1, 9, 9 << 20, 1)],
+)  # fmt: skip
+def test_little_is_done_in_this_process(
+    jobs: int, tasks: int, size_bytes: int, expected: int
+) -> None:
+    """To verify a few kilobytes took most of its time to begin and to end processes."""
+    assert expected == processes_for(jobs, tasks, size_bytes)
 
 
 def test_a_worker_that_waits_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,7 @@ WANTED = [("compacted-0", 0, 0), ("plain-0", 0, 1), ("txn-a-0", 3, 0)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.usefixtures("processes_for_little")
 def test_a_broken_log_stops_no_other_partition(data: Path, jobs: int) -> None:
     """Each is done by itself, here or in processes, and the bytes to read are told of all."""
     before = images(data)

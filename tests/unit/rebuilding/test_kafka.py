@@ -237,6 +237,7 @@ def test_first_offsets_as_keys() -> None:
             assert offsets == [entry.offset for entry in index]
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_processes_give_the_same(tmp_path: Path) -> None:
     """Two at a time make the files that one makes."""
     for scenario in scenarios():

@@ -477,6 +477,7 @@ def test_an_unreadable_block_costs_the_batches_in_it_only(tmp_path: Path) -> Non
     assert len(all_batches(original)) - len(kept) in (1, 2)
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> None:
     """Each partition is there, and the start that records were deleted up to."""
     source = tmp_path / "data"

@@ -155,6 +155,7 @@ def test_too_many_producers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.checks("DISK-12")
+@pytest.mark.usefixtures("processes_for_little")
 def test_a_transaction_index_that_is_gone_is_one_finding(tmp_path: Path) -> None:
     """Not one for each aborted transaction; asked for by its byte, each one is told alone.
 
@@ -506,6 +507,7 @@ def test_what_changes_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
     assert ["DISK-38"] == [one.law for one in defects_on(REAL_FILES, folder)]
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_processes_say_the_same(tmp_path: Path) -> None:
     """What takes the whole log is the same with more than one process."""
     folder = copied_partition("txn-a", tmp_path)
@@ -520,6 +522,7 @@ def test_processes_say_the_same(tmp_path: Path) -> None:
     assert {"PROD-14", "DISK-28", "DISK-37"} == {each.law for each in one if each.is_defect}
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_small_segments_go_to_a_process_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -477,6 +477,7 @@ def test_empty_batch_and_gap(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("processes_for_little")
 def test_transaction_across_segments(tmp_path: Path) -> None:
     """An abort marker whose transaction began in an earlier segment needs its entry too."""
     data = write_batch(

@@ -96,6 +96,7 @@ def changed(at: int, data: bytes) -> Change:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.usefixtures("processes_for_little")
 def test_sound_files_of_tiered_storage_have_no_finding(data: Path, tier: Path, jobs: int) -> None:
     """Neither a note about a transaction that goes on in the next segment."""
     found, told = checked(data.parent, deep=True, jobs=jobs)
