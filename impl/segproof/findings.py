@@ -103,8 +103,8 @@ class Summary:
     """The partition, store, directory or file."""
     kind: str
     """`partition`, `store`, `index folder`, `index file`, `commit-log file`, `consume-queue file`,
-    `store checkpoint`; `remote folder`: segments in tiered storage; `file`: another single
-    file; `directory`: what lies beside partitions."""
+    `store checkpoint`, `config file`; `remote folder`: segments in tiered storage; `file`: another
+    single file; `directory`: what lies beside partitions."""
     verdict: Verdict
     """Judged by the errors and warnings that were asked for; notes do not count."""
     bytes_checked: int

@@ -134,10 +134,12 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
 
     Raises: OSError.
     """
+    from segproof.commands import quoted_path
     from segproof.files import REAL_FILES
     from segproof.reading.directory_kinds import STRAY, holds_partitions
     from segproof.reading.file_names import segment_file
     from segproof.reading.packed_segments import with_unpacked
+    from segproof.reading.store_paths import config_place_of
     from segproof.reading.waiting_logs import records_wait, waiting_logs
     from segproof_harness.reading.segment_file_rows import (
         raft_snapshot,
@@ -166,6 +168,11 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
             complain(str(records_wait(os.path.join(name, one))))
         return sane and not waiting and not strays
     file, little = segment_file(name) or set_aside(name) or raft_snapshot(name), small_file(name)
+    if file is None and little is None and config_place_of(name, REAL_FILES) is not None:
+        refuse(
+            f"{name}: a file of a broker's config is text (JSON): read it in an editor;"
+            f" `segproof verify {quoted_path(name)}` says whether a broker can read it"
+        )
     if file is None and little is None and path.exists():
         refuse(
             f"{name}: not the name of a file that dump knows; it must be OFFSET.log, "

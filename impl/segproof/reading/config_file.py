@@ -22,6 +22,7 @@ __all__ = [
     "TEXT",
     "begin_of_json",
     "config_files_in",
+    "is_known_config",
     "is_null",
     "json_fault",
 ]
@@ -29,6 +30,14 @@ __all__ = [
 CONFIG: Final = "config"
 BACKUP_SUFFIX: Final = ".bak"
 JSON_SUFFIX: Final = ".json"
+STATES: Final = frozenset(
+    {
+        "topics.json", "consumerOffset.json", "lmqConsumerOffset.json", "delayOffset.json",
+        "subscriptionGroup.json", "consumerFilter.json", "topicQueueMapping.json",
+        "consumerOrderInfo.json", "messageRequestMode.json",
+    }
+)  # fmt: skip
+"""The files of JSON that a broker of 4.7.0 to 5.5.1 keeps here, but for metrics."""
 METRICS: Final = frozenset({"timermetrics", "transactionMetrics"})
 """Files of JSON whose names do not say so."""
 
@@ -52,6 +61,11 @@ def config_files_in(names: list[str]) -> list[str]:
     """Return the names of the files of JSON in `config`, each once and without `.bak`, sorted."""
     own = {name.removesuffix(BACKUP_SUFFIX) for name in names}
     return sorted(name for name in own if name.endswith(JSON_SUFFIX) or name in METRICS)
+
+
+def is_known_config(name: str) -> bool:
+    """Return whether a file of this name is one of a broker's `config`, or the backup of one."""
+    return name.removesuffix(BACKUP_SUFFIX) in STATES | METRICS
 
 
 def json_fault(data: bytes) -> int | None:

@@ -30,7 +30,9 @@ __all__ = [
     "Layout",
     "check_layout",
     "dledger_groups",
+    "holds_log",
     "is_rocksdb",
+    "layout_around",
     "rocksdb_lacks",
     "unread_layout",
 ]
@@ -45,6 +47,10 @@ STORE_NAMES: Final = frozenset({"index", "consumequeue", "checkpoint", "abort", 
 """What a store has beside its log. A folder of a log alone has none of them."""
 USUAL_STORE: Final = "store"
 """The usual name of the folder of a store."""
+PART_NAMES: Final = frozenset({COMMIT_LOG, "index", "consumequeue"})
+"""The parts of a store that are judged by themselves."""
+LEVELS_OF_PART: Final = 4
+"""A file of a queue is at consumequeue/TOPIC/QUEUE/NAME."""
 LISTED_MAX: Final = 512
 """Folders of one folder that are looked into: more are no disks of one broker."""
 LEVELS_UP: Final = 4
@@ -90,6 +96,35 @@ def unread_layout(store: str, files: Files) -> Layout | None:
     if claimed is not None:
         return _several_paths(*claimed, files)
     return None
+
+
+def holds_log(folder: str, files: Files) -> bool:
+    """Return whether files of a commit log are in a folder of any name."""
+    found = log_folder(folder, files)
+    return (
+        found is not None
+        and _is_of_log(found, files)
+        and any(begins(one, files) for one in found.log_files)
+    )
+
+
+def layout_around(path: str, files: Files) -> Layout | None:
+    """Return the unread layout of the store that a file or a folder is a part of, if it has one.
+
+    The part may be a folder of the log outside of the store. Raises: OSError.
+    """
+    below = posixpath.abspath(path)
+    for _ in range(LEVELS_OF_PART):
+        below, name = posixpath.split(below)
+        if name in PART_NAMES:
+            return unread_layout(below, files)
+    status = files.status(path)
+    is_folder = status is not None and status.is_directory
+    folder = posixpath.abspath(path if is_folder else posixpath.dirname(path))
+    if not holds_log(folder, files):
+        return None
+    claimed = _claimed_by(folder, log_folder(folder, files), files)
+    return None if claimed is None else _several_paths(*claimed, files)
 
 
 def is_rocksdb(folder: str, files: Files) -> bool:

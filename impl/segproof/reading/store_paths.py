@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from segproof.files import Files, status_of
+from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
-from segproof.reading.store_layouts import dledger_groups
+from segproof.reading.store_layouts import dledger_groups, holds_log, layout_around
+from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.geometry import index_file_names
 
 LEVELS_MAX = 16
@@ -30,7 +32,16 @@ LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
 PARTS = ("commitlog", "index", "consumequeue")
 PART_LEVELS = 3
 """A queue of a store lies at consumequeue/TOPIC/QUEUE."""
-PART_WORDS = {"commitlog": "the commit log", "consumequeue": "the folder of the queues"}
+PART_WORDS = {
+    "commitlog": "the commit log",
+    "consumequeue": "the folder of the queues",
+    CONFIG: "the folder of topics and offsets",
+    TIMER_LOG: "the timer log",
+}
+OF_NO_STORE = (
+    "files of a commit log of RocketMQ are here, and no store has them: give a directory in which"
+    " this one has the name commitlog"
+)
 GUESS_FILE = "segproof-index.guessed"
 """The file in a store that says that slots and entries of its index are a guess of ours."""
 BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
@@ -45,6 +56,7 @@ class PlaceKind(StrEnum):
     LOG_FILE = "commit-log file"
     QUEUE_FILE = "consume-queue file"
     CHECKPOINT = "store checkpoint"
+    CONFIG_FILE = "config file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,17 @@ def place_of(path: str, files: Files) -> Place | None:
     return None
 
 
+def config_place_of(path: str, files: Files) -> Place | None:
+    """Return the place of a single file of `config`: by its name, or by the store around it."""
+    folder, name = posixpath.split(os.path.abspath(path))
+    above, own = posixpath.split(folder)
+    is_config = is_known_config(name)
+    if not is_config and own == CONFIG and config_files_in([name]):
+        is_config = _is_store_folder(above, files)
+    status = status_of(files, path) if is_config else None
+    return Place(PlaceKind.CONFIG_FILE, path) if status and not status.is_directory else None
+
+
 def _kind_of_log(path: str, files: Files) -> PlaceKind:
     """Return what a file of 20 digits is: by its folders, else by its first bytes."""
     parts = os.path.abspath(path).split(os.sep)
@@ -107,15 +130,21 @@ def _kind_of_log(path: str, files: Files) -> PlaceKind:
 
 
 def part_of_store(path: str, files: Files) -> str | None:
-    """Return in words of which store a folder is a part; None if it is a part of none."""
+    """Return in words of which store a folder is a part; None if it is a part of none.
+
+    A folder of a log has its words too, where it is beside no store. Raises: OSError.
+    """
     below = os.path.abspath(path)
     for _ in range(PART_LEVELS):
         above, name = posixpath.split(below)
-        if name in PARTS and _is_store_folder(above, files):
+        if name in (*PARTS, *PART_WORDS) and _is_store_folder(above, files):
             what = PART_WORDS.get(name, "a part") if below == os.path.abspath(path) else "a part"
             return f"this is {what} of a store of RocketMQ: give the path of the store, {above}"
         below = above
-    return None
+    if not holds_log(path, files):
+        return None
+    layout = layout_around(path, files)
+    return OF_NO_STORE if layout is None else f"a part of a store of RocketMQ: {layout.words}"
 
 
 def _is_store_folder(path: str, files: Files) -> bool:

@@ -21,12 +21,13 @@ from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
 from segproof.reading.packed_segments import with_unpacked
-from segproof.reading.store_paths import Place, find_places
+from segproof.reading.store_paths import Place, config_place_of, find_places
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.log_directories import KnownDirectory
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.layout_checks import report_log_folder
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
@@ -108,6 +109,12 @@ def walk(
         yield from places
         return
     reporter = Reporter(wanted)
+    if not places and (alone := config_place_of(path, files)) is not None:
+        yield replace(alone, size_bytes=size_of(alone, files))
+        return
+    if not places and report_log_folder(path, files, reporter):
+        findings += reporter.finish()
+        return
     waiting: list[Partition] = []
     is_kafkas = not places
     for partition in find_partitions(path, with_unpacked(files), reporter, beside):

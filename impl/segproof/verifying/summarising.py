@@ -208,6 +208,8 @@ class Tally:
             return Verdict.READABLE_WITH_DEFECTS if is_partly_read else Verdict.NOT_CHECKED
         if self._has_zeros and not self.checked.batches:
             return Verdict.UNREADABLE
+        if self._has_others and self._kind == PlaceKind.CONFIG_FILE:
+            return Verdict.UNREADABLE
         if self._has_others:
             return Verdict.READABLE_WITH_DEFECTS
         if self._has_index_damage:

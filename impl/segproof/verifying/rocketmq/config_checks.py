@@ -5,12 +5,12 @@ A broker reads `NAME`, and `NAME.bak` if it can't read `NAME`. It begins with an
 neither is there. If `NAME.bak` can't be read either, its start fails.
 
 Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, BrokerController.initialize.
-Laws: RMQDISK-43.
+Laws: RMQDISK-41, RMQDISK-43.
 Not covered: what the files say; files above CONFIG_BYTES_MAX, which are told; RocksDB in `config`.
 """
 
 import posixpath
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,6 +20,7 @@ from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in, is_null, json_fault
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
+from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
 
 FROM_BACKUP = changes(
     "put the file of a backup in its place; a slave keeps the same topics, groups and offsets",
@@ -29,6 +30,10 @@ FROM_BACKUP = changes(
 )
 declare("index-service", Severity.ERROR, FROM_BACKUP, "RMQDISK-43")
 
+KEEP_OTHER = writes(
+    "copy both files away before a broker starts, and read the text of the whole one in an editor:"
+    " a broker goes on with it, whatever it says"
+)
 CONFIG_BYTES_MAX = 64 << 20
 """A larger file is not read into memory. Topics of this size would be more than 100 000."""
 
@@ -117,6 +122,48 @@ def read_config_file(path: str, files: Files) -> ConfigFile:
     if data[fault:].strip(b"\0"):
         words = f"it is not JSON from byte {fault} on"
     return ConfigFile(path, _State.BROKEN, fault, words)
+
+
+def check_config_file(path: str, files: Files, reporter: Reporter) -> None:
+    """Judge one file by itself, and say what a broker makes of it beside its other one."""
+    name = posixpath.basename(path).removesuffix(BACKUP_SUFFIX)
+    is_backup = path.endswith(BACKUP_SUFFIX)
+    beside = path.removesuffix(BACKUP_SUFFIX) if is_backup else path + BACKUP_SUFFIX
+    try:
+        own = read_config_file(path, files)
+    except OSError as error:
+        reporter.at(path).failed(error)
+        return
+    sibling = ConfigFile(beside, _State.UNREAD, words="it can't be read")
+    with suppress(OSError):
+        sibling = read_config_file(beside, files)
+    if own.state is _State.UNREAD:
+        reason = f"it is not a regular file of at most {CONFIG_BYTES_MAX} bytes"
+        not_looked_into(reporter.at(path), reason, ROCKETMQ, is_all=True)
+    elif own.is_whole:
+        if own.is_null:
+            words = "it is the word null, which a broker reads as no state at all: it starts"
+            _report(own, f"{words} {without(name)}", reporter, Severity.NOTE)
+    else:
+        _report_alone(own, sibling, name, is_backup, reporter)
+
+
+def _report_alone(
+    own: ConfigFile, sibling: ConfigFile, name: str, is_backup: bool, reporter: Reporter
+) -> None:
+    """Report a file that no broker can read, with what it does then."""
+    other = posixpath.basename(sibling.path)
+    if sibling.is_whole:
+        words = f"a broker reads {other} in its place, with the state before the last write"
+        if is_backup:
+            words = f"a broker reads it only if it can't read {other}, which is whole"
+        _report(own, f"{own.words}: {words}", reporter, Severity.WARNING, KEEP_OTHER)
+        return
+    beside = sibling.words if sibling.is_there else "it is not there"
+    words = f"a broker starts {without(name)}"
+    if (own if is_backup else sibling).is_broken:
+        words = "a broker reads both, and its start fails"
+    _report(own, f"{own.words}, and of {other} {beside}: {words}", reporter)
 
 
 def without(name: str) -> str:

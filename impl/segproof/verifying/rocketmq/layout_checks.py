@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layouts that are recognised and not read, and the parts of a store that no check reads.
 
-Laws: RMQDISK-42.
+Laws: RMQDISK-41, RMQDISK-42.
 """
 
 import posixpath
 
 from segproof.files import Files
 from segproof.hints import reads
-from segproof.reading.store_layouts import is_dledger_file, unread_layout
+from segproof.reading.store_layouts import (
+    holds_log,
+    is_dledger_file,
+    layout_around,
+    unread_layout,
+)
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.unread_files import declare_layout, report_layout
+from segproof.verifying.unread_files import ROCKETMQ, declare_layout, report_layout
 
 LAYOUT = "RMQDISK-42"
 declare_layout(
@@ -30,6 +35,30 @@ def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
         return False
     report_layout(reporter.at(layout.path, shown_by=store), LAYOUT, layout.words, layout.hint)
     return True
+
+
+def report_log_folder(path: str, files: Files, reporter: Reporter) -> bool:
+    """Report a folder of a log that lies over several folders; return whether it is one."""
+    try:
+        if not holds_log(path, files) or (layout := layout_around(path, files)) is None:
+            return False
+    except OSError:
+        return False
+    report_layout(reporter.at(path), LAYOUT, layout.words, layout.hint)
+    return True
+
+
+def note_layout_around(path: str, files: Files, reporter: Reporter) -> None:
+    """Note the layout of the store that a part belongs to, if it is not read: the part is judged by
+    itself all the same.
+    """
+    try:
+        layout = layout_around(path, files)
+    except OSError:
+        return
+    if layout is not None:
+        words = f"it was not looked into: {layout.words}"
+        reporter.at(layout.path, shown_by=path).add(ROCKETMQ, words, hint=layout.hint)
 
 
 def report_dledger_file(path: str, files: Files, reporter: Reporter) -> bool:

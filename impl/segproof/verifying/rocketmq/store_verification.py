@@ -20,10 +20,14 @@ from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.checked import Checked
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
-from segproof.verifying.rocketmq.config_checks import check_config
+from segproof.verifying.rocketmq.config_checks import check_config, check_config_file
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
-from segproof.verifying.rocketmq.layout_checks import report_dledger_file, report_store_layout
+from segproof.verifying.rocketmq.layout_checks import (
+    note_layout_around,
+    report_dledger_file,
+    report_store_layout,
+)
 from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_kinship
 from segproof.verifying.rocketmq.log_records import (
     LogRecords,
@@ -93,6 +97,9 @@ def check_place(
         summaries, found, _ = _index_folder(place.path, wanted, files, count)
         told.segments = len(summaries)
         yield from found
+        reporter = Reporter(wanted, structure=STORE)
+        note_layout_around(place.path, files, reporter)
+        yield from reporter.finish()
     else:
         told.segments = 1
         yield from _single(place, wanted, files, count, told)
@@ -140,6 +147,8 @@ def _single(
             reporter.at(path).add("RMQDISK-3", "its name is no time")
     elif place.kind is PlaceKind.CHECKPOINT:
         check_checkpoint(path, None, files, reporter)
+    elif place.kind is PlaceKind.CONFIG_FILE:
+        check_config_file(path, files, reporter)
     elif place.kind is PlaceKind.QUEUE_FILE:
         check_queue_file(path, files, reporter)
     else:
@@ -157,6 +166,8 @@ def _single(
     name = posixpath.basename(path)
     if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
         report_stray(path, reporter, "no broker starts with it")
+    if is_of_row or place.kind is PlaceKind.INDEX_FILE:
+        note_layout_around(path, files, reporter)
     advance(_size(path, files))
     yield from reporter.finish()
 
