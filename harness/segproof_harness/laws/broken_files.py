@@ -205,6 +205,15 @@ def _put_another_log(folder: Path) -> None:
     (folder / LOG).write_bytes((partition_of(DATA / TRANSACTIONS) / LOG).read_bytes())
 
 
+def _cut_out(folder: Path) -> None:
+    """Take the fourth batch out of a log that lacks nothing."""
+    path = folder / f"{SECOND}.log"
+    log, at = path.read_bytes(), 0
+    for _ in range(3):
+        at += read_batch(log[at:]).size_bytes
+    path.write_bytes(log[:at] + log[at + read_batch(log[at:]).size_bytes :])
+
+
 def _remove_segment(base: str) -> Damage:
     def do(folder: Path) -> None:
         for path in folder.glob(base + ".*"):
@@ -308,6 +317,7 @@ EXAMPLES: dict[str, Example] = {
     "BATCH-18": plain("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
     "DISK-13": plain("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
     "DISK-69": plain("the log of another topic lies over a log", _put_another_log),
+    "DISK-70": plain("a batch is cut out of the middle of a log", _cut_out),
     "DISK-14": plain("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
     "DISK-15": plain("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
     "LOG-4": plain("a batch reaches into the next segment", _reach_over),

@@ -25,7 +25,7 @@ OF_LAWS = {
     **dict.fromkeys(("BATCH-2", "BATCH-3", "BATCH-14"), _FAILS_HERE),
     **dict.fromkeys(("DUMP-6", "SCAN-10"), _CUT_OFF),
     **dict.fromkeys(("SCAN-2", "DISK-6", "DISK-23"), _STOPS_HERE),
-    **dict.fromkeys(("DISK-4", "DISK-25", "DISK-63"), _GONE),
+    **dict.fromkeys(("DISK-4", "DISK-25", "DISK-63", "DISK-70"), _GONE),
     **dict.fromkeys(("RMQDISK-35", "RMQDISK-36", "RMQDISK-37"), _QUEUE),
     **dict.fromkeys(
         ("RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-52"),

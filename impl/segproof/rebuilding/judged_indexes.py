@@ -21,7 +21,7 @@ from segproof.processes import Meter, Workers, count_bytes, processes_for
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions
-from segproof.verifying.foreign_segments import foreign_log_of
+from segproof.verifying.foreign_segments import cut_out_of, foreign_log_of
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
@@ -115,13 +115,15 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
 
 
 def of_other_logs(directory: str, files: Files) -> tuple[Finding, ...]:
-    """Return the findings of logs that the indexes beside them were not made of.
+    """Return the findings of logs whose indexes prove a loss: the log is another one, or batches
+    were cut out.
 
     New indexes would hide that. Raises: OSError where the directory can't be read.
     """
     found = next(find_partitions(directory, files, Reporter(Wanted())), None)
     segments = () if found is None else found.segments
-    told = (foreign_log_of(replace(one, is_stopped=True), files) for one in segments)
+    stopped = [replace(one, is_stopped=True) for one in segments]
+    told = (foreign_log_of(one, files) or cut_out_of(one, files)[0] for one in stopped)
     return tuple(one for one in told if one is not None)
 
 

@@ -96,8 +96,8 @@ def rebuild(
     snapshots and leader epochs behind that are left out, as a recovery removes them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
-    file that can't be read, a log that a broker would not find, or that is not the one that its
-    indexes were made of.
+    file that can't be read, a log that a broker would not find, or whose indexes prove that it is
+    another one, or that batches were cut out.
     Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
     each of the jobs.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-

@@ -23,4 +23,5 @@ class Gap(NamedTuple):
     `last_lost_offset` where none is lost."""
     last_lost_offset: int | None
     """None at the end of the partition, where nothing tells how many were lost, unless it is one
-    batch whose base offset has one bit too many."""
+    batch whose base offset has one bit too many; and where some of the offsets may have been
+    compacted away."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are in no new log, though nothing of the old logs was left out.
 
-Laws: DISK-25, DISK-63.
+Laws: DISK-25, DISK-63, DISK-70.
 """
 
 import posixpath
@@ -18,6 +18,8 @@ from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.pieces import PieceKind, first_offsets
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.foreign_segments import cut_out_of
+from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
 
 
@@ -51,12 +53,42 @@ class _Kept:
         return sum(last - first + 1 for _, first, last in self.gaps)
 
 
+def cut_outs_of(
+    segments: Sequence[Segment], logs: Sequence[str], files: Files
+) -> list[tuple[str, CutOutGap]]:
+    """Return the gaps that held batches, as the indexes show, each with the path of its log.
+
+    `logs` are the new logs. Batches that were put back into a gap are no loss.
+    """
+    found = [
+        (one.path(".log"), gap)
+        for one in segments
+        if not one.held_by
+        for gap in cut_out_of(one, files)[1]
+    ]
+    for path in logs if found else ():
+        with closing(files.open(path)) as file:
+            table = read_batch_headers(file, 0, file.size()).table
+        firsts, lasts = first_offsets(table), table["last_offset"]
+        found = [
+            (name, gap)
+            for name, gap in found
+            if not ((firsts < gap.end_offset) & (lasts >= gap.first_offset)).any()
+        ]
+    return found
+
+
 def gaps_of_dense_log(
-    partition: Partition, logs: Sequence[str], told: Collection[str], files: Files
+    partition: Partition,
+    logs: Sequence[str],
+    told: Collection[str],
+    cut_outs: Collection[CutOutGap],
+    files: Files,
 ) -> tuple[list[Gap], int]:
     """Return the gaps that are losses, and how many offsets may be lost or may be compacted.
 
-    `logs` are the new logs in order. `told` are the old logs that have a gap already.
+    `logs` are the new logs in order. `told` are the old logs that have a gap already, and
+    `cut_outs` the gaps that the indexes tell of.
     """
     names = map(read_file_name, partition.others)
     snapshots = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
@@ -64,6 +96,9 @@ def gaps_of_dense_log(
     if not _may_be_doubtful(segments, logs, snapshots):
         return [], 0
     kept = _kept_of(segments, logs, files)
+    ranges = {(one.first_offset, one.end_offset - 1) for one in cut_outs}
+    for each in kept:
+        each.gaps = [one for one in each.gaps if one[1:] not in ranges]
     followed = {
         before.path(".log")
         for before, one in zip(partition.segments, partition.segments[1:], strict=False)

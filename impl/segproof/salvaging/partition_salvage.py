@@ -34,7 +34,12 @@ from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
-from segproof.salvaging.lost_gaps import gaps_of_dense_log, gaps_of_zeros, left_out_of
+from segproof.salvaging.lost_gaps import (
+    cut_outs_of,
+    gaps_of_dense_log,
+    gaps_of_zeros,
+    left_out_of,
+)
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.other_logs import first_offset_of, paths_of_other_logs
 from segproof.salvaging.salvaged_partition import SalvagedPartition
@@ -117,6 +122,10 @@ class _Salvage:
         """The new logs so far."""
         self._aside: File | None = None
         self._aside_bytes = 0
+        self._others: frozenset[str] = frozenset()
+        """The logs that are of another segment."""
+        self._is_loss_hidden_in_gap = False
+        """Whether more offsets of a gap may be lost than its indexes tell."""
         self._is_lossless_gap = False
         """Whether a gap was told in which no offset is missing."""
         self._place_end = 0
@@ -145,6 +154,7 @@ class _Salvage:
         self._count(at_end)
         self._miss_of_dense_log()
         self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
+        self._told.are_more_lost |= self._is_loss_hidden_in_gap
         if self._told.target is not None:
             self._told.left_out += bring_topic_id(self._partition, self._target, self._files)
             known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise
@@ -156,7 +166,7 @@ class _Salvage:
     def _save_segments(self) -> None:
         """Save the logs in the order of their contents, and take note of those that are gone."""
         segments = self._partition.segments
-        others = paths_of_other_logs(segments, self._files)
+        others = self._others = paths_of_other_logs(segments, self._files)
         named = {
             one.base_offset: NamedLog(one.path(".log"), one.base_offset)
             for one in segments
@@ -496,11 +506,20 @@ class _Salvage:
         return left_out_of(self._logs, self._files) > told.lost_offsets
 
     def _miss_of_dense_log(self) -> None:
-        """Take note of offsets that logs without an index lack, and no other log."""
-        if not self._told.renamed_logs:  # else gaps are told of other names
-            args = self._partition, self._logs, {one.path for one in self._told.gaps}, self._files
-            lost, self._told.unproven_offsets = gaps_of_dense_log(*args)
-            self._lose(lost)
+        """Take note of offsets that logs lack, as their indexes show, or else all other logs."""
+        if self._told.renamed_logs:
+            return  # gaps are told of other names
+        partition, logs, files = self._partition, self._logs, self._files
+        own = [one for one in partition.segments if one.path(".log") not in self._others]
+        cuts = cut_outs_of(own, logs, files)
+        args = partition, logs, {one.path for one in self._told.gaps}, [one for _, one in cuts]
+        lost, self._told.unproven_offsets = gaps_of_dense_log(*args, files)
+        self._lose(lost)
+        for path, one in cuts:
+            self._told.lost_offsets += one.lost
+            self._is_loss_hidden_in_gap |= not one.is_exact
+            last = one.end_offset - 1 if one.lost == one.size else None
+            self._count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
 
     def _lose(self, gaps: list[Gap]) -> None:
         """Tell gaps whose lost offsets are known."""

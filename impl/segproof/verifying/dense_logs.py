@@ -45,6 +45,7 @@ class DenseLog:
             return
         # A log whose name is too low lacks nothing that the log before holds.
         missing = max(0, carry.missing_offsets - max(0, self._reach - segment.base_offset))
+        missing = max(0, missing - sum(one.size for one in carry.cut_outs))
         self._reach = max(self._reach, carry.end_offset)
         doubt = ""
         following = segment.next_base_offset

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks of one segment by itself whether its log is of another one, as `verify` does.
+"""Asks of one segment by itself whether its indexes prove that records are gone, as `verify` does.
 
-A few entries of the offset index tell cheaply that a log is the right one; else it is read.
+Its log may be of another segment, or lack batches. Headers and a few entries of the indexes tell
+cheaply that it is right; else the whole log is read.
 
-Laws: DISK-69.
+Laws: DISK-69, DISK-70.
 """
 
 from contextlib import closing
@@ -12,11 +13,14 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.verifying.cut_out_checks import may_be_cut
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_carry import CutOutGap, LogCarry
 from segproof.verifying.segment_checks import SegmentCheck
 from segproof.verifying.segment_files import Segment
 
 LAW = "DISK-69"
+CUT_OUT = "DISK-70"
 ASKED_MAX = 64
 """Entries of an index that are looked up before the whole log is read, at most."""
 
@@ -30,11 +34,30 @@ def foreign_log_of(segment: Segment, files: Files) -> Finding | None:
             return None
     except (OSError, SegproofError):
         return None  # what can't be read is told elsewhere
-    reporter = Reporter(Wanted(laws=frozenset({LAW})))
+    return _checked(segment, LAW, files)[0]
+
+
+def cut_out_of(segment: Segment, files: Files) -> tuple[Finding | None, list[CutOutGap]]:
+    """Return the finding that batches were cut out of a log, with the gaps; None and no gap if not.
+
+    A gap is as `LogCarry.cut_outs` has it.
+    """
+    try:
+        if not may_be_cut(segment, files):
+            return None, []
+    except (OSError, SegproofError):
+        return None, []  # what can't be read is told elsewhere
+    finding, carry = _checked(segment, CUT_OUT, files)
+    return finding, carry.cut_outs
+
+
+def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, LogCarry]:
+    """Return the finding of a law, if there is one, and what the check of the segment saw."""
+    reporter = Reporter(Wanted(laws=frozenset({law})))
     check = SegmentCheck(segment, reporter, files)
     for _ in check.run():
         pass
-    return next((one for one in reporter.finish() if one.law == LAW), None)
+    return next((one for one in reporter.finish() if one.law == law), None), check.carry
 
 
 def _is_likely_own(segment: Segment, files: Files) -> bool:

@@ -74,6 +74,7 @@ class _EntriesCheck(LogCheck):
         """Report some of the entries, in the order of their numbers."""
         rows = np.flatnonzero(where)
         if len(rows):
+            self._log.has_odd_entries = True
             rows, positions = rows[np.argsort(numbers[rows])], numbers * self._index.entry_bytes
             report = self._index.report
             report.add_where(

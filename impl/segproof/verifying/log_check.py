@@ -63,6 +63,8 @@ class LogPass:
     """How many entries of the offset index lead to a batch."""
     time_entries: Counted = field(default_factory=Counted)
     """How many entries of the time index have the time of their batch."""
+    has_odd_entries: bool = False
+    """Whether an entry of an index does not fit the log."""
     reach: int = -1
     """Distance of the last offset so far from the base offset; -1 before the first batch."""
     max_timestamp: int = -1

@@ -7,6 +7,7 @@ the next segment, each offset counts once.
 
 from segproof.findings import Finding
 from segproof.reading.queue_units import LostMessages
+from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
@@ -18,6 +19,8 @@ OTHER_LOG = "DISK-69"
 """The law that a segment breaks whose log is of another one."""
 LOST_OF_DENSE_LOG = "DISK-63"
 """The law that a segment breaks which lacks offsets that nothing else counts."""
+CUT_OUT = "DISK-70"
+"""The law that a log breaks from whose middle batches are gone."""
 ENDS_LOST = frozenset({"DISK-36", "DISK-38", "DISK-64"})
 """Laws of files that name an offset beyond the end of the log: so far the log went at least."""
 OF_BYTES = frozenset({
@@ -54,6 +57,10 @@ class LossCount:
         self._lost_here: tuple[int, int] | None = None
         """Those of the present segment, where the log of another one lies."""
 
+        self._cut_out = 0, True
+        """Offsets of the present segment that are lost between its batches, and whether no more of
+        them are."""
+
     def find(self, finding: Finding) -> None:
         """Take a finding that says that records can't be read, or are not there."""
         expected, actual = finding.expected, finding.actual
@@ -70,6 +77,8 @@ class LossCount:
             self._is_complete = False
         elif finding.law == LOST_OF_DENSE_LOG and actual is not None:
             self.at_least += int(actual)
+        elif finding.law == CUT_OUT and actual is not None:
+            self._cut_out = int(actual.removesuffix(OR_MORE)), not actual.endswith(OR_MORE)
         elif finding.law in OF_MESSAGES:
             self._is_of_messages = True
         else:
@@ -85,6 +94,10 @@ class LossCount:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
             self._take_damage(carry.damage, segment.next_base_offset)
+        if self._lost_here is None:
+            self.at_least += self._cut_out[0]
+            self._is_complete &= self._cut_out[1]
+        self._cut_out = 0, True
         if self._lost_here is not None:
             self._add(*self._lost_here)
             self._lost_here = None

@@ -6,7 +6,7 @@ one by one; the others are counted, and one finding at the end says how many the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -108,6 +108,7 @@ class Reporter:
         self._counts: dict[tuple[str, str], int] = {}
         self._worst: dict[tuple[str, str], Severity] = {}
         self._broken: dict[tuple[str, str], Broken] = {}
+        self._hints: dict[tuple[str, str], Hint] = {}
 
     def at(
         self, path: str, structure: str | None = None, *, shown_by: str | None = None
@@ -175,6 +176,16 @@ class Reporter:
         for kept in (self._counts, self._worst, self._broken):
             kept.pop((law, path), None)
 
+    def advise(self, law: str, path: str, hint: Hint) -> None:
+        """Put a hint into the findings of one law in one file so far, but for the notes."""
+        self._hints[law, path] = hint
+        self._found = [
+            replace(one, hint=with_paths(hint, path, path))
+            if one.is_defect and (one.law, one.path) == (law, path)
+            else one
+            for one in self._found
+        ]
+
     def drain(self) -> list[Finding]:
         """Return what was found since the last call."""
         found, self._found = self._found, []
@@ -185,8 +196,9 @@ class Reporter:
         for (law, path), severity in self._worst.items():
             more = self._counts[law, path] - FINDINGS_PER_LAW
             words = f"{more}{FURTHER}"
+            hint = self._hints.get((law, path))
             finding = self.at(path, shown_by=path).finding(
-                law, words, actual=more, severity=severity
+                law, words, actual=more, severity=severity, hint=hint
             )
             self._found.append(finding)
         self._worst.clear()
@@ -303,6 +315,10 @@ class PathReporter:
     def retract(self, law: str) -> None:
         """Take back the findings of one law, but for the notes."""
         self.reporter.retract(law, self.path)
+
+    def advise(self, law: str, hint: Hint) -> None:
+        """Put a hint into the findings of one law so far, but for the notes."""
+        self.reporter.advise(law, self.path, hint)
 
     # --- what is wrong with any kind of file
 

@@ -113,6 +113,26 @@ class Cut:
     unread: int
 
 
+class CutOutGap(NamedTuple):
+    """A gap of a log that held batches."""
+
+    position: int
+    """The byte of the batch after it."""
+    first_offset: int
+    """The first offset that is missing."""
+    end_offset: int
+    """The first offset of the batch after it."""
+    lost: int
+    """How many of these offsets are lost at least."""
+    is_exact: bool
+    """Whether all of them are, and no other gap of the log is in doubt."""
+
+    @property
+    def size(self) -> int:
+        """How many offsets are missing."""
+        return self.end_offset - self.first_offset
+
+
 @dataclass(slots=True)
 class LogCarry:
     """What one segment says that others are held against. Travels to processes."""
@@ -144,6 +164,8 @@ class LogCarry:
     """Whether the offset index points behind the end of the log, which may have lost its end."""
     indexed_end: int | None = None
     """Of the last log: the offset up to which its indexes say that it went; None: not beyond it."""
+    cut_outs: list[CutOutGap] = field(default_factory=list)
+    """Gaps that held batches, as the indexes show."""
     is_gap_told: bool = False
     """Whether a finding says that offsets between its end and the next segment are lost."""
     end_position: int = 0
@@ -183,6 +205,7 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
             for cut in carry.cuts
         ],
         "damage": carry.damage,
+        "cut_outs": carry.cut_outs,
         "seen": [[*state.identity, state.size_bytes] for state in seen],
     }
     arrays = [table.tobytes() for table in (*tables, runs)]
@@ -219,6 +242,7 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
         ],
         **dict(zip(CHECKED, told["checked"], strict=True)),
         damage=None if told["damage"] is None else LogDamage.from_json(told["damage"]),
+        cut_outs=[CutOutGap(*one) for one in told["cut_outs"]],
     )
     seen = tuple(FileState((device, inode), size) for device, inode, size in told["seen"])
     return carry, seen

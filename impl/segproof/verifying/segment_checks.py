@@ -23,6 +23,7 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.indexed_ends import entry_blocks, indexed_end
 from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
+from segproof.verifying.cut_out_checks import CutOutCheck
 from segproof.verifying.epoch_checks import EpochCheck
 from segproof.verifying.foreign_logs import ForeignLogCheck
 from segproof.verifying.index_file_checks import (
@@ -80,6 +81,7 @@ LOG_CHECKS: tuple[type[LogCheck], ...] = (
     OffsetEntriesCheck,
     TimeEntriesCheck,
     IndexEndCheck,
+    CutOutCheck,
     ForeignLogCheck,
     EpochCheck,
     TruncatedEntriesCheck,

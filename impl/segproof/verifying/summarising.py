@@ -32,9 +32,9 @@ OnSummary = Callable[[Summary], None]
 
 LOSSES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16",
-    "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DISK-51", "DISK-52", "DISK-69", "DUMP-6", "SCAN-2",
-    "SCAN-10", "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27", "RMQDISK-28",
-    "RMQDISK-44", "RMQDISK-45", "RMQDISK-52", "RMQDISK-53",
+    "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DISK-51", "DISK-52", "DISK-69", "DISK-70",
+    "DUMP-6", "SCAN-2", "SCAN-10", "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27",
+    "RMQDISK-28", "RMQDISK-44", "RMQDISK-45", "RMQDISK-52", "RMQDISK-53",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63", "DISK-64"})

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The borders of the laws of a segment: its names, its files, and the offsets of its batches."""
 
+from collections.abc import Sequence
+
 from segproof.findings import Severity
 from segproof_harness.laws.borders.border import (
     DIRECTORY,
@@ -88,6 +90,30 @@ def _of_another_log(offsets: int, times: int, *, right: int = 0, end: int = BASE
         TIMES: time_entries(*stamps),
     }
     return followed(files, end)
+
+
+def _cut_out(
+    *positions: tuple[int, int],
+    times: Sequence[tuple[int, int]] = (),
+    step: int = 1,
+    damaged: int | None = None,
+    end: int | None = BASE + 6,
+) -> Files:
+    """Return a segment of the offsets 0 to 5 from its base offset, without 2, and its indexes.
+
+    A batch has the time 10, and `step` more for each one before it; one may be damaged. The next
+    segment begins at the offset `end`. If `end` is None, no segment follows.
+    """
+    batches = [batch(BASE + at, 10 + step * at) for at in (0, 1, 3, 4, 5)]
+    if damaged is not None:
+        place = damaged - 1
+        batches[place] = with_byte(batches[place], SIZE - 1, batches[place][-1] ^ 1)
+    index, time_index = offset_entries(*positions), time_entries(*times)
+    files = {LOG_NAME: b"".join(batches), INDEX: index, TIMES: time_index}
+    return files if end is None else followed(files, end)
+
+
+CUT_OUT = Due(LOG_NAME, 2 * SIZE, 0, 1)
 
 
 def _large(suffix: str) -> list[Border]:
@@ -204,6 +230,57 @@ BORDERS = (
         "DISK-69", "the next segment begins after the last batch, or one offset later",
         _of_another_log(4, 4, end=BASE + 9), _of_another_log(4, 4),
         Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    # batches that are gone between others
+    Border(
+        "DISK-70", "a later time is of the last offset before a gap, or of its first",
+        _cut_out(times=[(12, 1)]), _cut_out(times=[(12, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "a later time is of the first offset after a gap, or of its last",
+        _cut_out(times=[(12, 3)]), _cut_out(times=[(12, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the time for an offset of a gap is that of a batch, or of none",
+        _cut_out(times=[(13, 2)]), _cut_out(times=[(12, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the time for an offset of a gap is less than one before, or more",
+        _cut_out(times=[(10, 2)], step=2), _cut_out(times=[(13, 2)], step=2), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the time entry is as late as the one before, or later",
+        _cut_out(times=[(12, 1), (12, 2)]), _cut_out(times=[(11, 1), (12, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the entry after has an earlier offset, or the same",
+        _cut_out(times=[(12, 2), (13, 1)]), _cut_out(times=[(12, 2), (13, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "in the last segment, no entry of a batch follows, or one does",
+        _cut_out(times=[(12, 2)], end=None), _cut_out(times=[(12, 2), (13, 3)], end=None), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "one entry has a position that is too large, or two have",
+        _cut_out((1, SIZE), (3, 3 * SIZE)), _cut_out((3, 3 * SIZE), (4, 4 * SIZE)), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "two positions are too large by two distances, or by one",
+        _cut_out((3, 3 * SIZE), (4, 4 * SIZE + 1)), _cut_out((3, 3 * SIZE), (4, 4 * SIZE)), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the position before the gap is too large too, or right",
+        _cut_out((1, 2 * SIZE), (3, 3 * SIZE), (4, 4 * SIZE)),
+        _cut_out((1, SIZE), (3, 3 * SIZE), (4, 4 * SIZE)), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the last position is right, or too large",
+        _cut_out((3, 3 * SIZE), (4, 4 * SIZE), (5, 4 * SIZE)),
+        _cut_out((3, 3 * SIZE), (4, 4 * SIZE), (5, 5 * SIZE)), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "the batch after the gap is damaged, or sound",
+        _cut_out(times=[(12, 2)], damaged=3), _cut_out(times=[(12, 2)]), CUT_OUT,
     ),
     Border(
         "DISK-13", "the first batch begins at the base offset, or before",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of the indexes beside their log: what entries say of it, as a verifier finds them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from segproof_model.kafka.format.compression import Codecs
@@ -151,6 +151,119 @@ def _time_is_right(
         return valid[later[0]].max_timestamp == timestamp
     times = [batch.max_timestamp for batch in valid]
     return None if min(times) <= timestamp <= max(times) else False
+
+
+@law("DISK-70", LogSegment, SEGMENT)
+def no_batches_are_cut_out(
+    log: bytes,
+    offset_index: bytes,
+    time_index: bytes,
+    base_offset: int,
+    next_base_offset: int | None,
+) -> bool:
+    """No index shows that batches were cut out of the log. It lacks them in a gap: offsets before a
+    batch of the segment that no batch of the log has, with sound batches on both sides.
+
+    An entry of the time index shows it if its offset lies in the gap, its timestamp is larger than
+    those of all batches before the gap and is that of no batch, and both fields are in order with
+    the entries beside it. In the last segment, which may have entries of a truncation, a later
+    entry has the timestamp of a batch.
+
+    Two entries of the offset index, one after the other, show it if the gap lies between them and
+    the entry before, and one distance makes the positions of both right, not the position of the
+    entry before. The last entry has a wrong position too, as each one after a cut has. Only entries
+    for offsets of sound batches count, and a position is right at a batch after that of the entry
+    before, up to the batch of the offset: an append has one entry, and may have several batches.
+    """
+    sound = {one.position for one in valid_batches(log)}
+    gaps = _gaps(log, base_offset, next_base_offset, sound)
+    times, is_last = time_entries(time_index, base_offset), next_base_offset is None
+    if any(_is_timed(log, times, gap, is_last=is_last) for gap in gaps.values()):
+        return False
+    entries = offset_entries(offset_index, base_offset)
+    return not _are_displaced(_distances(log, entries, base_offset, sound), [*gaps])
+
+
+def _firsts(log: bytes, base_offset: int) -> list[int]:
+    """Return the first offset of each batch; a compressed message follows the batch before it."""
+    ends = [base_offset - 1, *(one.last_offset for one in batches_of(log))]
+    return [
+        end + 1 if is_wrapper(one) else first_offset(one)
+        for end, one in zip(ends, batches_of(log), strict=False)
+    ]
+
+
+def _gaps(
+    log: bytes, base_offset: int, next_base_offset: int | None, sound: Collection[int]
+) -> dict[int, range]:
+    """Return the offsets that are missing before a batch, by the number of that batch."""
+    batches, firsts = batches_of(log), _firsts(log, base_offset)
+    found = {}
+    for row, first in enumerate(firsts):
+        start = batches[row - 1].last_offset + 1 if row else base_offset
+        are_sound = all(one.position in sound for one in batches[max(0, row - 1) : row + 1])
+        is_held = any(
+            begin < first and start <= one.last_offset
+            for begin, one in zip(firsts, batches, strict=True)
+        )
+        is_here = next_base_offset is None or first < next_base_offset
+        if are_sound and is_here and start < first and not is_held:
+            found[row] = range(start, first)
+    return found
+
+
+def _is_timed(log: bytes, entries: Sequence[tuple[int, int]], gap: range, *, is_last: bool) -> bool:
+    """Return whether an entry of the time index shows that the log held an offset of the gap."""
+    valid = valid_batches(log)
+    times = {one.max_timestamp for one in valid}
+    earlier = max((one.max_timestamp for one in valid if one.last_offset < gap.start), default=-1)
+
+    def is_proof(number: int) -> bool:
+        time, offset = entries[number]
+        beside = entries[max(0, number - 1) : number + 2]
+        is_in_order = is_rising([at for at, _ in beside]) and all(
+            one <= other for (_, one), (_, other) in pairwise(beside)
+        )
+        is_followed = any(later in times for later, _ in entries[number + 1 :])
+        is_gone = offset in gap and time > earlier and time not in times
+        return is_gone and is_in_order and (is_followed or not is_last)
+
+    return any(map(is_proof, range(len(entries))))
+
+
+def _distances(
+    log: bytes, entries: Sequence[tuple[int, int]], base_offset: int, sound: Collection[int]
+) -> list[tuple[int, int, set[int]]]:
+    """Return what is known of each entry of an offset index whose offset a sound batch has.
+
+    That is the first and the last batch that may be at its position, and how much too large the
+    position is for each batch after that of the entry before, up to the last.
+    """
+    batches, firsts = batches_of(log), _firsts(log, base_offset)
+    found: list[tuple[int, int, set[int]]] = []
+    before = -1
+    for offset, position in entries:
+        row = next((at for at, one in enumerate(batches) if one.last_offset >= offset), None)
+        if row is None or firsts[row] > offset or batches[row].position not in sound:
+            continue
+        rows = range(min(before + 1, row), row + 1)
+        begin = next((at for at in rows if batches[at].position == position), row)
+        found.append((begin, row, {position - batches[at].position for at in rows}))
+        before = row
+    return found
+
+
+def _are_displaced(entries: Sequence[tuple[int, int, set[int]]], gaps: Sequence[int]) -> bool:
+    """Return whether two entries are displaced by one distance after a gap."""
+    if not entries or 0 in entries[-1][2]:
+        return False
+    for number, (one, other) in enumerate(pairwise(entries)):
+        before = entries[number - 1] if number else (-1, -1, set[int]())
+        is_after_gap = any(before[0] < gap <= one[1] for gap in gaps)
+        shared = {distance for distance in one[2] & other[2] - before[2] if distance > 0}
+        if is_after_gap and shared and 0 not in one[2] | other[2]:
+            return True
+    return False
 
 
 # --- time index ----------------------------------------------------------------------------------

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that are gone from the middle of a log, as its indexes show.
+
+The log is read a second time where it lacks offsets and an entry of an index is wrong.
+
+Laws: DISK-70.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+
+from segproof.counts import plural
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import writes
+from segproof.kafka.batch_table import BatchScan, CheckedBatches, read_batch_headers
+from segproof.reading.cut_outs import BatchRows, CutOut, IndexRows, cut_outs
+from segproof.reading.index_entries import genuine_entries
+from segproof.reading.indexed_ends import Block as EntryBlock
+from segproof.reading.indexed_ends import entry_blocks
+from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.offset_distances import distances
+from segproof.verifying.record_checks import MAX_BATCH_BYTES
+from segproof.verifying.rows import shifted
+from segproof.verifying.rules import declare
+from segproof.verifying.segment_carry import CutOutGap, LogCarry
+from segproof.verifying.segment_files import Segment
+
+declare("log-segment", Severity.ERROR,
+    writes("compare the segment with another replica, or with a backup. Until then keep both index"
+    " files, which show that records are gone: new ones would not. `segproof salvage DIR --out"
+    " DIR2` saves what is left, and counts what is not"), "DISK-70")  # fmt: skip
+KEEP_INDEX = writes(
+    "compare the segment with another replica. Until then keep this file: it shows that the"
+    " log lacks batches (DISK-70), and a new one would not. `segproof salvage DIR --out DIR2` saves"
+    " what is left"
+)
+OR_MORE = " or more"
+"""How a number of lost offsets ends that is a lower bound."""
+OF_INDEXES = {".index": ("SEG-7", "DISK-24"), ".timeindex": ("DISK-9", "DISK-10")}
+"""Laws that an index breaks by the entries that a cut leaves in it."""
+
+
+class CutOutCheck(LogCheck):
+    """Judges the offsets that the log lacks between its batches."""
+
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._has_gap = False
+        self._last = -1
+        """Distance of the last offset of the batch before, as stored."""
+        self._found: list[CutOut] = []
+
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether an index can be read."""
+        return log.offsets is not None or log.times is not None
+
+    def check(self, block: Block) -> None:
+        """Take note of a gap between two batches."""
+        self._has_gap |= bool((block.first > shifted(block.stored_last, self._last) + 1).any())
+        self._last = int(block.stored_last[-1])
+
+    def finish(self) -> None:
+        """Judge a log whose indexes do not fit it."""
+        log, base = self._log, self._segment.base_offset
+        if not self._has_gap or not (log.has_odd_entries or not log.is_sound):
+            return
+        scan = BatchScan(
+            log.file, 0, log.scan.end_position, deep=False, max_batch_bytes=MAX_BATCH_BYTES
+        )
+        self._found = cut_outs(
+            _rows_of(list(scan), base),
+            _entries(entry_blocks(log.offsets), "position"),
+            _entries(entry_blocks(log.times), "timestamp"),
+            _following(self._segment),
+        )
+        if self._found:
+            self._tell()
+
+    def _tell(self) -> None:
+        found, base = self._found, self._segment.base_offset
+        lost, first = sum(one.lost for one in found), found[0]
+        is_exact = all(one.is_exact for one in found)
+        what = plural(lost, "offset", "is", "are")
+        places = "one gap" if len(found) == 1 else f"{len(found)} gaps"
+        which = f", the offsets {base + first.first} to {base + first.end - 1}" if is_exact else ""
+        self._report.add(
+            "DISK-70",
+            f"batches were cut out of this log: {'' if is_exact else 'at least '}{what} lost in"
+            f" {places}, the first before this byte{which}. The indexes have entries for batches"
+            " that were there, or positions that are right only with them",
+            position=first.position,
+            expected=0,
+            actual=f"{lost}{'' if is_exact else OR_MORE}",
+        )
+        for index in (self._log.offsets, self._log.times):
+            if index is not None:
+                for law in OF_INDEXES[index.suffix]:
+                    index.report.advise(law, KEEP_INDEX)
+
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on the gaps, so that nothing else counts their offsets."""
+        base = self._segment.base_offset
+        carry.cut_outs = [
+            CutOutGap(one.position, base + one.first, base + one.end, one.lost, one.is_exact)
+            for one in self._found
+        ]
+
+
+def may_be_cut(segment: Segment, files: Files) -> bool:
+    """Return whether headers and indexes alone say that batches were cut out of a log.
+
+    Raises: OSError, SegproofError.
+    """
+    if ".log" not in segment.suffixes or segment.suffixes.isdisjoint(OF_INDEXES):
+        return False
+    with closing(files.open(segment.path(".log"))) as file:
+        table = read_batch_headers(file, 0, file.size()).table
+    headers = CheckedBatches(table, np.ones(len(table), np.bool_), None, {})
+    rows = _rows_of([headers], segment.base_offset)
+    if not (rows.first > shifted(rows.last, -1) + 1).any():
+        return False
+    offsets, times = (
+        _entries(_blocks_at(segment, suffix, files), name)
+        for name, suffix in (("position", ".index"), ("timestamp", ".timeindex"))
+    )
+    return bool(cut_outs(rows, offsets, times, _following(segment)))
+
+
+def _following(segment: Segment) -> int | None:
+    """Return how far the next segment begins from the base offset; None without one."""
+    following = segment.next_base_offset
+    return None if following is None else following - segment.base_offset
+
+
+def _blocks_at(segment: Segment, suffix: str, files: Files) -> Iterator[EntryBlock]:
+    if suffix in segment.suffixes:
+        with closing(files.open(segment.path(suffix))) as file:
+            for _, block in genuine_entries(file, suffix):
+                yield block
+
+
+def _rows_of(parts: Sequence[CheckedBatches], base_offset: int) -> BatchRows:
+    """Return what the batches of a log say of themselves."""
+    columns = ("position", "base_offset", "last_offset", "max_timestamp")
+    position, base, last, times = (
+        np.concatenate([np.zeros(0, np.int64), *(one.table[name] for one in parts)])
+        for name in columns
+    )
+    is_wrapper = np.concatenate([
+        np.zeros(0, np.bool_),
+        *((one.table["record_count"] < 0) & (one.table["magic"] < 2) for one in parts),
+    ])  # fmt: skip
+    is_sound = np.concatenate([np.zeros(0, np.bool_), *(one.crc_valid for one in parts)])
+    lasts = distances(last, base_offset)
+    firsts = np.where(is_wrapper, shifted(lasts, -1) + 1, distances(base, base_offset))
+    return BatchRows(position, firsts, lasts, times, is_sound)
+
+
+def _entries(blocks: Iterable[EntryBlock], value: str) -> IndexRows:
+    """Return the entries of an index; `value` is the field beside the offset."""
+    both = [(one["offset"].astype(np.int64), one[value].astype(np.int64)) for one in blocks]
+    empty = np.zeros(0, np.int64)
+    return IndexRows(
+        np.concatenate([empty, *(offset for offset, _ in both)]),
+        np.concatenate([empty, *(at for _, at in both)]),
+    )
