@@ -4,7 +4,8 @@
 Compaction leaves gaps over a whole log. A log without gaps was not compacted, so a segment of it
 that lacks offsets has lost records. An index would show what the log held, so only segments without
 such proof are asked: an index is missing, the log is empty, or a producer snapshot shows that a
-segment began in the gap.
+segment began in the gap. So is a segment that lacks offsets after its last batch only, as many as
+a segment may have: all files of the next segment may be gone.
 
 Laws: DISK-63.
 """
@@ -14,6 +15,9 @@ from typing import NamedTuple
 
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SNAPSHOT_SUFFIX
+
+GONE = "they are as many as a segment may have, all of whose files are gone"
+"""The doubt about a segment after which another one may be missing."""
 
 
 class Extent(NamedTuple):
@@ -33,6 +37,13 @@ class Extent(NamedTuple):
     """Whether its offset index or its time index is missing."""
     doubt: str = ""
     """Why no file proves that the log is whole, in words; empty if nothing is missing."""
+    missing_at_end: int = 0
+    """How many of the missing offsets are after its last batch."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is closed, and has batches with all of its offsets."""
+        return self.batches > 0 and not self.missing and self.next_base_offset is not None
 
 
 def are_losses(extents: Sequence[Extent]) -> bool:
@@ -54,6 +65,30 @@ def are_losses(extents: Sequence[Extent]) -> bool:
         and (number < gaps[0] or not one.lacks_index)
         for number, one in enumerate(extents)
     )
+
+
+def with_gone_segments(extents: Sequence[Extent]) -> list[Extent]:
+    """Return the extents, with a doubt about those after which a whole segment may be gone.
+
+    It may be if as many offsets are missing as half of the whole segment has that has the fewest,
+    and if the log has half the bytes of the longest whole one, so that compaction has not shortened
+    it.
+    """
+    whole = [one for one in extents if one.is_whole]
+    if not whole:
+        return list(extents)
+    fewest = min((one.next_base_offset or 0) - one.base_offset for one in whole)
+    longest = max(one.end_position for one in whole)
+    return [
+        one._replace(doubt=GONE)
+        if one.missing
+        and not one.doubt
+        and one.missing == one.missing_at_end
+        and one.missing * 2 >= fewest
+        and one.end_position * 2 >= longest
+        else one
+        for one in extents
+    ]
 
 
 def doubt_about(

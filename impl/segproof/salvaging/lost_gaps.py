@@ -13,7 +13,7 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
-from segproof.reading.dense_logs import Extent, are_losses, doubt_about
+from segproof.reading.dense_logs import Extent, are_losses, doubt_about, with_gone_segments
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.pieces import PieceKind, first_offsets
 from segproof.salvaging.gaps import MISSING, Gap
@@ -21,6 +21,7 @@ from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_out_of
 from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.small_files import CLEANER
 
 
 @dataclass(slots=True)
@@ -81,19 +82,21 @@ def cut_outs_of(
 def gaps_of_dense_log(
     partition: Partition,
     logs: Sequence[str],
-    told: Collection[str],
+    told: Collection[Gap],
     cut_outs: Collection[CutOutGap],
     files: Files,
+    *,
+    are_apart: bool,
 ) -> tuple[list[Gap], int]:
     """Return the gaps that are losses, and how many offsets may be lost or may be compacted.
 
-    `logs` are the new logs in order. `told` are the old logs that have a gap already, and
-    `cut_outs` the gaps that the indexes tell of.
+    `logs` are the new logs in order. `told` are the gaps that were told already, and
+    `cut_outs` the gaps that the indexes tell of. `are_apart`: a new log ends before the next one.
     """
     names = map(read_file_name, partition.others)
     snapshots = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
     segments = [one for one in partition.segments if ".log" in one.suffixes]
-    if not _may_be_doubtful(segments, logs, snapshots):
+    if not are_apart and not _may_be_doubtful(segments, logs, snapshots):
         return [], 0
     kept = _kept_of(segments, logs, files)
     ranges = {(one.first_offset, one.end_offset - 1) for one in cut_outs}
@@ -107,7 +110,7 @@ def gaps_of_dense_log(
     extents, gaps = [], {}
     for segment, found in zip(segments, kept, strict=True):
         path, following = segment.path(".log"), segment.next_base_offset
-        if path in told or path in followed:
+        if path in followed or not _is_judged(found, [one for one in told if one.path == path]):
             continue
         doubt = ""
         if following is not None and found.missing and not segment.is_swap:
@@ -125,8 +128,11 @@ def gaps_of_dense_log(
                 found.size_bytes,
                 lacks_index,
                 doubt,
+                sum(last + 1 - first for _, first, last in found.gaps if following == last + 1),
             )
         )
+    if not dict(partition.offsets).get(CLEANER, 0):
+        extents = with_gone_segments(extents)
     doubtful = [one for one in extents if one.doubt]
     if not are_losses(extents):
         return [], sum(one.missing for one in doubtful if one.lacks_index)
@@ -135,6 +141,28 @@ def gaps_of_dense_log(
         for one in doubtful
         for position, first, last in gaps[one.path]
     ], 0
+
+
+def _is_judged(found: _Kept, told: Sequence[Gap]) -> bool:
+    """Return whether the rest of what a log lacks is judged; leave out what was told of it.
+
+    After a damage, that is what lies between its last sound batch and the next segment.
+    """
+    if not told:
+        return True
+    known = [(one.first_lost_offset, one.last_lost_offset) for one in told]
+    ranges = [(first, last) for first, last in known if last is not None]
+    if len(ranges) < len(known) or not found.gaps:
+        return False
+    position, begin, end = at_end = found.gaps[-1]
+    is_told = any(first <= end and begin <= last for first, last in ranges)
+    are_inner_told = all(
+        any(first <= one[1] and one[2] <= last for first, last in ranges) for one in found.gaps[:-1]
+    )
+    if is_told or not are_inner_told or position < found.size_bytes:
+        return False
+    found.gaps = [at_end]
+    return True
 
 
 def gaps_of_zeros(pending: Sequence[Gap], partition: Partition, next_offset: int) -> list[Gap]:

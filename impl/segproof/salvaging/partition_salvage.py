@@ -512,8 +512,10 @@ class _Salvage:
         partition, logs, files = self._partition, self._logs, self._files
         own = [one for one in partition.segments if one.path(".log") not in self._others]
         cuts = cut_outs_of(own, logs, files)
-        args = partition, logs, {one.path for one in self._told.gaps}, [one for _, one in cuts]
-        lost, self._told.unproven_offsets = gaps_of_dense_log(*args, files)
+        args = partition, logs, self._told.gaps, [one for _, one in cuts]
+        lost, self._told.unproven_offsets = gaps_of_dense_log(
+            *args, files, are_apart=self._told.lost_between_logs > 0
+        )
         self._lose(lost)
         for path, one in cuts:
             self._told.lost_offsets += one.lost

@@ -100,6 +100,7 @@ class BatchCheck(LogCheck):
         """The same, piece by piece."""
         self._gaps = 0
         self._missing = 0
+        self._has_sound_gap = False
         self._first_gap: int | None = None
         self._batches = 0
         self._before_gap = 0
@@ -274,6 +275,7 @@ class BatchCheck(LogCheck):
     def _count_gaps(self, block: Block) -> None:
         is_gap = block.is_gap()
         if is_gap.any():
+            self._has_sound_gap |= bool((is_gap & ~block.is_doubtful).any())
             self._gaps += int(is_gap.sum())
             self._missing += int((block.first - block.before - 1)[is_gap].sum())
             if self._first_gap is None:
@@ -430,3 +432,4 @@ class BatchCheck(LogCheck):
         """Hand on what the first damage costs."""
         carry.damage = self._damage
         carry.missing_offsets = self._missing
+        carry.has_sound_gap = self._has_sound_gap

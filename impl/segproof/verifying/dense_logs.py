@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from segproof.counts import plural
 from segproof.findings import Severity
 from segproof.hints import reads
-from segproof.reading.dense_logs import Extent, are_losses, doubt_about
+from segproof.reading.dense_logs import Extent, are_losses, doubt_about, with_gone_segments
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
@@ -24,8 +24,12 @@ declare("partition-log", Severity.WARNING,
 class DenseLog:
     """Takes the segments of a partition in order; then `report` judges what they lack."""
 
-    def __init__(self, directory: str, snapshots: Iterable[int]) -> None:
+    def __init__(
+        self, directory: str, snapshots: Iterable[int], *, was_compacted: bool = False
+    ) -> None:
         self._directory = directory
+        self._was_compacted = was_compacted
+        """Whether a checkpoint says that the log cleaner has been here."""
         self._snapshots = sorted(snapshots)
         self._extents: list[Extent] = []
         self._is_last_taken = False
@@ -41,14 +45,12 @@ class DenseLog:
             self._is_last_taken = False
             return
         self._is_last_taken = False
-        if not carry.is_read or carry.damage is not None or carry.is_gap_told:
+        following = segment.next_base_offset
+        missing = self._missing(segment, carry)
+        if missing is None:
             return
-        # A log whose name is too low lacks nothing that the log before holds.
-        missing = max(0, carry.missing_offsets - max(0, self._reach - segment.base_offset))
-        missing = max(0, missing - sum(one.size for one in carry.cut_outs))
         self._reach = max(self._reach, carry.end_offset)
         doubt = ""
-        following = segment.next_base_offset
         if following is not None and missing and not segment.is_swap:
             doubt = doubt_about(
                 segment.suffixes, carry.batches, (carry.end_offset, following), self._snapshots
@@ -65,13 +67,31 @@ class DenseLog:
                 carry.end_position,
                 lacks_index,
                 doubt,
+                0 if following is None else max(0, following - carry.end_offset),
             )
         )
 
+    def _missing(self, segment: Segment, carry: LogCarry) -> int | None:
+        """Return how many offsets a segment lacks; None if that can't be judged here.
+
+        Of a damaged log, only what follows its last batch is judged: it is sound, and the damage
+        counts what is lost before it.
+        """
+        if not carry.is_read or carry.is_gap_told or carry.cut_outs or carry.end_offset is None:
+            return None
+        missing, following = carry.missing_offsets, segment.next_base_offset
+        if carry.damage is not None:
+            if carry.damage.ends_broken or carry.has_sound_gap:
+                return None
+            missing = 0 if following is None else max(0, following - carry.end_offset)
+        # A log whose name is too low lacks nothing that the log before holds.
+        return max(0, missing - max(0, self._reach - segment.base_offset))
+
     def report(self, reporter: Reporter) -> None:
         """Report the segments that lack offsets, without proof of what they held."""
-        is_loss = are_losses(self._extents)
-        for one in self._extents:
+        extents = self._extents if self._was_compacted else with_gone_segments(self._extents)
+        is_loss = are_losses(extents)
+        for one in extents:
             if not (one.missing and one.doubt) or not (is_loss or one.lacks_index):
                 continue
             if is_loss:

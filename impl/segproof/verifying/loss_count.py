@@ -93,7 +93,9 @@ class LossCount:
         if self._is_gone and carry.end_offset is None and self._gone_from is None:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
-            self._take_damage(carry.damage, segment.next_base_offset)
+            self._take_damage(carry.damage, segment.next_base_offset, is_read=carry.is_read)
+        if carry.cut_outs and carry.missing_offsets > sum(one.size for one in carry.cut_outs):
+            self._is_complete = False  # nothing judges the other gaps of this log
         if self._lost_here is None:
             self.at_least += self._cut_out[0]
             self._is_complete &= self._cut_out[1]
@@ -126,7 +128,9 @@ class LossCount:
         self.at_least += 0 if lost is None else lost.known
         self._is_complete &= lost is not None and lost.is_exact
 
-    def _take_damage(self, damage: LogDamage, next_base_offset: int | None) -> None:
+    def _take_damage(
+        self, damage: LogDamage, next_base_offset: int | None, *, is_read: bool
+    ) -> None:
         """Count what a damage costs.
 
         Behind the last sound batch of the last segment nothing says how many offsets there were. A
@@ -139,6 +143,9 @@ class LossCount:
             self._add(damage.last_sound_offset + 1, next_base_offset)
         elif damage.ends_broken and (self._is_damaged or not damage.is_tail):
             self._is_complete = False
+        if not damage.ends_broken and not is_read and next_base_offset is not None:
+            # Nothing judges whether a segment is missing after a log that was not read to its end.
+            self._is_complete &= damage.last_sound_offset + 1 >= next_base_offset
 
     def _add(self, start: int, end: int) -> None:
         """Count the offsets [start, end) that are not counted yet."""

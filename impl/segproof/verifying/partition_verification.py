@@ -212,7 +212,8 @@ class _JoinedLog:
         self._last_start = 0
         """Where the last leader epoch begins, as the checkpoint says."""
         self._ranges: list[NamedRange | None] = []
-        self._dense = DenseLog(self._directory, self._snapshots)
+        was_compacted = dict(partition.offsets).get(CLEANER, 0) > 0
+        self._dense = DenseLog(self._directory, self._snapshots, was_compacted=was_compacted)
 
     # --- one segment after the other
 

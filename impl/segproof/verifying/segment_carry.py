@@ -160,6 +160,8 @@ class LogCarry:
     """Those with a right checksum."""
     missing_offsets: int = 0
     """Offsets in no batch, up to the next segment where the log was read whole."""
+    has_sound_gap: bool = False
+    """Whether offsets are in no batch between two sound batches, one after the other."""
     is_pointed_beyond: bool = False
     """Whether the offset index points behind the end of the log, which may have lost its end."""
     indexed_end: int | None = None
@@ -182,6 +184,7 @@ Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
     "is_gap_told", "end_position", "is_blank", "first_offset", "indexed_end",
+    "has_sound_gap",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed segments that lack offsets, and nothing but the rest of the log to tell of a loss."""
 
+import os
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.findings import Severity, Verdict
+from segproof.findings import Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import SalvagedPartition, salvage
 from segproof.verification import verify
 from segproof_harness.laws.borders.border import write_files
@@ -104,6 +107,84 @@ def test_logs_of_two_segments_are_gone_and_their_indexes_stay(tmp_path: Path) ->
     lost = (517 - 342) + (252 - 162)
     told, _ = looked_at(folder)
     assert (told.lost_offsets, saved(folder).lost_offsets) == (lost, lost)
+
+
+@pytest.mark.checks("DISK-63", "DISK-19")
+@pytest.mark.parametrize("gone", [(60,), (342,), (342, 420), (162, 517)])
+def test_whole_segments_of_a_dense_log_are_gone(gone: tuple[int, ...], tmp_path: Path) -> None:
+    """It was "sound": all files of a segment were moved away, with its snapshot."""
+    folder = copied_partition("plain", tmp_path)
+    bases = sorted(int(path.name[:20]) for path in folder.glob("*.log"))
+    ends = dict(pairwise(bases))
+    for base in gone:
+        remove(folder, base, ".log", *INDEXES, ".snapshot")
+    lost = sum(ends[base] - base for base in gone)
+    told, found = looked_at(folder)
+    assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, lost)
+    assert {one.severity for one in found if one.law == "DISK-63"} == {Severity.WARNING}
+    kept = saved(folder)
+    assert (kept.is_whole, kept.lost_offsets, kept.are_more_lost) == (False, lost, False)
+
+
+@pytest.mark.checks("DISK-63")
+def test_a_checkpoint_of_the_cleaner_explains_a_gap(tmp_path: Path) -> None:
+    """The log was compacted, as the checkpoint says: nothing speaks of a loss."""
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 342, ".log", *INDEXES, ".snapshot")
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    for offset, lost in ((420, 0), (0, 78)):
+        checkpoint.write_text(f"0\n1\nplain 0 {offset}\n")
+        told: list[Summary] = []
+        for path in (tmp_path, checkpoint):
+            os.utime(path, (10**9, 10**9))
+        for _ in verify(aged(folder), on_summary=told.append):
+            pass
+        assert [one.lost_at_least for one in told] == [lost]
+
+
+@pytest.mark.checks("DISK-63")
+@pytest.mark.parametrize("scenario", ["compacted", "v1-gzip"])
+def test_a_shorter_log_was_compacted(scenario: str, tmp_path: Path) -> None:
+    """Gaps that compaction has left, or that lie between appends, are no lost segment."""
+    told, found = looked_at(copied_partition(scenario, tmp_path))
+    assert told.lost_at_least == 0
+    assert "DISK-63" not in {one.law for one in found}
+
+
+@pytest.mark.checks("DISK-63", "BATCH-3")
+@pytest.mark.parametrize("suffixes", [(".snapshot",), ()])
+@pytest.mark.parametrize("number", [0, 3, 13])
+def test_a_damaged_batch_hides_no_lost_segment(
+    number: int, suffixes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It was 2 offsets, and 97 more were gone after the damaged log."""
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 420, ".log", *INDEXES, *suffixes)
+    log = folder / name_of(342, ".log")
+    data = bytearray(log.read_bytes())
+    row = read_batch_headers(bytes(data)).table[number]
+    data[int(row["position"]) + 70] ^= 8
+    log.write_bytes(data)
+    lost = int(row["last_offset"] - row["base_offset"]) + 1 + 97
+    told, _ = looked_at(folder)
+    assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, lost)
+    kept = saved(folder)
+    assert (kept.lost_offsets, kept.are_more_lost) == (lost, False)
+
+
+@pytest.mark.checks("DISK-63", "SCAN-2")
+def test_after_broken_sizes_the_number_is_a_bound(tmp_path: Path) -> None:
+    """The log can't be read to its end in one go: what is missing after it is not judged."""
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 420, ".log", *INDEXES, ".snapshot")
+    log = folder / name_of(342, ".log")
+    data = bytearray(log.read_bytes())
+    at = int(read_batch_headers(bytes(data)).table["position"][3])
+    data[at : at + 100] = bytes(100)
+    log.write_bytes(data)
+    told, _ = looked_at(folder)
+    assert told.lost_offsets is None
+    assert told.lost_at_least >= 2
 
 
 @pytest.mark.checks("DISK-63", "DISK-5")

@@ -387,6 +387,24 @@ BORDERS = (
         Due(name(LAST, ".log"), SIZE, 0, 1, WARNING),
     ),
     Border(
+        "DISK-63", "at its end it lacks less than half of what the other segment has, or more",
+        _dense(batch(LAST) + batch(LAST + 1), LAST + 3, b"", b""),
+        _dense(batch(LAST) + batch(LAST + 1), LAST + 4, b"", b""),
+        Due(name(LAST, ".log"), 2 * SIZE, 0, 2, WARNING),
+    ),
+    Border(
+        "DISK-63", "its log has less than half of the other one's bytes, or more",
+        _dense(batch(LAST), LAST + 4, b"", b""),
+        _dense(batch(LAST) + batch(LAST + 1), LAST + 5, b"", b""),
+        Due(name(LAST, ".log"), 2 * SIZE, 0, 3, WARNING),
+    ),
+    Border(
+        "DISK-63", "it lacks offsets between its batches too, or at its end only",
+        _dense(batch(LAST) + batch(LAST + 2), LAST + 6, b"", b""),
+        _dense(batch(LAST) + batch(LAST + 1), LAST + 5, b"", b""),
+        Due(name(LAST, ".log"), 2 * SIZE, 0, 3, WARNING),
+    ),
+    Border(
         "DISK-63", "the segment before lacks an offset, or is whole",
         _dense(batch(LAST), LAST + 2, first=THREE[1] + THREE[2]),
         _dense(batch(LAST), LAST + 2),

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT64_MAX, parsed_int
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
+from segproof_model.laws.kafka.format.index_of_log import no_batches_are_cut_out
 from segproof_model.laws.kafka.format.index_slots import offset_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
@@ -411,9 +413,27 @@ def dense_logs_lack_no_offsets(files: Mapping[str, bytes], codecs: Codecs) -> bo
     a closed one before, or one with both indexes; or there is no batch at all. Else a note, of
     segments without an index only: compaction may have left the gap.
 
-    Not judged: damaged logs, and gaps that DISK-4 or DISK-25 tells of.
+    In doubt is also a segment that lacks offsets after its last batch only, if the log cleaner has
+    no checkpoint of the partition: all files of the next one may be gone. Compared are the closed
+    segments with all their offsets: it lacks at least half of what the one with the fewest has, and
+    its log has at least half the bytes of the longest.
+
+    Of a damaged log that ends with a sound batch, and has no gap between two sound ones, only the
+    offsets after that batch are judged. Not judged: other damaged logs, and gaps that DISK-4,
+    DISK-25 or DISK-70 tells of.
     """
     extents = list(_extents(files, codecs))
+    whole = [one for one in extents if one.batches and not one.missing and one.is_closed]
+    if whole:
+        fewest, longest = min(one.span for one in whole), max(one.log_bytes for one in whole)
+        extents = [
+            one._replace(is_in_doubt=True)
+            if one.missing == one.missing_at_end > 0
+            and one.missing * 2 >= fewest
+            and one.log_bytes * 2 >= longest
+            else one
+            for one in extents
+        ]
     gaps = [place for place, one in enumerate(extents) if one.missing]
     if any(extents[place].missing and extents[place].lacks_index for place in gaps):
         return False
@@ -434,6 +454,23 @@ class _Extent(NamedTuple):
     is_closed: bool
     lacks_index: bool
     is_in_doubt: bool
+    missing_at_end: int = 0
+    span: int = 0
+    """How many offsets the next segment begins after this one."""
+    log_bytes: int = 0
+
+
+def _has_gap(batches: Sequence[RecordBatch], valid: Sequence[RecordBatch], base: int) -> bool:
+    """Return whether offsets are missing between two valid batches, or before the first one."""
+    places, expected = {one.position for one in valid}, base
+    is_sound = True
+    for one in batches:
+        is_valid = one.position in places
+        is_after_gap = not is_wrapper(one) and first_offset(one) > expected
+        if is_sound and is_valid and is_after_gap:
+            return True
+        is_sound, expected = is_valid, one.last_offset + 1
+    return False
 
 
 def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
@@ -445,25 +482,33 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
     for base, following in zip(bases, [*bases[1:], None], strict=True):
         log, index = files[f"{base:020d}.log"], files.get(f"{base:020d}.index", b"")
         valid, end = valid_batches(log), INT64_MAX if following is None else following
-        is_whole = len(valid) == len(batches_of(log)) and not any(log[end_of(log) :])
+        framed = batches_of(log)
+        is_damaged = len(valid) < len(framed)
+        is_whole = not any(log[end_of(log) :])
+        if is_damaged:
+            is_whole &= framed[-1] in valid and not _has_gap(framed, valid, base)
         is_followed = any(base < one < end for one in indexed)
+        times = files.get(f"{base:020d}.timeindex", b"")
+        is_whole &= no_batches_are_cut_out(log, index, times, base, following)
         entries = offset_entries(index, base)
         is_untold = no_offsets_are_lost_between_segments(log, entries, base, following, codecs)
         if not is_whole or is_followed or not is_untold:
             continue
         missing, expected = 0, base
         for one in valid:
-            if not is_wrapper(one):
+            if not is_wrapper(one) and not is_damaged:
                 missing += max(0, first_offset(one) - expected)
             expected = one.last_offset + 1
         if following is None:
             yield _Extent(len(valid), missing, False, False, False)
             continue
-        missing += max(0, following - expected)
+        at_end = max(0, following - expected)
+        missing += at_end
         lacks_index = not {f"{base:020d}.index", f"{base:020d}.timeindex"} <= set(files)
         is_shown = any(expected <= one < following for one in snapshots)
         is_in_doubt = lacks_index or not valid or is_shown
-        yield _Extent(len(valid), missing, True, lacks_index, is_in_doubt)
+        told = len(valid), missing, True, lacks_index, is_in_doubt
+        yield _Extent(*told, at_end, following - base, end_of(log))
 
 
 # --- what a data directory says of its partitions ------------------------------------------------
