@@ -23,8 +23,12 @@ import pyspark
 SPARK_HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 WAIT_SECONDS = 120.0
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""Options of Java for programs that live for seconds."""
+FAST_START = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Options of Java for programs that live for seconds: to verify the classes of Spark takes a sixth
+of a start."""
 SETTINGS = {
     "spark.executor.extraJavaOptions": FAST_START,
     "spark.driver.defaultJavaOptions": FAST_START,
@@ -186,6 +190,7 @@ def new_place(folder: Path, hidden: Sequence[str]) -> Place:
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_DAEMON_JAVA_OPTS": FAST_START,
+        "SPARK_LAUNCHER_OPTS": FAST_START,
         "PYSPARK_PYTHON": str(python_without(folder, hidden)),
         "SEGPROOF_TRACEBACK": "1",
     }

@@ -10,6 +10,13 @@ import pytest
 
 from segproof_tests.real_copies import copy_of
 
+FAST = {
+    "spark.driver.defaultJavaOptions": (
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    )
+}
+"""To verify the classes of Spark takes a sixth of its start."""
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,7 +27,7 @@ def spark(not_run: Callable[[str], NoReturn]) -> Iterator["SparkSession"]:
     from segproof_spark.session import SparkNotRunError, start_session
 
     try:
-        session = start_session("local[2]")
+        session = start_session("local[2]", settings=FAST)
     except SparkNotRunError as reason:
         not_run(str(reason))
     yield session

@@ -40,14 +40,14 @@ def test_same_figures_as_in_one_process(
     spark: "SparkSession", partition: Path, tmp_path: Path
 ) -> None:
     """Generated and real ones: every unit is done once, and added up; rows are kept as Parquet."""
-    units = [Unit(name, 5, index, 2000) for name in STRUCTURES for index in (1, 2)]
+    units = [Unit(name, 5, index, 500) for name in STRUCTURES for index in (1, 2)]
     (partition / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
-    units += real_units([str(partition)], ["offset-index", "time-index"], 10_000)
+    units += real_units([str(partition)], ["offset-index", "time-index"], 2_500)
     out = tmp_path / "rows of all"
     local = summary_of(run_unit(unit).row() for unit in units)
     found = lookups_on_spark(spark, units, out=str(out))
     assert figures(local) == figures(found)
-    assert local.lookups == found.lookups > 20_000
+    assert local.lookups == found.lookups > 10_000
     assert local.notes == found.notes
     assert 1 == found.left_out
     assert all(total.worker_peak_bytes < 512 << 20 for total in found.totals)
@@ -56,7 +56,7 @@ def test_same_figures_as_in_one_process(
 
 def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
     """A place that is another one on each worker gives back a part only, or nothing."""
-    units = [Unit("time-index", 5, index, 2000) for index in range(4)]
+    units = [Unit("time-index", 5, index, 500) for index in range(4)]
     for index, kept in enumerate((3, 0)):
         out = str(tmp_path / f"lost {index}")
         rows = lookups_frame(spark, units, 1).filter(f"`index` < {kept}")
@@ -66,7 +66,7 @@ def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) ->
 
 def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") -> None:
     """A red row names a command line that shows the same difference in one process."""
-    units = [Unit("offset-index", 0, index, 2000, subject=K04) for index in range(4)]
+    units = [Unit("offset-index", 0, index, 500, subject=K04) for index in range(4)]
     found = lookups_on_spark(spark, units)
     assert found.differing >= len(found.findings) >= 3
     assert "OFFIDX-11" == found.findings[0]["law"]

@@ -266,9 +266,9 @@ def test_a_large_directory_with_fifty_corruptions(
     from segproof_tests.big_dump import write_dump
 
     monkeypatch.setattr(plan, "SEGMENT_BYTES", 1 << 10)
-    expected = write_dump(tmp_path / "data", 40_000_000)
+    expected = write_dump(tmp_path / "data", 30_000_000)
     totals = Totals()
-    found = list(verify_on_spark(spark, [tmp_path / "data"], task_bytes=1_200_000, totals=totals))
+    found = list(verify_on_spark(spark, [tmp_path / "data"], task_bytes=900_000, totals=totals))
     local = [one.to_json() for one in verify(tmp_path / "data")]
     assert sorted(local, key=repr) == sorted(found, key=repr)
     defects = {(one["law"], one["path"]) for one in found if one["severity"] != "note"}
