@@ -14,6 +14,13 @@ from segproof_harness.laws.every_law import LAWS
 from segproof_harness.structures.structure import STRUCTURE_IDS
 
 HISTORIES_MAX = 800
+FIRST = {
+    "K-03": 13, "K-16": 21, "K-17": 1, "K-24": 14, "K-26": 203, "K-33b": 4, "K-34": 22, "K-35": 29,
+    "K-39": 71, "K-40a": 91, "K-42a": 24, "R-03": 26, "R-16": 114, "R-25": 26, "R-31": 1,
+    "R-33": 275, "R-36": 2, "R-39": 10, "R-44": 4,
+}  # fmt: skip
+"""The first seed that is tried, where it is not 0: those below it show nothing, or what they show
+takes long to shrink. If it shows nothing any more, those above it are tried."""
 
 
 @pytest.mark.parametrize("canary", CANARIES.values(), ids=lambda canary: canary.canary_id)
@@ -24,7 +31,7 @@ def test_is_caught(canary: Canary, tmp_path: Path, capsys: pytest.CaptureFixture
     result = replay_seeds(
         canary.structure_id,
         "segproof",
-        range(HISTORIES_MAX),
+        range(FIRST.get(canary.canary_id, 0), HISTORIES_MAX),
         subjects=subjects,
         findings_max=1,
         traces=tmp_path,

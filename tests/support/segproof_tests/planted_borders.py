@@ -2,14 +2,15 @@
 """Borders planted wrong in the checks of `verify`: the fast tests of the area must see each.
 
 `python -m segproof_tests.planted_borders [WORD ...]` plants them one after the other, each in a
-process of its own, and runs the tables of borders, or the tests, of its area. It prints who was
-caught; words choose modules. Exit code 1 if one got away.
+process of its own, and checks the borders of its law, or runs the tests of its area. It prints who
+was caught; words choose modules. Exit code 1 if one got away.
 
 A module is changed while it is imported: no file is written.
 """
 
 import importlib
 import importlib.util
+import itertools
 import os
 import sys
 import tempfile
@@ -37,8 +38,8 @@ class Planted:
     right: str
     """A text that the module has once."""
     wrong: str
-    tables: tuple[str, ...] = ()
-    """Modules of `segproof_harness.laws.borders` that must see it."""
+    law: str = ""
+    """A border of this law must see it."""
     tests: tuple[str, ...] = ()
     """Tests that must see it, where the tables of borders are not about it."""
 
@@ -49,72 +50,85 @@ class Planted:
         return self.module if is_whole else f"segproof.{self.module}"
 
 
-def _in(module: str, tables: Sequence[str], *changes: tuple[str, str]) -> list[Planted]:
-    return [Planted(module, right, wrong, tuple(tables)) for right, wrong in changes]
+def _in(module: str, *changes: tuple[str, str, str]) -> list[Planted]:
+    return [Planted(module, right, wrong, law) for right, wrong, law in changes]
 
 
 PLANTED = [
     *_in(
-        "verifying.index_file_checks", ("offset_index", "time_index", "transaction_index"),
-        ("if 0 < self.size - whole < size:", "if 1 < self.size - whole < size:"),
-        ("follows & (offsets <= shifted(offsets, 0))", "follows & (offsets < shifted(offsets, 0))"),
-        ("(positions <= shifted(positions, 0))", "(positions < shifted(positions, 0))"),
-        ("(timestamps <= shifted(timestamps, 0))", "(timestamps < shifted(timestamps, 0))"),
-        ("(offsets < shifted(offsets, 0))", "(offsets <= shifted(offsets, 0))"),
-        ("is_new & (timestamps < 0)", "is_new & (timestamps <= 0)"),
-        ("(begin > last) | (begin < 0)", "(begin >= last) | (begin < 0)"),
-        ("(stable > last + 1)", "(stable > last)"),
+        "verifying.index_file_checks",
+        ("if 0 < self.size - whole < size:", "if 1 < self.size - whole < size:", "OFFIDX-1"),
+        (
+            "follows & (offsets <= shifted(offsets, 0))",
+            "follows & (offsets < shifted(offsets, 0))", "OFFIDX-2",
+        ),
+        ("(positions <= shifted(positions, 0))", "(positions < shifted(positions, 0))", "DISK-8"),
+        (
+            "(timestamps <= shifted(timestamps, 0))", "(timestamps < shifted(timestamps, 0))",
+            "TIMEIDX-7",
+        ),
+        ("(offsets < shifted(offsets, 0))", "(offsets <= shifted(offsets, 0))", "TIMEIDX-7"),
+        ("is_new & (timestamps < 0)", "is_new & (timestamps <= 0)", "DISK-22"),
+        ("(begin > last) | (begin < 0)", "(begin >= last) | (begin < 0)", "DISK-21"),
+        ("(stable > last + 1)", "(stable > last)", "DISK-21"),
     ),
     *_in(
-        "verifying.index_log_checks", ("offset_index", "time_index"),
-        ("if stretch <= allowed:", "if stretch < allowed:"),
+        "verifying.index_log_checks",
+        ("if stretch <= allowed:", "if stretch < allowed:", "DISK-24"),
         (
             "block.before[rows[judged]] >= offsets[judged]",
-            "block.before[rows[judged]] > offsets[judged]",
+            "block.before[rows[judged]] > offsets[judged]", "SEG-7",
         ),
-        ("if timed > TIMED_ENTRIES:", "if timed >= TIMED_ENTRIES:"),
-        ("LOG_APPEND_TIME = 8", "LOG_APPEND_TIME = 16"),
+        ("if timed > TIMED_ENTRIES:", "if timed >= TIMED_ENTRIES:", "DISK-24"),
+        ("LOG_APPEND_TIME = 8", "LOG_APPEND_TIME = 16", "DISK-9"),
     ),
     *_in(
-        "verifying.batch_checks", ("record_batch", "record_file", "log_segment", "partition_log"),
-        ('np.where(table["magic"] == 2, 0x7F, 0x0F)', 'np.where(table["magic"] == 2, 0xFF, 0x0F)'),
-        ("good & (codec > 4)", "good & (codec > 5)"),
-        ("(count * MIN_RECORD_BYTES > room)", "(count * MIN_RECORD_BYTES >= room)"),
-        ("(count > delta + 1)", "(count > delta + 2)"),
-        ('(table["last_offset"] >= following)', '(table["last_offset"] > following)'),
-        ("(last > INT32_MAX)", "(last >= INT32_MAX)"),
+        "verifying.batch_checks",
+        (
+            'np.where(table["magic"] == 2, 0x7F, 0x0F)',
+            'np.where(table["magic"] == 2, 0xFF, 0x0F)',
+            "DISK-15",
+        ),
+        ("good & (codec > 4)", "good & (codec > 5)", "BATCH-18"),
+        ("(count * MIN_RECORD_BYTES > room)", "(count * MIN_RECORD_BYTES >= room)", "BATCH-16"),
+        ("(count > delta + 1)", "(count > delta + 2)", "DISK-14"),
+        ('(table["last_offset"] >= following)', '(table["last_offset"] > following)', "LOG-4"),
+        ("(last > INT32_MAX)", "(last >= INT32_MAX)", "DISK-13"),
     ),
     *_in(
-        "verifying.log_blocks", ("partition_log",),
-        ("(self.first > self.before + 1)", "(self.first > self.before + 2)"),
+        "verifying.log_blocks",
+        ("(self.first > self.before + 1)", "(self.first > self.before + 2)", "DISK-19"),
     ),
     *_in(
-        "verifying.producer_checks", ("producers",),
-        ("(last - base) & SEQUENCE_MAX < 1 << 30", "(last - base) & SEQUENCE_MAX <= 1 << 30"),
+        "verifying.producer_checks",
+        (
+            "(last - base) & SEQUENCE_MAX < 1 << 30", "(last - base) & SEQUENCE_MAX <= 1 << 30",
+            "DISK-30",
+        ),
+    ),
+    *_in("verifying.epoch_checks", ("epochs < before,", "epochs <= before,", "DISK-28")),
+    *_in(
+        "verifying.transaction_checks",
+        ("elif age < HANGS_MS:", "elif age <= HANGS_MS:", "DISK-32"),
+        ("or claimed <= before:", "or claimed < before:", "DISK-11"),
     ),
     *_in(
-        "verifying.epoch_checks", ("producers",), ("epochs < before,", "epochs <= before,")
+        "verifying.lost_offsets",
+        ('block["position"] >= self', 'block["position"] > self', "DISK-25"),
+        ("(distances > log.reach)", "(distances >= log.reach)", "DISK-25"),
     ),
     *_in(
-        "verifying.transaction_checks", ("producers", "transaction_index"),
-        ("elif age < HANGS_MS:", "elif age <= HANGS_MS:"),
-        ("or claimed <= before:", "or claimed < before:"),
+        "verifying.truncated_entries",
+        ("0 <= largest <= self._log.max", "0 <= largest < self._log.max", "SEG-7"),
+        ("(at >= log_end)", "(at > log_end)", "SEG-7"),
+        ("beside.places * 2 < index", "beside.places * 2 <= index", "SEG-7"),
     ),
     *_in(
-        "verifying.lost_offsets", ("partition_log",),
-        ('block["position"] >= self', 'block["position"] > self'),
-        ("(distances > log.reach)", "(distances >= log.reach)"),
+        "verifying.time_checks", ("times > LAST_MS)", "times >= LAST_MS)", "DISK-57"),
     ),
     *_in(
-        "verifying.truncated_entries", ("offset_index",),
-        ("0 <= largest <= self._log.max", "0 <= largest < self._log.max"),
-        ("(at >= log_end)", "(at > log_end)"),
-        ("beside.places * 2 < index", "beside.places * 2 <= index"),
-    ),
-    *_in("verifying.time_checks", ("record_batch",), ("times > LAST_MS)", "times >= LAST_MS)")),
-    *_in(
-        "verifying.metadata_snapshots", ("node_files",),
-        ("known.offset >= start}", "known.offset > start}"),
+        "verifying.metadata_snapshots",
+        ("known.offset >= start}", "known.offset > start}", "DISK-51"),
     ),
     *(
         Planted("verifying.metadata_snapshots", right, wrong, tests=(f"{NODE}::{CUT}",))
@@ -124,33 +138,32 @@ PLANTED = [
         )
     ),
     *_in(
-        "verifying.sibling_files", ("log_directories",),
+        "verifying.sibling_files",
         (
             "known.state or known.topic == METADATA_TOPIC or not missing",
-            "known.topic == METADATA_TOPIC or not missing",
+            "known.topic == METADATA_TOPIC or not missing", "DISK-49",
         ),
     ),
-    *_in("verifying.small_files", ("small_files",), ("if last >= offset:", "if last > offset:")),
+    *_in("verifying.small_files", ("if last >= offset:", "if last > offset:", "DISK-35")),
     *_in(
-        "verifying.rocketmq.index_file_checks", ("index_file",),
-        ("(slots < 0) | (slots >= count)", "(slots < 0) | (slots > count)"),
-        ("is_late = differences > max", "is_late = differences >= max"),
+        "verifying.rocketmq.index_file_checks",
+        ("(slots < 0) | (slots >= count)", "(slots < 0) | (slots > count)", "RMQDISK-8"),
+        ("is_late = differences > max", "is_late = differences >= max", "RMQDISK-14"),
     ),
     *_in(
-        "verifying.rocketmq.queue_walk", ("store",),
-        ('"RMQDISK-36", offsets <= before,', '"RMQDISK-36", offsets < before,'),
+        "verifying.rocketmq.queue_walk",
+        ('"RMQDISK-36", offsets <= before,', '"RMQDISK-36", offsets < before,', "RMQDISK-36"),
     ),
     *_in(
-        "verifying.rocketmq.key_checks", ("store",),
-        ("(rows.number > 1)", "(rows.number > 2)"),
+        "verifying.rocketmq.key_checks", ("(rows.number > 1)", "(rows.number > 2)", "RMQDISK-32"),
     ),
     *_in(
-        "verifying.rocketmq.store_checks", ("store",),
-        ("if ends and stored > max(ends):", "if ends and stored >= max(ends):"),
+        "verifying.rocketmq.store_checks",
+        ("if ends and stored > max(ends):", "if ends and stored >= max(ends):", "RMQDISK-21"),
     ),
     *_in(
-        "reading.store_times", ("store",),
-        ("CLOCK_MS: Final = 3_600_000", "CLOCK_MS: Final = 3_600_001"),
+        "reading.store_times",
+        ("CLOCK_MS: Final = 3_600_000", "CLOCK_MS: Final = 3_600_001", "RMQDISK-40"),
     ),
     Planted(
         "verifying.loss_count", "start = max(start, self._counted_to)", "start = max(start, 0)",
@@ -211,13 +224,23 @@ def _sees(planted: Planted) -> bool:
     if planted.tests:
         import pytest
 
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", "-m", "not slow"]
+        options = [
+            "-q",
+            "-x",
+            "--assert=plain",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "ignore",
+            "-m",
+            "not slow",
+        ]
         return bool(pytest.main([*options, *(str(TESTS / one) for one in planted.tests)]))
+    from segproof_harness.laws.borders.every_border import TABLES
     from segproof_tests.borders import check_border
 
-    for table in planted.tables:
-        borders = importlib.import_module(f"segproof_harness.laws.borders.{table}").BORDERS
-        for border in borders:
+    for border in itertools.chain.from_iterable(TABLES.values()):
+        if border.law == planted.law:
             with tempfile.TemporaryDirectory(prefix="segproof-") as folder:
                 try:
                     check_border(border, Path(folder))
@@ -246,9 +269,12 @@ def plant(planted: Planted) -> int:
 
 def main(words: Sequence[str]) -> int:
     """Plant all whose module has one of the words; return the number that was not caught."""
-    # The tables are made once; what checks them is imported by each process itself.
+    # The tables are made once, and so are modules of others that the tests import; what checks the
+    # tables is imported by each process itself.
     for module in (
         "pytest",
+        "hypothesis",
+        "typer.main",
         "segproof_harness.laws.every_law",
         "segproof_harness.laws.borders.every_border",
     ):
