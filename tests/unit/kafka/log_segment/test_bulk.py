@@ -83,12 +83,14 @@ def last_offset(batch: bytes) -> int:
 
 segments = pytest.mark.parametrize("write_format", WRITE_FORMATS)
 seeds = st.integers(0, 2**32)
+EXAMPLES = settings().max_examples // 2
+"""Half of the profile's: each makes a log of up to 60 batches."""
 
 
 @pytest.mark.checks("SEG-25", "SEG-26")
 @segments
 @given(seed=seeds, interval=st.sampled_from([0, 70, 100, 400, 4096]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_append_many_is_one_append_a_batch(
     write_format: WriteFormat, seed: int, interval: int
 ) -> None:
@@ -115,7 +117,7 @@ def test_append_many_is_one_append_a_batch(
 @pytest.mark.checks("SEG-12", "SEG-39")
 @pytest.mark.parametrize("formats", [PLAIN, FORMATS], ids=["plain", "all"])
 @given(seed=seeds, interval=st.sampled_from([0, 100, 4096]), is_recovered=st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_bulk_reads_are_single_reads(
     formats: list[dict[str, Any]], seed: int, interval: int, is_recovered: bool
 ) -> None:
@@ -142,7 +144,7 @@ def test_bulk_reads_are_single_reads(
 
 @pytest.mark.slow
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_single_searches_are_those_of_the_record_file(seed: int) -> None:
     """The searches with few reads answer as the plain scan of the whole log."""
     chance = random.Random(seed)
@@ -182,7 +184,7 @@ def test_searches_across_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: in
 @pytest.mark.checks("SEG-20", "SEG-22", "SEG-23")
 @segments
 @given(seed=seeds, interval=st.sampled_from([0, 100, 400]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_recovery_follows_its_definition(
     write_format: WriteFormat, seed: int, interval: int
 ) -> None:
