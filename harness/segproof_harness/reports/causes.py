@@ -5,11 +5,13 @@ One law broken in many places of one file has one cause. So have several laws th
 index file, if the same is to be done about them: such a file is made new as a whole. What is wrong
 with a log keeps one cause for each law: two batches may be damaged for two reasons. But broken
 batches, and what can't be read right behind them, are one damage.
+
+Causes of several files may have the same laws and the same hint: a text shows these as a group.
 """
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,6 +97,28 @@ class Cause:
             "hint": first.hint,
             "reproduce": self.reproduce,
         }
+
+
+def in_groups(causes: Iterable[Cause]) -> list[list[Cause]]:
+    """Return causes in groups: those of several files by the same laws, with the same to do about
+    each. A group is at the place of its first cause.
+    """
+    found: dict[tuple[object, ...], list[Cause]] = {}
+    for one in causes:
+        first = one.first
+        to_do = first.hint, one.consumers_see, _without_law(first)
+        key = first.severity, tuple(one.laws), *to_do
+        found.setdefault(key, []).append(one)
+    return [*found.values()]
+
+
+def command_of(group: Sequence[Cause]) -> str:
+    """Return the command that lists each finding of a group."""
+    first = group[0]
+    if len(group) == 1:
+        return first.reproduce
+    laws = "".join(f" --law {law}" for law in first.laws)
+    return f"{_without_law(first.first)}{laws} --all"
 
 
 def _makes_new(finding: Finding) -> bool:

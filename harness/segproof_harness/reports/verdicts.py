@@ -6,19 +6,21 @@ and law at most.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from segproof.counts import QUEUES_TELL, lost_words, plural
 from segproof.findings import Finding, Summary, Verdict
 from segproof.reading.file_names import is_of_remote_segment
-from segproof_harness.reports.causes import Cause, Causes
+from segproof_harness.reports.causes import Cause, Causes, command_of, in_groups
 from segproof_harness.reports.terminal import Lines
 
 COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""
 DETAIL_COLUMNS = 13
+FILES_MAX = 3
+"""The files of a group of causes that are shown, as PLACES_MAX places of a cause are."""
 WITH_MESSAGES = ("store", "commit-log file")
 REMOTE_FOLDER = "remote folder"
 """The kind of a folder whose segments no broker recovers."""
@@ -70,8 +72,8 @@ class TextReport:
 
     def _write_causes(self) -> None:
         causes = list(self._causes.take())
-        for cause in causes:
-            write_cause_lines(self._lines, cause)
+        for group in in_groups(causes):
+            write_group_lines(self._lines, group)
         if causes:
             self._lines.gap()
 
@@ -184,8 +186,24 @@ def place_words(cause: Cause) -> str:
     return f"{cause.count} places" + (f", the first at {word} {where}" if where else "")
 
 
-def write_cause_lines(lines: Lines, cause: Cause) -> None:
-    """Write a cause: where and what, what consumers see, what to do, and commands to paste."""
+def write_group_lines(lines: Lines, group: Sequence[Cause]) -> None:
+    """Write causes of one group: where and what of each of the first ones; once what consumers see,
+    what to do, and commands to paste.
+    """
+    for cause in group[:FILES_MAX]:
+        _write_cause_head(lines, cause)
+    first, more = group[0], len(group) - FILES_MAX
+    if more > 0:
+        lines.write(f"  and {plural(more, 'more file')}", indent=2)
+    _write_detail(lines, "consumers", first.consumers_see)
+    hint, commands = split_commands(first.first.hint)
+    _write_detail(lines, "hint", hint)
+    for command in (*commands, command_of(group)):
+        lines.command(command, indent=4)
+
+
+def _write_cause_head(lines: Lines, cause: Cause) -> None:
+    """Write where and what a cause is."""
     first = cause.first
     laws = ", ".join(cause.laws)
     if len(cause.laws) > 1:
@@ -195,11 +213,6 @@ def write_cause_lines(lines: Lines, cause: Cause) -> None:
     _write_head(lines, first.severity.value, f" {laws} {place}{first.message}")
     _write_detail(lines, "expected", first.expected)
     _write_detail(lines, "actual", first.actual)
-    _write_detail(lines, "consumers", cause.consumers_see)
-    hint, commands = split_commands(first.hint)
-    _write_detail(lines, "hint", hint)
-    for command in (*commands, cause.reproduce):
-        lines.command(command, indent=4)
 
 
 def write_finding_lines(lines: Lines, told: Mapping[str, Any]) -> None:

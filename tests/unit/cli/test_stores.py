@@ -240,3 +240,27 @@ def test_an_emptied_index_file_is_named_with_the_command_that_mends_it(
     assert 0 == run(shlex.split(command)[1:])
     assert 0 == run(["salvage", "store", "--out", "saved"])
     assert "mappedFileSizeCommitLog=65536 only" in capsys.readouterr().out
+
+
+@pytest.mark.checks("RMQDISK-37")
+def test_files_of_one_cause_have_one_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twelve queues without their last units were twelve times the same hint and command."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    queues = sorted((store / "consumequeue").glob("*/*/*"))
+    assert 4 == len(queues)
+    for path in queues:
+        data = path.read_bytes()
+        path.write_bytes(data[:200].ljust(len(data), b"\0"))
+    assert 1 == run(["verify", str(store)])
+    text = capsys.readouterr().out
+    heads = [line for line in text.splitlines() if line.startswith("warning RMQDISK-37 ")]
+    assert [True] * 3 == [str(path) in head for path, head in zip(queues, heads, strict=False)]
+    assert 3 == len(heads) == text.count("  actual: ")
+    assert "  and 1 more file\n" in text
+    assert 1 == text.count("hint:") == text.count("consumers:")
+    assert 1 == text.count(f"segproof verify {store} --law RMQDISK-37 --all\n")
+    assert 1 == run(["verify", str(store), "--law", "RMQDISK-37", "--all"])
+    text = capsys.readouterr().out
+    assert len(queues) == sum(line.startswith("warning RMQDISK-37 ") for line in text.splitlines())
