@@ -4,7 +4,8 @@
 A broker stores messages one after the other, so a time lies between those around it. Clocks step
 back, and were wrong for a while: so only what is an hour outside is wrong by itself, and a time
 next to it is no error. What an index says of a message is a second witness, and the born time, by
-the clock of a producer, a third one.
+the clock of a producer, a third one: a time that is within a second of it is right, whatever lies
+around it.
 
 Upstream: RocketMQ 5.5.1: CommitLog.asyncPutMessage, IndexFile.putKey.
 Laws: RMQDISK-40.
@@ -122,7 +123,8 @@ def _likely(times: Int64Array, born: Int64Array, around: Bounds, told: Bounds) -
     is_nearer &= late_indexed < np.minimum(SECOND_MS, late - SECOND_MS)
     is_believed = (told.last < MOST) & ((far_indexed < far) | is_nearer)
     likely = np.where(is_believed, indexed, times)
-    return np.where(around.distances(likely) > CLOCK_MS, guess, likely)
+    is_own = (born > 0) & (_distances(likely, born) < SECOND_MS)
+    return np.where((around.distances(likely) > CLOCK_MS) & ~is_own, guess, likely)
 
 
 def _distances(one: Int64Array, other: Int64Array) -> Int64Array:

@@ -317,6 +317,16 @@ KINDS = (
 )  # fmt: skip
 
 
+CLOCK_STEP_MS = 20 * 366 * 86_400_000
+"""A clock that goes back by more is told of an index."""
+
+
+def _store_time(one: Stored) -> int:
+    """Return when a message was stored."""
+    at = 68 if one.flags & 16 else 56
+    return int.from_bytes(one.raw[at : at + 8], "big", signed=True)
+
+
 # --- judging -------------------------------------------------------------------------------------
 
 
@@ -396,9 +406,25 @@ class _Judge:
             self.index()
             laws = {one.law for one in verify(self.out, deep=True) if one.is_defect}
             is_odd = self.told.unqueued_messages or self.told.misplaced_messages
-            self.say(laws <= ({"RMQDISK-36", "RMQDISK-37"} if is_odd else set()), f"verify: {laws}")
+            lawful = {"RMQDISK-36", "RMQDISK-37"} if is_odd else set()
+            lawful |= {"RMQDISK-14"} if self._has_wrong_clock() else set()
+            self.say(laws <= lawful, f"verify: {laws}")
         self.counts()
         return self._taken()
+
+    def _has_wrong_clock(self) -> bool:
+        """Return whether three messages in a row have store times that are years before their own:
+        so a broker with a wrong clock writes them, and nothing tells that the disk did.
+
+        They are in no intact message. An index of such times tells that the clock stepped back.
+        """
+        early = [
+            at not in self.intact
+            and (own := self.drawn.messages.get(at)) is not None
+            and _store_time(one) < _store_time(own) - CLOCK_STEP_MS
+            for at, one in sorted(self.kept.items())
+        ]
+        return any(all(early[at : at + 3]) for at in range(len(early) - 2))
 
     def _taken(self) -> list[str]:
         found, self.violations = self.violations, []

@@ -128,6 +128,7 @@ WRONG_BODY = put(RECORDS[2], 88, bytes([RECORDS[2][88] ^ 1]))
 BODY_CRC = zlib.crc32(b"body") & 0x7FFFFFFF
 OTHER_CRC = zlib.crc32(bytes([b"body"[0] ^ 1]) + b"ody") & 0x7FFFFFFF
 AROUND = [TIME] * 3
+LATER = tuple(one + 2 * HOUR_MS for one in AROUND)
 
 BORDERS = (
     # index files beside each other
@@ -325,6 +326,11 @@ BORDERS = (
         "RMQDISK-40", "a store time is an hour before those around it, or a millisecond more",
         _alone(*AROUND, TIME - HOUR_MS, *AROUND), _alone(*AROUND, TIME - HOUR_MS - 1, *AROUND),
         Due(LOG, 3 * SIZE, TIME, TIME - HOUR_MS - 1),
+    ),
+    border(
+        "RMQDISK-40", "a store time is less than a second after the born time, or a second",
+        _alone(*LATER, TIME + 999, *LATER), _alone(*LATER, TIME + 1000, *LATER),
+        Due(LOG, 3 * SIZE, LATER[0], TIME + 1000),
     ),
     # the queues
     border(

@@ -332,7 +332,8 @@ def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
 
 @law("RMQDISK-40", MessageStore, "RocketMQ CommitLog.asyncPutMessage")
 def store_times_are_possible(followed: StoreFiles) -> bool:
-    """No store time is more than an hour outside the times around it, unless the index has it too.
+    """No store time is more than an hour outside the times around it, unless the index has it too,
+    or it is within a second of the born time, which is above 0.
 
     Nor does the index have a likelier one: one that is less far outside; or one inside that is
     within a second of the born time, where the message is more than a second further from it.

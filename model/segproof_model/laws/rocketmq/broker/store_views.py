@@ -541,7 +541,8 @@ def likely_time(message: Message, around: Times, told: Times | None) -> int:
             abs(indexed - born) < min(1000, abs(time - born) - 1000)
         )
         time = indexed if far_indexed < far or is_nearer else time
-    return guess if outside(time, around) > HOUR else time
+    is_own = born > 0 and abs(time - born) < 1000
+    return guess if outside(time, around) > HOUR and not is_own else time
 
 
 def nearest(time: int, bounds: Times) -> int:
