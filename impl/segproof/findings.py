@@ -121,9 +121,9 @@ class Summary:
     """Offsets in no sound batch, because of damage; of RocketMQ messages, as its queues tell. None:
     how many are lost is unknown."""
     batches_behind_damage: int
-    """Sound batches behind the first damage of their segment: a recovery deletes them. Of RocketMQ
-    sound messages behind the first damage at which a recovery cuts the commit log; it goes on
-    behind a blank end."""
+    """Sound batches behind the first damage of the log: a recovery that cuts it there deletes them,
+    and all later segments, whose batches count too. Of RocketMQ sound messages behind the first
+    damage at which a recovery cuts the commit log; it goes on behind a blank end."""
     errors: int
     warnings: int
     notes: int

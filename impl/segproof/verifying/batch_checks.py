@@ -143,7 +143,8 @@ class BatchCheck(LogCheck):
         self._report.add_where(law, is_broken, positions, message, expected, actual, **columns)
 
     def _words(self, damage: LogDamage) -> str:
-        return damage.words(is_recovered=not self._segment.stem)
+        is_last = self._segment.next_base_offset is None
+        return damage.words(is_recovered=not self._segment.stem, is_last=is_last)
 
     def _begin_words(self) -> str:
         """Return where the damage begins that ends the scan, if that is a batch before it."""

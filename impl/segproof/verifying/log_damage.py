@@ -2,7 +2,8 @@
 """What a damage in a log costs: what a recovery keeps, what it deletes though it is sound, what is
 lost for good.
 
-Upstream: Kafka 4.3.1: LogSegment.recover cuts a log at its first batch that is not valid.
+Upstream: Kafka 4.3.1: LogSegment.recover cuts a log at its first batch that is not valid,
+    and LogLoader.recoverLog removes all later segments.
 Laws: SEG-20.
 """
 
@@ -54,12 +55,16 @@ class LogDamage(NamedTuple):
         is_alone = self.sound is None and not self.odd_batches and not self.restorable_batches
         return is_alone and self.unsearched_from is None
 
-    def words(self, *, is_recovered: bool = True) -> str:
-        """Return it in words that follow the words of a finding; empty for a tail.
+    def words(self, *, is_recovered: bool = True, is_last: bool = True) -> str:
+        """Return it in words that follow the words of a finding; empty for a tail of the last log.
 
-        `is_recovered`: a broker may recover the log, which it never does in tiered storage.
+        `is_recovered`: a broker may recover the log, which it never does in tiered storage. A
+        recovery that cuts a log which is not the last one removes all later segments.
         """
         told, cost = [], ": a recovery would delete them" if is_recovered else ""
+        are_more_deleted = is_recovered and not is_last
+        if are_more_deleted:
+            cost += " and all later segments"
         if self.sound is not None:
             follow = plural(self.sound.batches, "sound batch", "follows", "follow")
             told.append(
@@ -89,6 +94,8 @@ class LogDamage(NamedTuple):
                 f"{plural(self.broken_bytes, 'byte')} in {plural(self.broken_places, 'place')} are"
                 f" lost, with {self._lost_words()}"
             )
+        if are_more_deleted and self.is_tail:
+            told.append("a recovery would delete all later segments")
         return "".join(f"; {one}" for one in told)
 
     def _lost_words(self) -> str:

@@ -106,6 +106,8 @@ class Tally:
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
+        self._is_cut = False
+        """Whether a recovery would cut the log in a segment so far."""
         self._is_unproven = False
         """Whether a log may have lost records, as its index says or would say."""
 
@@ -164,9 +166,22 @@ class Tally:
             else:
                 checked.end_offset = max(checked.end_offset, carry.end_offset)
         self._losses.add(segment, carry)
-        sound = None if carry.damage is None else carry.damage.sound
-        if sound is not None and ".log" in segment.judged:
-            checked.batches_behind_damage += sound.batches
+        if ".log" in segment.judged:
+            self._count_behind_damage(segment, carry)
+
+    def _count_behind_damage(self, segment: Segment, carry: LogCarry) -> None:
+        """Count what a recovery deletes that cuts the log at its first damage.
+
+        It removes all later segments too. Those in tiered storage are never recovered.
+        """
+        damage = carry.damage
+        sound = None if damage is None else damage.sound
+        count = 0 if sound is None else sound.batches
+        if self._is_cut:
+            is_apart = sound is not None and sound.start >= carry.end_position
+            count = carry.sound_batches + count if is_apart else max(carry.sound_batches, count)
+        self.checked.batches_behind_damage += count
+        self._is_cut |= damage is not None and not segment.stem
 
     def end(self) -> None:
         """Tell the summary."""

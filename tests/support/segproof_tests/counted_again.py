@@ -76,7 +76,7 @@ def counted(folder: Path) -> Counted:
     compacted: set[int] = set()
     missing = batches = behind = size = 0
     broken = []
-    end = bases[0]
+    end, is_damaged = bases[0], False
     for base in bases:
         name = f"{base:020d}.log"
         size += sum(path.stat().st_size for path in folder.glob(f"{base:020d}.*"))
@@ -86,7 +86,7 @@ def counted(folder: Path) -> Counted:
         batches += len(found)
         missing += base - end if batches > len(found) else 0
         missing += sum(after.first - before.last - 1 for before, after in pairwise(found))
-        is_damaged, end = False, base
+        end = base
         for one in found:
             compacted |= set(range(end, one.first))
             end = one.last + 1
