@@ -9,16 +9,15 @@ STATES = {
     "offset-order-refused",
     "out-of-range",
     "reopened",
-    "retention-at-the-age",
-    "retention-at-the-size",
     "rolled",
     "segment-boundary-read",
     "time-found",
     "truncation-into-a-batch",
 }
-"""States that the histories must reach, or the test says nothing of them."""
-FIRST_SEED = 5
-"""This one and the next reach all of them, of the packages as tox installs them."""
+"""States that the histories must reach, or the test says nothing of them. The exact borders of
+retention, which few examples meet, are reached in `tests/unit/harness/test_replay.py`."""
+FIRST_SEED = 2
+"""The first one whose examples reach all of them, of the packages as tox installs them."""
 
 
 def test_in_memory() -> None:
