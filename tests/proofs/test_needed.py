@@ -16,7 +16,7 @@ ONE_OF_EACH_MODULE = [
     min(names, key=lambda name: (not CLAIMS[name].loops, len(str(CLAIMS[name]))))
     for _, names in itertools.groupby(sorted(CLAIMS), key=lambda name: name.partition(":")[0])
 ]
-"""The one of which the least is claimed, of those with a loop if there are any."""
+"""The kernel with the fewest claims, among those with a loop if there are any."""
 LOOPS = [(name, number) for name, claim in CLAIMS.items() for number in range(len(claim.loops))]
 
 

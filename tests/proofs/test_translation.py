@@ -25,7 +25,7 @@ from segproof_tests.proofs.kernel_runs import NotRequiredError, Run
 from segproof_tests.proofs.preconditions import PreconditionError, checked
 
 SLOW = ("rocketmq_index:put_entries", "slot_search:lower_slots_of_random")
-"""Kernels of which one run of the translation takes seconds."""
+"""Kernels whose translation takes seconds in each run."""
 
 
 @pytest.mark.parametrize("name", CLAIMS)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of a store that are given alone: a file of `config`, a folder or file of the rest."""
 
+import json
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.reading.store_paths import PlaceKind
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
@@ -87,6 +90,13 @@ def test_a_broken_backup(own: str | None, severity: Severity, words: str, tmp_pa
     assert (severity, str(path)) == (one.severity, one.path)
     assert words in one.message
     assert Verdict.UNREADABLE is summary.verdict
+
+
+def test_the_schema_of_the_output_has_each_kind() -> None:
+    """A kind of place that it lacks makes each line of such a path invalid."""
+    text = files("segproof_harness").joinpath("reports/output.schema.json").read_text()
+    kinds = json.loads(text)["$defs"]["summary"]["properties"]["kind"]["enum"]
+    assert {one.value for one in PlaceKind} <= {*kinds}
 
 
 def test_other_json_is_no_file_of_a_broker(tmp_path: Path) -> None:
