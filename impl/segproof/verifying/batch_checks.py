@@ -19,6 +19,7 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
 from segproof.reading.pieces import Piece
+from segproof.verifying.cut_out_checks import rows_again
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.log_damage import DAMAGE_BEGINS, LogDamage, summed_up
@@ -101,6 +102,8 @@ class BatchCheck(LogCheck):
         self._gaps = 0
         self._missing = 0
         self._has_sound_gap = False
+        self._is_in_order = True
+        """Whether the offsets of all batches rise."""
         self._first_gap: int | None = None
         self._batches = 0
         self._before_gap = 0
@@ -246,7 +249,7 @@ class BatchCheck(LogCheck):
         self._last = int(claimed[-1])
         overlaps = good & (own <= previous) & (last >= 0)
         if overlaps.any():
-            self._log.is_sound = False
+            self._log.is_sound, self._is_in_order = False, False
             before = previous + base_offset
             self._broken(
                 "DISK-13", block, overlaps & (previous < 0),
@@ -319,6 +322,9 @@ class BatchCheck(LogCheck):
         segment = self._segment
         following = segment.next_base_offset
         behind = 0
+        if not self._is_in_order and self._damage is None:
+            # A later batch, or one before the gap, may have the offsets.
+            self._missing = min(self._missing, self._missing_of_all())
         if following is not None and reach is not None:
             following = self._log.following(segment.base_offset + reach + 1) or 0
             behind = following - segment.base_offset - reach - 1
@@ -346,6 +352,13 @@ class BatchCheck(LogCheck):
             severity=Severity.WARNING if is_odd else None,
             hint=ONE_BIT if is_odd else None,
         )
+
+    def _missing_of_all(self) -> int:
+        """Return how many offsets no batch has, up to the largest, whatever their order is."""
+        rows = rows_again(self._log)
+        order = np.argsort(rows.first, kind="stable")
+        reach = np.maximum(np.maximum.accumulate(rows.last[order]), -1)
+        return int(np.maximum(0, rows.first[order] - shifted(reach, -1) - 1).sum())
 
     def _is_odd_end(self, reach: int) -> bool:
         """Return whether the only gap of the last log looks like a wrong bit of its last batch.

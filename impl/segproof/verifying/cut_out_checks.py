@@ -66,14 +66,11 @@ class CutOutCheck(LogCheck):
 
     def finish(self) -> None:
         """Judge a log whose indexes do not fit it."""
-        log, base = self._log, self._segment.base_offset
+        log = self._log
         if not self._has_gap or not (log.has_odd_entries or not log.is_sound):
             return
-        scan = BatchScan(
-            log.file, 0, log.scan.end_position, deep=False, max_batch_bytes=MAX_BATCH_BYTES
-        )
         self._found = cut_outs(
-            _rows_of(list(scan), base),
+            rows_again(log),
             _entries(entry_blocks(log.offsets), "position"),
             _entries(entry_blocks(log.times), "timestamp"),
             _following(self._segment),
@@ -109,6 +106,13 @@ class CutOutCheck(LogCheck):
             CutOutGap(one.position, base + one.first, base + one.end, one.lost, one.is_exact)
             for one in self._found
         ]
+
+
+def rows_again(log: LogPass) -> BatchRows:
+    """Read the log a second time, up to where it can be read; return its batches."""
+    end = log.scan.end_position
+    scan = BatchScan(log.file, 0, end, deep=False, max_batch_bytes=MAX_BATCH_BYTES)
+    return _rows_of(list(scan), log.segment.base_offset)
 
 
 def may_be_cut(segment: Segment, files: Files) -> bool:

@@ -4,6 +4,7 @@
 import os
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -170,6 +171,32 @@ def test_a_damaged_batch_hides_no_lost_segment(
     assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, lost)
     kept = saved(folder)
     assert (kept.lost_offsets, kept.are_more_lost) == (lost, False)
+
+
+@pytest.mark.checks("DISK-63", "DISK-13")
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_in_a_wrong_order_are_not_lost(seed: int, tmp_path: Path) -> None:
+    """Two neighbours have changed places, without an index: none of their offsets is lost."""
+    random = Random(seed)
+    folder = copied_partition("plain", tmp_path)
+    remove(folder, 342, *INDEXES)
+    log = folder / name_of(342, ".log")
+    data, table = log.read_bytes(), read_batch_headers(log.read_bytes()).table
+    batches = [
+        data[at : at + size]
+        for at, size in zip(table["position"].tolist(), table["size_bytes"].tolist(), strict=True)
+    ]
+    at = random.randrange(1, len(batches) - 5)
+    batches[at : at + 2] = batches[at + 1], batches[at]
+    lost, gone = 0, len(batches) - 3
+    if seed % 2:
+        del batches[gone]
+        lost = int(table["last_offset"][gone] - table["base_offset"][gone]) + 1
+    log.write_bytes(b"".join(batches))
+    told, _ = looked_at(folder)
+    assert (told.lost_offsets or 0, told.lost_at_least) == (lost, lost)
+    assert told.missing_offsets == lost
+    assert saved(folder).lost_offsets == lost
 
 
 @pytest.mark.checks("DISK-63", "SCAN-2")

@@ -460,6 +460,20 @@ class _Extent(NamedTuple):
     log_bytes: int = 0
 
 
+def _missing(batches: Sequence[RecordBatch], base: int) -> int:
+    """Return how many offsets up to the largest no batch has, in whatever order they are."""
+    ranges, before = [], base - 1
+    for one in batches:
+        first = before + 1 if is_wrapper(one) else first_offset(one)
+        ranges.append((first, one.last_offset))
+        before = one.last_offset
+    missing, expected = 0, base
+    for first, last in sorted(ranges):
+        missing += max(0, first - expected)
+        expected = max(expected, last + 1)
+    return missing
+
+
 def _has_gap(batches: Sequence[RecordBatch], valid: Sequence[RecordBatch], base: int) -> bool:
     """Return whether offsets are missing between two valid batches, or before the first one."""
     places, expected = {one.position for one in valid}, base
@@ -494,11 +508,8 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
         is_untold = no_offsets_are_lost_between_segments(log, entries, base, following, codecs)
         if not is_whole or is_followed or not is_untold:
             continue
-        missing, expected = 0, base
-        for one in valid:
-            if not is_wrapper(one) and not is_damaged:
-                missing += max(0, first_offset(one) - expected)
-            expected = one.last_offset + 1
+        missing = 0 if is_damaged else _missing(valid, base)
+        expected = max([base, *(one.last_offset + 1 for one in valid)])
         if following is None:
             yield _Extent(len(valid), missing, False, False, False)
             continue
