@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-import jpype
-
 from segproof_harness.releases.jars import class_path, extra_folders
+from segproof_harness.releases.jpype_alone import jpype
 from segproof_harness.releases.jvm import Jvm
 from segproof_harness.releases.pinned import release_named
 from segproof_harness.releases.rocketmq.idle_store import new_store

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real broker starts on logs that segproof wrote; real consumers read every record of them.
 
-Two of these logs are what `salvage` kept of damaged ones, one by the commands of the tutorial.
+Two of these logs are what `salvage` kept of damaged ones, one by the commands of the tutorial. At
+the end the whole directory is saved, and comes back by the steps of the page.
 """
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,9 +24,10 @@ from segproof.kafka.partition_metadata_file import PartitionMetadataFile, read_p
 from segproof.kafka.record_file import scan_memory
 from segproof.lookup import PartitionReader
 from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof_harness import cli
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_harness.releases import kafka_clients
-from segproof_harness.releases.broker import Broker
+from segproof_harness.releases.broker import Broker, BrokerError
 from segproof_harness.releases.kafka_clients import Clients
 from segproof_harness.releases.written_logs import CONFIGS, TOPICS, Expected, write_log, write_logs
 
@@ -37,6 +41,7 @@ TAUGHT = "plain"
 """The topic of the tutorial, which breaks two batches of it."""
 LOST_THERE = range(77, 80)
 """The offsets that it shows as lost."""
+METADATA = "__cluster_metadata-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +296,30 @@ def test_we_go_on_where_the_broker_stopped(ours: Ours) -> None:
         for name, expected in ours.expected.items():
             assert expected.end_offset == logs[name, 0].log_end_offset
             assert expected.end_offset == logs[name, 0].recovery_point
+
+
+def test_a_saved_directory_serves_every_record_again(
+    ours: Ours, clients: Clients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its identity and the log of the cluster's metadata; without them it does not start."""
+    broker, old = ours.broker, tmp_path / "old"
+    shutil.move(broker.data, old)
+    assert cli.run(["salvage", str(old), "--out", str(tmp_path / "new")]) in (0, 1)
+    (command,) = re.findall(r"`(cp -a .+)`", capsys.readouterr().err)
+    shutil.move(tmp_path / "new", broker.data)
+    with pytest.raises(BrokerError, match=r"No readable meta\.properties"):
+        broker.start()
+    os.rename(broker.data, tmp_path / "new")
+    assert shlex.split(command)[2:] == [str(old / "meta.properties"), str(tmp_path / "new")]
+    subprocess.run(["bash", "-c", command], check=True)
+    shutil.copytree(old / METADATA, tmp_path / "new" / METADATA)
+    shutil.rmtree(broker.data, ignore_errors=True)
+    shutil.move(tmp_path / "new", broker.data)
+    broker.start()
+    assert not list(broker.data.glob("*-stray"))
+    for name, one in ours.expected.items():
+        assert one.seen == clients.ask(kafka_clients.read_all, broker.servers, name)
+    broker.stop()
 
 
 @pytest.mark.checks("LOAD-11", "LOAD-1", "PROD-14")

@@ -15,7 +15,7 @@ from segproof_harness.conformance.release_histories import LENGTH, SLOW, plan, r
 from segproof_harness.releases.pinned import RELEASES, Release
 from segproof_harness.structures.structure import STRUCTURE_IDS
 
-HISTORIES = int(os.environ.get("SEGPROOF_ORACLE_HISTORIES", "2"))
+HISTORIES = int(os.environ.get("SEGPROOF_ORACLE_HISTORIES", "1"))
 NEWEST = {
     system: next(one for one in RELEASES.values() if one.system == system)
     for system in ("kafka", "rocketmq")

@@ -283,7 +283,7 @@ def test_a_load_splits_for_ever(release: str, monkeypatch: pytest.MonkeyPatch) -
     assert "log_segments" not in subject.absent.left_out  # its classes are loaded now
     is_endless = (2,) <= RELEASES[release].number < (2, 3)
     if is_endless:  # Any limit shows it, and who waits longer learns no more.
-        monkeypatch.setattr("segproof_harness.releases.release_subject.OPENING_SECONDS", 2.0)
+        monkeypatch.setattr("segproof_harness.releases.release_subject.OPENING_SECONDS", 1.0)
     model = ModelSubject(structure_named(PARTITION_LOG), release_named(release))
     for one in (model, subject):
         assert one.start(trace.setup).error == ("endless" if is_endless else None)

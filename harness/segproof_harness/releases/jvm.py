@@ -10,9 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import jpype
-
 from segproof_harness.releases.child_messages import LIBRARIES
+from segproof_harness.releases.jpype_alone import jpype
 from segproof_harness.releases.pinned import Release
 from segproof_harness.structures.outcomes import Outcome, of_error
 
