@@ -29,7 +29,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def judged(request: pytest.FixtureRequest) -> Generator[Verdicts, None, None]:
     """The verdicts to come, for the contracts of the tests that were selected.
 
-    Each is judged in a process of its own. All are forked from one that has imported CrossHair.
+    Each is judged in a process of its own. All are forked from one that has imported CrossHair, and
+    what the contracts import.
     """
     wanted: dict[str, None] = {}  # in order, each once
     for item in request.session.items:
@@ -39,7 +40,8 @@ def judged(request: pytest.FixtureRequest) -> Generator[Verdicts, None, None]:
     # What the solver tries first must not change from run to run.
     os.environ["PYTHONHASHSEED"] = "0"
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["crosshair.core_and_libs", judge.__module__])
+    preloaded = ["crosshair.core_and_libs", judge.__module__, "segproof_tests.loaded_contracts"]
+    processes.set_forkserver_preload(preloaded)
     with ProcessPoolExecutor(JOBS, processes, max_tasks_per_child=1) as pool:
         found = {name: pool.submit(judge, name) for name in wanted}
         request.config.stash[JUDGED] = found
@@ -64,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     ]
     if not rows:
         return
-    head = ("contract", "verdict", "seconds", "mutants", "post: False", "bound")
+    head = ("contract", "verdict", "seconds", "mutants", "an input", "bound")
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
     terminalreporter.section(f"{len(rows)} contracts")
     for line in (head, *rows):
@@ -81,6 +83,6 @@ def row(contract: Contract, verdicts: dict[str, Verdict]) -> tuple[str, ...]:
         verdicts["contract"].message,
         f"{verdicts['contract'].seconds:.1f}",
         f"{caught} of {len(mutants)} caught",
-        "fails" if verdicts["vacuity"].state == "post_fail" else verdicts["vacuity"].state,
+        "known" if verdicts["vacuity"].state == "post_fail" else verdicts["vacuity"].state,
         contract.bound,
     )

@@ -25,5 +25,5 @@ def test_mutants_are_caught(contract: Contract, verdicts: dict[str, Verdict]) ->
 
 
 def test_is_not_vacuous(verdicts: dict[str, Verdict]) -> None:
-    """Some input meets the preconditions: the twin with `post: False` fails."""
+    """Some input meets the preconditions: a mutant's, or the twin with `post: False` fails."""
     assert "post_fail" == verdicts["vacuity"].state, verdicts["vacuity"].message

@@ -94,19 +94,19 @@ def lower_slot_by_definition(data: bytes, target: int) -> bool:
 @contract(
     f"{SLOTS}:upper_slot",
     "ABSIDX-24 ABSIDX-25 OFFIDX-15 OFFIDX-16",
-    "any 5 raw entries of 8 bytes with strictly increasing int32 values, any target, warm window 3",
+    "any 4 raw entries of 8 bytes with strictly increasing int32 values, any target, warm window 3",
     Mutant("0) >= target", "0) > target"),
     Mutant("return found + 1", "return found"),
 )
 def upper_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the smallest slot not below the target among strictly increasing int32 values.
 
-    pre: len(data) == 40
+    pre: len(data) == 32
     pre: _rises(_int32_keys(data, 8, 4))
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 4), target)
-    return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
+    return _upper_slot(data, 8, 4, 4, 4, target, 3) == expected[1]
 
 
 @contract(
@@ -148,18 +148,18 @@ def lower_slot_by_probing(data: bytes, target: int) -> bool:
 @contract(
     f"{SLOTS}:upper_slot",
     "ABSIDX-25 ABSIDX-26",
-    "any 4 raw entries of 8 bytes, int32 values in any order, any target, warm window 2",
+    "any 3 raw entries of 8 bytes, int32 values in any order, any target, warm window 1",
     Mutant("first) < target", "first) <= target"),
     Mutant("found == entries - 1", "found == entries"),
 )
 def upper_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 values that repeat or fall.
 
-    pre: len(data) == 32
+    pre: len(data) == 24
     post: _
     """
-    expected = _slots_by_probing(_int32_keys(data, 8, 4), target, 4, 2)
-    return _upper_slot(data, 8, 4, 4, 4, target, 2) == expected[1]
+    expected = _slots_by_probing(_int32_keys(data, 8, 4), target, 3, 1)
+    return _upper_slot(data, 8, 4, 4, 3, target, 1) == expected[1]
 
 
 @contract(

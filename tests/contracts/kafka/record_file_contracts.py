@@ -37,8 +37,8 @@ def scan_of_old_messages(sizes: bytes, other_sizes: bytes, magic: int) -> bool:
     pre: 0 <= magic <= 255
     post: _
     """
-    first = bytes(8) + sizes + bytes(4) + b"\1" + bytes(9)
-    data = first + bytes(8) + other_sizes + bytes(4) + bytes([magic]) + bytes(13)
+    first = [*bytes(8), *sizes, *bytes(4), 1, *bytes(9)]
+    data: Any = [*first, *bytes(8), *other_sizes, *bytes(4), magic, *bytes(13)]
     file = SEGPROOF.kind(RecordFile)(Files({"x": data}), "x")
     batches, error = [], None
     try:

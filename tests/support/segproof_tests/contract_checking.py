@@ -8,8 +8,9 @@ else must see a mutated kernel.
   words: `Confirmed over all paths.`
 - A mutant is the module of the kernel with one text replaced. The contract, loaded again on top of
   it, must meet a counterexample; else its bound is too small to see the defect.
-- The vacuity twin is the contract with `post: False`. It must fail; else no input meets the
-  preconditions, and confirming says nothing.
+- Some input must meet the preconditions; else confirming says nothing. The counterexample of a
+  mutant is such an input. Where none shows it, the vacuity twin is judged, which is the contract
+  with `post: False`: it must fail.
 """
 
 import ast
@@ -140,10 +141,11 @@ def analyse(function: Callable[..., Any], variant: str) -> Verdict:
 
 
 def verdicts(contract: Contract) -> Iterator[Verdict]:
-    """Judge the contract, each of its mutants, and its vacuity twin."""
+    """Judge the contract, each of its mutants, and whether any input meets the preconditions."""
     function = contract.function.__name__
     yield analyse(getattr(load_to_judge(contract.path, "contract"), function), "contract")
     module_name = contract.kernel.partition(":")[0]
+    shown: Verdict | None = None
     for number, mutant in enumerate(contract.mutants, 1):
         try:
             path, text = mutated(contract.kernel, mutant.function, mutant.old, mutant.new)
@@ -152,7 +154,12 @@ def verdicts(contract: Contract) -> Iterator[Verdict]:
             continue
         with installed(module_name, path, text):
             module = load_to_judge(contract.path, f"contract_on_mutant_{number}")
-        yield analyse(getattr(module, function), f"mutant {number}")
+        found = analyse(getattr(module, function), f"mutant {number}")
+        yield found
+        shown = found if found.state == "post_fail" else shown
+    if shown:
+        yield Verdict("vacuity", shown.state, f"{shown.variant}: {shown.message}", 0.0)
+        return
     with tempfile.TemporaryDirectory() as folder:
         twin = Path(folder) / "vacuity_twin.py"
         twin.write_text(vacuous(contract.path.read_text(encoding="utf-8")), encoding="utf-8")
