@@ -5,7 +5,9 @@ The site leads to its other versions.
 
 A block `console` is a session in one directory: a line `$ COMMAND` and what it prints, stderr with
 stdout. `...` stands for any text. A block `python` that is followed by a block `text` prints it.
-`python tests/golden/test_docs_examples.py` writes the present output into the pages.
+Each command is a process, forked from one that has imported `segproof`.
+`PYTHONPATH=tests/support python tests/golden/test_docs_examples.py` writes the present output into
+the pages.
 """
 
 import doctest
@@ -19,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from segproof_tests.command_server import serving, write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -44,12 +48,11 @@ def steps(block: str) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, server: Path) -> dict[str, str]:
     """Return an environment in which `segproof` is this interpreter's."""
     script = folder / "bin" / "segproof"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m segproof_harness.cli "$@"\n')
-    script.chmod(0o755)
+    write_command(script, server)
     path = os.pathsep.join([str(script.parent), str(Path(sys.executable).parent)])
     return {**os.environ, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
 
@@ -73,10 +76,16 @@ def matches(expected: str, actual: str) -> bool:
     return doctest.OutputChecker().check_output(expected, actual, doctest.ELLIPSIS)
 
 
+@pytest.fixture(scope="module", name="server")
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with serving(tmp_path_factory.mktemp("server") / "socket") as address:
+        yield address
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page_shows_what_the_commands_print(page: Path, tmp_path: Path) -> None:
+def test_page_shows_what_the_commands_print(page: Path, tmp_path: Path, server: Path) -> None:
     """Every command of the page, in its order, prints what stands below it."""
-    variables = environment(tmp_path)
+    variables = environment(tmp_path, server)
     text = page.read_text(encoding="utf-8")
     if "demo --copy-to dumps" not in "".join(CONSOLE.findall(text)):
         run(["segproof", "demo", "--copy-to", "dumps"], tmp_path, variables)
@@ -125,10 +134,10 @@ def test_each_page_leads_to_the_published_versions(tmp_path: Path) -> None:
         assert expected == re.findall(r'href="(.*?)"', links)
 
 
-def rewrite(page: Path, folder: Path) -> None:
+def rewrite(page: Path, folder: Path, server: Path) -> None:
     """Put the present output of each command below it."""
     folder.mkdir()
-    variables = environment(folder)
+    variables = environment(folder, server)
     text = page.read_text(encoding="utf-8")
     if "demo --copy-to dumps" not in "".join(CONSOLE.findall(text)):
         run(["segproof", "demo", "--copy-to", "dumps"], folder, variables)
@@ -148,6 +157,7 @@ def rewrite(page: Path, folder: Path) -> None:
 if __name__ == "__main__":
     import tempfile
 
-    for each in PAGES:
-        with tempfile.TemporaryDirectory() as name:
-            rewrite(each, Path(name) / "work")
+    with tempfile.TemporaryDirectory() as place, serving(Path(place) / "socket") as address:
+        for each in PAGES:
+            with tempfile.TemporaryDirectory() as name:
+                rewrite(each, Path(name) / "work", address)
