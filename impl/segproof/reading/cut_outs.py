@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+COMPARED_MAX = 1 << 24
+"""Batches that the entries of an index are compared with, in all."""
 Int64Array = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -121,12 +123,13 @@ def _timed(
     is_gone[:-1] &= (time[:-1] < time[1:]) & (offset[:-1] <= offset[1:])
     if is_last:
         is_gone &= np.arange(len(time)) < np.flatnonzero(is_known).max(initial=-1)
+    by_last = np.argsort(rows.last, kind="stable")
+    latest = np.maximum.accumulate(np.where(rows.is_sound, rows.max_timestamp, -1)[by_last])
+    earlier = np.searchsorted(rows.last[by_last], gaps.start)
+    reached = np.where(earlier > 0, latest[earlier - 1], -1)
     found: dict[int, set[int]] = {}
-    for at in np.flatnonzero(is_gone).tolist():
-        gap = int(number[at])
-        earlier = rows.is_sound & (rows.last < gaps.start[gap])
-        if time[at] > rows.max_timestamp[earlier].max(initial=-1):
-            found.setdefault(gap, set()).add(int(offset[at]))
+    for at in np.flatnonzero(is_gone & (time > reached[number])).tolist():
+        found.setdefault(int(number[at]), set()).add(int(offset[at]))
     return found
 
 
@@ -154,7 +157,10 @@ def _displaced(rows: BatchRows, entries: IndexRows, gaps: _Gaps) -> Iterator[lis
     def distances(at: int) -> Int64Array:
         return np.asarray(position[at] - rows.position[lowest[at] : row[at] + 1], np.int64)
 
-    for at in np.flatnonzero(is_asked).tolist():
+    asked = np.flatnonzero(is_asked)
+    # Wild entries lead anywhere: all of them together are compared with so many batches.
+    asked = asked[np.cumsum((row - lowest)[asked] + 1) <= COMPARED_MAX]
+    for at in asked.tolist():
         shared = np.intersect1d(distances(at), distances(at + 1))
         shared = shared[shared > 0]
         if at:

@@ -7,6 +7,7 @@ them. The laws themselves are stated and kept in the model.
 
 import posixpath
 import re
+from functools import lru_cache
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -128,12 +129,30 @@ def new_place(name: str, place: str) -> str:
     damaged = posixpath.realpath(place)
     if posixpath.commonpath((damaged, folder)) == damaged:
         folder = posixpath.dirname(damaged)
-    while (around := data_directory_around(f"{folder}/{name}", REAL_FILES, fewest=1)) is not None:
+    while (around := _around(f"{folder}/{name}", _seen(folder))) is not None:
         folder = posixpath.dirname(around)
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     paths = (posixpath.join(folder, one) for one in names)
     free = next(one for one in paths if status_of(REAL_FILES, one) is None)
     return posixpath.relpath(free, here)
+
+
+def _seen(folder: str) -> tuple[object, ...]:
+    """Return which folders a folder and all above it are, and when each was changed."""
+    above = [folder]
+    while (upper := posixpath.dirname(above[-1])) != above[-1]:
+        above.append(upper)
+    states = (status_of(REAL_FILES, one) for one in above)
+    return tuple(None if one is None else (one.identity, one.modified_ns) for one in states)
+
+
+@lru_cache(maxsize=64)
+def _around(path: str, _: tuple[object, ...]) -> str | None:
+    """Return the broker's directory around a new place; folders that stay are listed once.
+
+    Each finding asks, and the working directory may have thousands of names.
+    """
+    return data_directory_around(path, REAL_FILES, fewest=1)
 
 
 DECLARED: dict[str, Rule] = {}

@@ -88,7 +88,7 @@ def test_every_report_leaves_ignored_findings_out(
         ("{folder}/plain-0/0.log", False),
         ("plain-0/*/*", False),
         ("plain-1", None),
-        ("*-1/*60.log", None),
+        ("*-9/plain-*/*60.log", None),
         ("/plain-0", None),
         ("{folder}/other", None),
     ],

@@ -15,6 +15,7 @@ from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import cut_out_checks
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.format.index_of_log import no_batches_are_cut_out
@@ -55,6 +56,20 @@ def in_memory_with(scenario: str, base: int, **files: bytes) -> tuple[Summary, l
         )
     )  # fmt: skip
     return told[0], [one.law for one in found]
+
+
+@pytest.mark.checks("DISK-70")
+@pytest.mark.parametrize(("most", "is_told"), [(1, False), (1 << 21, True)])
+def test_a_log_of_very_many_batches_is_not_judged(
+    most: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches would not fit into memory; each wrong entry is told all the same."""
+    monkeypatch.setattr(cut_out_checks, "BATCHES_MAX", most)
+    (folder,) = (path.parent for path in (KAFKA / "plain").rglob(name_of(252, ".log")))
+    log, _ = cut((folder / name_of(252, ".log")).read_bytes(), 6)
+    _, laws = in_memory_with("plain", 252, log=log)
+    assert is_told == ("DISK-70" in laws)
+    assert "SEG-7" in laws
 
 
 @pytest.mark.checks("DISK-70", "SEG-7", "DISK-9")

@@ -270,8 +270,8 @@ BORDERS = (
     ),
     Border(
         "DISK-70", "the position before the gap is too large too, or right",
-        _cut_out((1, 2 * SIZE), (3, 3 * SIZE), (4, 4 * SIZE)),
-        _cut_out((1, SIZE), (3, 3 * SIZE), (4, 4 * SIZE)), CUT_OUT,
+        _cut_out((0, SIZE), (3, 3 * SIZE), (4, 4 * SIZE)),
+        _cut_out((0, 0), (3, 3 * SIZE), (4, 4 * SIZE)), CUT_OUT,
     ),
     Border(
         "DISK-70", "the last position is right, or too large",
