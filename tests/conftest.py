@@ -88,7 +88,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
         for module in ("reading.live_writer", "verifying.segment_files"):
             name = f"segproof.{module}.sleep"
-            monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))
+            monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 1000))
         monkeypatch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
 
 

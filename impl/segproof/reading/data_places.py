@@ -48,8 +48,8 @@ def data_directory_around(path: str, files: Files, *, fewest: int = 2) -> str | 
 
 
 def _is_log(name: str) -> bool:
-    known = read_file_name(name)
-    return known.kind is NameKind.SEGMENT and known.suffix == ".log"
+    # Asked of each name above a new place: nearly all end otherwise.
+    return name.endswith(".log") and read_file_name(name).kind is NameKind.SEGMENT
 
 
 def _is_partition(above: str, name: str, files: Files) -> bool:
