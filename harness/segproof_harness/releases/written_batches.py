@@ -40,7 +40,7 @@ class WrittenBatches:
         self._pool.shutdown()
 
     def lz4_message(self, magic: int, value: bytes) -> bytes:
-        """Return the message of a magic that the release writes with lz4."""
+        """Return the message with this magic that the release writes, compressed with lz4."""
         return bytes(self._asked(_lz4_message, magic, value))
 
     def counts_of_records(self, messages: Sequence[bytes]) -> list[int | None]:

@@ -39,7 +39,7 @@ class IndexRows(NamedTuple):
 
 
 class CutOut(NamedTuple):
-    """A gap of a log, with what is known to be lost in it."""
+    """A gap of a log, and how many of its offsets are known to be lost."""
 
     position: int
     """The byte of the batch after the gap."""

@@ -324,7 +324,8 @@ class BatchCheck(LogCheck):
         behind = 0
         if not self._is_in_order and self._damage is None:
             # A later batch, or one before the gap, may have the offsets.
-            self._missing = min(self._missing, self._missing_of_all())
+            missing = self._missing_of_all()
+            self._missing = self._missing if missing is None else min(self._missing, missing)
         if following is not None and reach is not None:
             following = self._log.following(segment.base_offset + reach + 1) or 0
             behind = following - segment.base_offset - reach - 1
@@ -353,9 +354,14 @@ class BatchCheck(LogCheck):
             hint=ONE_BIT if is_odd else None,
         )
 
-    def _missing_of_all(self) -> int:
-        """Return how many offsets no batch has, up to the largest, whatever their order is."""
+    def _missing_of_all(self) -> int | None:
+        """Return how many offsets no batch has, up to the largest, whatever their order is.
+
+        None if the log has too many batches for that.
+        """
         rows = rows_again(self._log)
+        if rows is None:
+            return None
         order = np.argsort(rows.first, kind="stable")
         reach = np.maximum(np.maximum.accumulate(rows.last[order]), -1)
         return int(np.maximum(0, rows.first[order] - shifted(reach, -1) - 1).sum())

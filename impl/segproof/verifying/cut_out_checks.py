@@ -41,6 +41,7 @@ KEEP_INDEX = writes(
     " what is left"
 )
 BATCHES_MAX = 1 << 21
+"""A log of more batches, or an index of more entries, is not kept in memory."""
 OR_MORE = " or more"
 """How a number of lost offsets ends that is a lower bound."""
 OF_INDEXES = {".index": ("SEG-7", "DISK-24"), ".timeindex": ("DISK-9", "DISK-10")}
@@ -72,8 +73,11 @@ class CutOutCheck(LogCheck):
         log = self._log
         if not self._has_gap or not (log.has_odd_entries or not log.is_sound):
             return
+        rows = rows_again(log)
+        if rows is None:
+            return
         self._found = cut_outs(
-            rows_again(log),
+            rows,
             _entries(entry_blocks(log.offsets), "position"),
             _entries(entry_blocks(log.times), "timestamp"),
             _following(self._segment),
@@ -111,8 +115,11 @@ class CutOutCheck(LogCheck):
         ]
 
 
-def rows_again(log: LogPass) -> BatchRows:
-    """Read the log a second time, up to where it can be read; return its batches."""
+def rows_again(log: LogPass) -> BatchRows | None:
+    """Read the log a second time, up to where it can be read; return its batches.
+
+    None if they are more than BATCHES_MAX.
+    """
     end = log.scan.end_position
     scan = BatchScan(log.file, 0, end, deep=False, max_batch_bytes=MAX_BATCH_BYTES)
     return _rows_of(((one.table, one.crc_valid) for one in scan), log.segment.base_offset)
@@ -129,7 +136,7 @@ def may_be_cut(segment: Segment, files: Files) -> bool:
         tables = check_batches(file).tables()
         parts = ((table, np.ones(len(table), np.bool_)) for table in tables)
         rows = _rows_of(parts, segment.base_offset)
-    if not (rows.first > shifted(rows.last, -1) + 1).any():
+    if rows is None or not (rows.first > shifted(rows.last, -1) + 1).any():
         return False
     offsets, times = (
         _entries(_blocks_at(segment, suffix, files), name)
@@ -151,15 +158,15 @@ def _blocks_at(segment: Segment, suffix: str, files: Files) -> Iterator[EntryBlo
                 yield block
 
 
-def _rows_of(parts: Iterable[tuple[BatchTable, Bools]], base_offset: int) -> BatchRows:
-    """Return what the batches of a log say of themselves; nothing of more than BATCHES_MAX."""
+def _rows_of(parts: Iterable[tuple[BatchTable, Bools]], base_offset: int) -> BatchRows | None:
+    """Return what the batches of a log say; None if they are more than BATCHES_MAX."""
     none = np.zeros(0, np.int64)
     found = [BatchRows(none, none, none, none, np.zeros(0, np.bool_))]
     count, last = 0, -1
     for table, is_sound in parts:
         count += len(table)
         if count > BATCHES_MAX:
-            return found[0]
+            return None
         lasts = distances(table["last_offset"], base_offset)
         following = shifted(lasts, last) + 1
         last = int(lasts[-1]) if len(lasts) else last
@@ -171,8 +178,10 @@ def _rows_of(parts: Iterable[tuple[BatchTable, Bools]], base_offset: int) -> Bat
 
 
 def _entries(blocks: Iterable[EntryBlock], value: str) -> IndexRows:
-    """Return the first entries of an index, at most some BATCHES_MAX; `value` is the field beside
-    the offset."""
+    """Return the entries of an index, up to the block that reaches beyond BATCHES_MAX of them.
+
+    `value` is the name of the field beside the offset.
+    """
     empty = np.zeros(0, np.int64)
     found = [IndexRows(empty, empty)]
     count = 0

@@ -114,7 +114,7 @@ class Cut:
 
 
 class CutOutGap(NamedTuple):
-    """A gap of a log that held batches."""
+    """A gap of a log: it held batches once, as the indexes show."""
 
     position: int
     """The byte of the batch after it."""

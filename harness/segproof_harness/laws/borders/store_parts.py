@@ -113,7 +113,7 @@ BORDERS = (
         _group_at(3), _group_at(4), _beyond(),
     ),
     border(
-        "RMQDISK-54", "the backup has the end of the queue, or one more",
+        "RMQDISK-54", "the offset in the backup is the end of the queue, or one more",
         _group_at(3, ".bak"), _group_at(4, ".bak"), _beyond(".bak"),
     ),
     border(

@@ -148,8 +148,9 @@ def _topics(path: str, files: Files) -> set[str]:
 
 
 def _read_whole(path: str, files: Files) -> bytes:
-    """Return a file of JSON; an object without anything if it can't be read, which is reported by
-    the checks of `config`.
+    """Return what a file of JSON holds, or an empty object if the file can't be read.
+
+    The checks of `config` report such a file.
     """
     try:
         status = status_of(files, path)

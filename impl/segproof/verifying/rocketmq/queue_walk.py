@@ -63,7 +63,7 @@ class Queue:
     folder: str
     queue_files: list[QueueFile] = field(default_factory=list)
     is_whole: bool = True
-    """Whether each of its files could be read."""
+    """Whether each file of the queue could be read."""
     furthest: int = -1
     """The largest offset in the log that a unit leads to."""
     elsewhere: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class Walk:
         return bool(are_units(self._unit(one, place)).all())
 
     def _unit(self, one: QueueFile, place: int) -> Units:
-        """Return the unit at a place; zeros behind the end of the file."""
+        """Return the unit at a position; after the end of the file, a unit of zeros."""
         with closing(self._files.open(one.path)) as file:
             unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
         return np.frombuffer(unit, UNIT)
