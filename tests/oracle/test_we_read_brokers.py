@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from segproof.errors import SegproofError
 from segproof.integers import now_ms
 from segproof.kafka import LogConfig, LogManager, read_snapshot
 from segproof.lookup import PartitionReader
@@ -244,7 +245,9 @@ def killed(
         kafka_clients.produce_until_it_fails, broker.servers, "killed", lot, 100_000
     )
     end = time.monotonic() + WAIT_SECONDS
-    while len([*broker.partition("killed").glob("*.log")]) < 5:
+    # A broker writes the snapshot of a new segment a moment after its log: a kill in between leaves
+    # a snapshot that is not whole, which is a defect.
+    while not has_whole_segments(broker.partition("killed"), 5):
         assert time.monotonic() < end, "the producer has not filled five segments"
         time.sleep(0.01)
     broker.kill()
@@ -266,6 +269,18 @@ def killed(
         {topic: offset for topic, (_, offset) in loaded.items()},
         mended,
     )
+
+
+def has_whole_segments(partition: Path, count: int) -> bool:
+    """Return whether there are so many logs, and the snapshot of the last one can be read."""
+    logs = sorted(partition.glob("*.log"))
+    if len(logs) < count:
+        return False
+    try:
+        read_snapshot(logs[-1].with_suffix(".snapshot").read_bytes())
+    except (OSError, SegproofError):
+        return False
+    return True
 
 
 def harm(broker: Broker) -> None:

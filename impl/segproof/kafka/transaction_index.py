@@ -170,9 +170,13 @@ class TransactionIndex(Closing):
             return
         with undone_if_it_fails(file.close):
             size = file.size()
-            if count := size // _ENTRY.size:
+            while count := size // _ENTRY.size:
                 last = file.pread(_ENTRY.size, (count - 1) * _ENTRY.size)
-                self.last_offset = AbortedTxn.from_bytes(last).last_offset
+                now = file.size()
+                if len(last) == _ENTRY.size or now >= size:
+                    self.last_offset = AbortedTxn.from_bytes(last).last_offset
+                    break
+                size = now  # its writer has cut it meanwhile
         self._open = (file, size)
 
     @property

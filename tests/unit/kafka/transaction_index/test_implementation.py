@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction index of the implementation: against the model, on real files, and in bulk."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from segproof.errors import (
     InvalidArgumentError,
     ReadOnlyIndexError,
 )
+from segproof.files import REAL_FILES
 from segproof.kafka.transaction_index import (
     ABORTED_TXN_DTYPE,
     AbortedTxn,
@@ -22,6 +25,7 @@ from segproof.kafka.transaction_index import (
     read_aborted_txns,
 )
 from segproof_model.kafka.format import transaction_index as model
+from segproof_tests.altered_files import altered
 from segproof_tests.beside import run_beside
 
 ONE = AbortedTxn(0, 1, 5, 15, 13)
@@ -150,6 +154,27 @@ def test_bulk_reading_is_the_model(txns: list[AbortedTxn], tail: bytes) -> None:
         model.AbortedTxn(*txn).to_bytes() for txn in model.read_aborted_txns(data)
     )
     assert txns == [AbortedTxn.from_bytes(data, 34 * number) for number in range(len(txns))]
+
+
+@pytest.mark.parametrize("left", [[], [ONE]])
+def test_a_file_that_is_cut_while_it_is_opened(left: list[AbortedTxn], tmp_path: Path) -> None:
+    """Its writer may cut it between the question for its size and the reading of its end."""
+    path = tmp_path / f"{0:020d}.txnindex"
+    path.write_bytes(b"".join(one.to_bytes() for one in (ONE, TWO, THREE)))
+
+    def open_file(name: str, **options: Any) -> Any:
+        file = REAL_FILES.open(name, **options)
+
+        def size_before_the_cut() -> int:
+            size = file.size()
+            os.truncate(name, len(left) * TransactionIndex.ENTRY_SIZE)
+            return size
+
+        return altered(file, size=size_before_the_cut)
+
+    with TransactionIndex.open(path, files=altered(open=open_file)) as index:
+        assert left == [*index]
+        assert index.last_offset == (left[-1].last_offset if left else None)
 
 
 def test_readers_beside_the_writer(tmp_path: Path) -> None:
