@@ -19,7 +19,7 @@ TO_SERVE = (
 """What comes after a salvage; see the page docs/howto/bring-back-a-whole-directory.md."""
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
-LISTS = ("gaps", "lost_numbers", "misnamed_files")
+LISTS = ("gaps", "lost_numbers", "misnamed_files", "offsets_beyond")
 """What is no plain field of the JSON object: it stands behind it, or at its end."""
 
 

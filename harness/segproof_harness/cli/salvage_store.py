@@ -45,6 +45,9 @@ MappedFileSizeOption = Annotated[
 ]
 
 
+OFFSET = "consumer offset"
+
+
 def is_store(path: Path) -> bool:
     """Return whether a path is a store of RocketMQ. Raises: OSError."""
     from segproof.files import REAL_FILES
@@ -82,11 +85,14 @@ def save_store(
     beside = {
         "lost_numbers": [lost._asdict() for lost in told.lost_numbers],
         "misnamed_files": [one._asdict() for one in told.misnamed_files],
+        "offsets_beyond": [one._asdict() for one in told.offsets_beyond],
     }
     write_saved(told, _kept(told), _lines(told), output_format, beside)
+    beyond = len(told.offsets_beyond)
     summarise(
         f"{plural(told.messages, 'message')} saved into {out}, with"
         f" {plural(told.gap_count, 'gap')}"
+        f"{f', and {plural(beyond, OFFSET)} beyond the new queues' * bool(beyond)}"
         f"{', and perhaps without the end of the log' * told.is_end_lost},"
         f" in {time.monotonic() - started:.1f} s"
     )
@@ -101,6 +107,8 @@ def _kept(told: "SalvagedStore") -> str:
     if told.target is None:
         return f"no sound message in {told.bytes_read} bytes"
     word = "everything" if told.is_whole else "part"
+    if not told.is_whole and told.has_every_message and not told.left_out:
+        word = "every message"
     return (
         f"{word} kept: {plural(told.messages, 'message')} of {told.bytes_kept} bytes, offsets"
         f" {told.first_offset} to {told.last_offset}, {plural(told.queues, 'queue')},"
@@ -138,6 +146,7 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     yield from gap_lines(told, lambda gap: _gap(gap, told.mapped_file_size))
     yield from _message_lines(told)
     yield from _number_lines(told)
+    yield from _offset_lines(told)
     for left_out in told.left_out:
         yield f"left out: {left_out}"
 
@@ -201,6 +210,24 @@ def _number_lines(told: "SalvagedStore") -> Iterator[str]:
         yield (
             f"in no queue: {plural(told.unqueued_messages, 'message')} whose number does not fit;"
             " keys find them"
+        )
+
+
+def _offset_lines(told: "SalvagedStore") -> Iterator[str]:
+    """Yield the offsets of consumers beyond their queues, and what to do."""
+    for one in told.offsets_beyond[:GAPS_SHOWN]:
+        yield (
+            f"offsets: {one.file}: byte {one.position}: {printable(one.words)} up to offset"
+            f" {one.offset}, and the new queue ends at {one.end}: the next"
+            f" {plural(one.offset - one.end, 'message')} there may be passed over"
+        )
+    if len(told.offsets_beyond) > GAPS_SHOWN:
+        yield f"offsets: {len(told.offsets_beyond) - GAPS_SHOWN} more; --format jsonl tells them"
+    if told.offsets_beyond:
+        yield (
+            f"offsets: before a broker starts, write in {told.target}/config the end of the queue"
+            f" in place of each of these offsets. The copy has them as they were, and so has"
+            f" {told.directory}"
         )
 
 

@@ -19,6 +19,7 @@ from typing import Final
 __all__ = [
     "BACKUP_SUFFIX",
     "CONFIG",
+    "CONFIG_BYTES_MAX",
     "TEXT",
     "begin_of_json",
     "config_files_in",
@@ -29,6 +30,8 @@ __all__ = [
 
 CONFIG: Final = "config"
 BACKUP_SUFFIX: Final = ".bak"
+CONFIG_BYTES_MAX: Final = 64 << 20
+"""A larger file is not read into memory. Topics of this size would be more than 100 000."""
 JSON_SUFFIX: Final = ".json"
 STATES: Final = frozenset(
     {

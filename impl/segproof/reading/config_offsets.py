@@ -10,22 +10,24 @@ Laws: RMQDISK-54.
 """
 
 import json
+import posixpath
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from segproof.reading.config_file import TEXT, begin_of_json
+from segproof.files import Files, status_of
+from segproof.reading.config_file import (
+    BACKUP_SUFFIX,
+    CONFIG,
+    CONFIG_BYTES_MAX,
+    TEXT,
+    begin_of_json,
+    json_fault,
+)
 
-__all__ = [
-    "CONSUMER_OFFSETS",
-    "DELAY_OFFSETS",
-    "STATIC_TOPICS",
-    "StoredOffset",
-    "stored_offsets",
-    "topics_of_mapping",
-]
+__all__ = ["StoredOffset", "read_offsets", "stored_offsets", "topics_of_mapping"]
 
 CONSUMER_OFFSETS: Final = "consumerOffset.json"
 DELAY_OFFSETS: Final = "delayOffset.json"
@@ -35,6 +37,8 @@ OFFSET_TABLE: Final = "offsetTable"
 MAPPING_TABLE: Final = "topicQueueMappingTable"
 SPOKEN_FOR_OTHERS: Final = "%LMQ%"
 """Part of the names of light queues, which are no queues of a topic."""
+NAME_MAX: Final = 127
+"""Characters of a name that are shown."""
 QUEUE_MAX: Final = 10**9
 """A broker names the folder of a queue by a number of at most 9 digits."""
 
@@ -69,6 +73,51 @@ class StoredOffset:
     def reader(self) -> tuple[str, int, str]:
         """What has one offset in a file: queue and group."""
         return self.topic, self.queue_id, self.group
+
+    @property
+    def words(self) -> str:
+        """Who has read which queue: the begin of a sentence."""
+        topic, group = self.topic[:NAME_MAX], self.group[:NAME_MAX]
+        if self.group:
+            return f"group {group} has consumed queue {self.queue_id} of {topic}"
+        level = self.queue_id + 1
+        return (
+            f"delayed messages of level {level} (queue {self.queue_id} of {topic}) were delivered"
+        )
+
+
+def read_offsets(store: str, files: Files) -> dict[str, list[StoredOffset]]:
+    """Return the offsets in `config` by the path of their file, a backup after its file.
+
+    Offsets of static topics are left out: they are counted over several brokers. The checks of
+    `config` report a file that can't be read.
+    """
+    folder = posixpath.join(store, CONFIG)
+    mapping = posixpath.join(folder, STATIC_TOPICS)
+    static = {
+        topic
+        for path in (mapping, mapping + BACKUP_SUFFIX)
+        for topic in topics_of_mapping(_read_whole(path, files))
+    }
+    found: dict[str, list[StoredOffset]] = {}
+    for name in (CONSUMER_OFFSETS, DELAY_OFFSETS):
+        for path in (posixpath.join(folder, name + end) for end in ("", BACKUP_SUFFIX)):
+            stored = stored_offsets(_read_whole(path, files), name)
+            found[path] = [one for one in stored if one.topic not in static]
+    return found
+
+
+def _read_whole(path: str, files: Files) -> bytes:
+    """Return what a file of JSON holds, or an empty object if the file can't be read."""
+    try:
+        status = status_of(files, path)
+        if status is None or not status.is_regular or status.size_bytes > CONFIG_BYTES_MAX:
+            return b"{}"
+        with closing(files.open(path)) as file:
+            data = file.pread(status.size_bytes, 0)
+    except OSError:
+        return b"{}"
+    return data if json_fault(data) is None else b"{}"
 
 
 def stored_offsets(data: bytes, name: str) -> list[StoredOffset]:

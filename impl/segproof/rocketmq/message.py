@@ -26,6 +26,8 @@ MAGIC_V2: Final = -626843477
 BLANK_MAGIC: Final = -875286124
 BORN_HOST_V6: Final = 0x10
 STORE_HOST_V6: Final = 0x20
+INNER_BATCH: Final = 1 << 7
+"""The flag of a message that contains a batch: it has one place for each message in it."""
 CRC_MASK: Final = 0x7FFFFFFF
 BLANK_BYTES: Final = 8
 NAME_VALUE_SEPARATOR: Final = "\x01"

@@ -29,7 +29,7 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from segproof.errors import TooLargeError
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.integers import INT32_MAX
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
@@ -40,7 +40,12 @@ from segproof.rocketmq.consume_queue import (
     UNIT_BYTES,
     folders_in,
 )
-from segproof.rocketmq.message import SCHEDULE_TOPIC, Message, dispatch_request_of
+from segproof.rocketmq.message import (
+    INNER_BATCH,
+    SCHEDULE_TOPIC,
+    Message,
+    dispatch_request_of,
+)
 
 TRANSACTION_BITS = 12
 MESSAGE_BYTES_MIN = 91
@@ -128,6 +133,8 @@ class ConsumeQueueCopy:
         """The first LOST_TOLD stretches of them, in the order of the log."""
         self.unqueued = 0
         """Messages without a unit."""
+        self._of_batches: set[tuple[str, int]] = set()
+        """Queues with a message that has several numbers."""
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -139,6 +146,22 @@ class ConsumeQueueCopy:
     def lose(self, size_bytes: int) -> None:
         """Take the bytes of a gap in the log, before the message that follows."""
         self._gap_bytes += size_bytes
+
+    def end_of(self, topic: str, queue_id: int, *, are_some_lost: bool) -> int | None:
+        """Return the number that the next message of a queue gets; None if it is not known.
+
+        It is 0 for a queue without a message if the old store has a folder for it. It is
+        not known for a queue that neither store has, which may be of a topic that was deleted,
+        unless messages are lost (`are_some_lost`); and for queues of batches.
+        """
+        if (topic, queue_id) in self._of_batches or not _is_name(topic):
+            return None
+        queue = self._queues.get((topic, queue_id))
+        if queue is not None:
+            return queue.following
+        status = status_of(self._files, os.path.join(self._old, topic, str(queue_id)))
+        was_there = status is not None and status.is_directory
+        return 0 if was_there or are_some_lost else None
 
     def goes_on(self, message: Message) -> bool:
         """Return whether a message has the next number of a queue that has a message."""
@@ -158,6 +181,8 @@ class ConsumeQueueCopy:
         if message.sys_flag & TRANSACTION_BITS not in (0, 8):
             return True
         key = (message.topic, message.queue_id)
+        if message.sys_flag & INNER_BATCH:
+            self._of_batches.add(key)
         if not _is_name(message.topic) or not 0 <= message.queue_id <= QUEUE_ID_MAX:
             self.unqueued += 1
             return False

@@ -17,7 +17,14 @@ from enum import Enum
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in, is_null, json_fault
+from segproof.reading.config_file import (
+    BACKUP_SUFFIX,
+    CONFIG,
+    CONFIG_BYTES_MAX,
+    config_files_in,
+    is_null,
+    json_fault,
+)
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
@@ -34,9 +41,6 @@ KEEP_OTHER = writes(
     "copy both files away before a broker starts, and read the text of the whole one in an editor:"
     " a broker goes on with it, whatever it says"
 )
-CONFIG_BYTES_MAX = 64 << 20
-"""A larger file is not read into memory. Topics of this size would be more than 100 000."""
-
 WITHOUT = {
     "topics.json": "without its topics: a producer or consumer of a topic finds no route, until the"
     " topic is created again with the same number of queues",

@@ -14,26 +14,16 @@ Not covered: queues without a folder and without a message in the log, as of a d
   which are in another folder; offsets that RocksDB keeps.
 """
 
-import posixpath
 from collections.abc import Sequence
-from contextlib import closing
 
 import numpy as np
 
-from segproof.files import Files, status_of
+from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
-from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, json_fault
-from segproof.reading.config_offsets import (
-    CONSUMER_OFFSETS,
-    DELAY_OFFSETS,
-    STATIC_TOPICS,
-    StoredOffset,
-    stored_offsets,
-    topics_of_mapping,
-)
+from segproof.reading.config_offsets import StoredOffset, read_offsets
+from segproof.rocketmq.message import INNER_BATCH
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.rocketmq.config_checks import CONFIG_BYTES_MAX
 from segproof.verifying.rocketmq.log_records import LogBlock
 from segproof.verifying.rocketmq.queue_checks import QueueChecks
 from segproof.verifying.rules import declare
@@ -43,18 +33,16 @@ declare("index-service", Severity.WARNING,
     " broker has lost the messages up to there, as after a loss of power those that were not"
     " flushed: keep that replica. If several groups are far beyond their queues, this"
     " file is of another store, or older files of the log were put in place. Nothing is lost if"
-    " this broker is a slave, whose log comes after its offsets, if the topic was deleted and"
-    " created again, or if a tool or a client set the offset. A broker sends such a consumer back"
-    " to the end of the queue, or in older releases to its begin if that is 0; one that comes later"
-    " passes over the new messages that get these numbers"),
+    " this broker is a slave, whose log comes after its offsets; if these files were copied beside"
+    " a running broker, the log before `config`; if the topic was deleted and created again, or"
+    " `mqadmin cleanExpiredCQ` took away a queue without messages; or if a tool or a client set"
+    " the offset. A broker sends such a consumer back to the end of the queue, or in older releases"
+    " to its begin if that is 0; one that comes later passes over the new messages that get these"
+    " numbers. If the messages are lost, as in a saved store, the page about saving a damaged store"
+    " has the step"),
     "RMQDISK-54")  # fmt: skip
 
 TRANSACTION_BITS = 12
-BATCH_BIT = 1 << 7
-"""The flag of a message that contains a batch: it has one place for each message in it."""
-NAME_MAX = 127
-"""Characters of a name that are shown."""
-OFFSET_FILES = (CONSUMER_OFFSETS, DELAY_OFFSETS)
 
 
 class OffsetChecks:
@@ -67,17 +55,11 @@ class OffsetChecks:
     def __init__(self, store: str, files: Files, reporter: Reporter, queues: QueueChecks) -> None:
         self._reporter = reporter
         self._queues = queues
-        self._stored: dict[str, list[StoredOffset]] = {}
+        self._stored = read_offsets(store, files)
         """By the path of each file, a backup after its file."""
         self._ends: dict[tuple[str, int], int] = {}
         """The end of each queue with an offset, by its messages in the log; 0 without one."""
         self._left_out: set[tuple[str, int]] = set()
-        folder = posixpath.join(store, CONFIG)
-        static = _topics(posixpath.join(folder, STATIC_TOPICS), files)
-        for name in OFFSET_FILES:
-            for path in (posixpath.join(folder, name + end) for end in ("", BACKUP_SUFFIX)):
-                found = _offsets(path, name, files)
-                self._stored[path] = [one for one in found if one.topic not in static]
         self._ends = {one.queue: 0 for each in self._stored.values() for one in each}
 
     def add(self, block: LogBlock) -> None:
@@ -89,7 +71,7 @@ class OffsetChecks:
             end = self._ends.get(key)
             if end is None or request.sys_flag & TRANSACTION_BITS not in (0, 8):
                 continue
-            if request.sys_flag & BATCH_BIT:
+            if request.sys_flag & INNER_BATCH:
                 self._left_out.add(key)
             self._ends[key] = max(end, request.consume_queue_offset + 1)
 
@@ -119,45 +101,15 @@ class OffsetChecks:
     def _report(self, path: str, beyond: Sequence[tuple[StoredOffset, int]]) -> None:
         def describe(row: int) -> Described:
             one, end = beyond[row]
-            topic, group = one.topic[:NAME_MAX], one.group[:NAME_MAX]
-            reader = f"group {group} has consumed queue {one.queue_id} of {topic}"
-            if not one.group:
-                level = one.queue_id + 1
-                reader = f"delayed messages of level {level} (queue {one.queue_id} of {topic}) were"
-                reader += " delivered"
+            words = f"ends at {end}: it had {one.offset - end} more, or this offset is of another"
+            words += " queue"
+            if not end:
+                words = "is empty: its next message gets offset 0"
             return Described(
-                f"{reader} up to offset {one.offset}, and the queue ends at {end}: it had"
-                f" {one.offset - end} more, or this offset is of another queue",
+                f"{one.words} up to offset {one.offset}, and the queue {words}",
                 f"at most {end}",
                 one.offset,
             )
 
         positions = np.array([one.position for one, _ in beyond], np.int64)
         self._reporter.at(path).add_rows("RMQDISK-54", positions, describe)
-
-
-def _offsets(path: str, name: str, files: Files) -> list[StoredOffset]:
-    """Return the offsets of a file; none of a broken file."""
-    return stored_offsets(_read_whole(path, files), name)
-
-
-def _topics(path: str, files: Files) -> set[str]:
-    """Return the static topics, by the file or its backup."""
-    paths = (path, path + BACKUP_SUFFIX)
-    return {topic for one in paths for topic in topics_of_mapping(_read_whole(one, files))}
-
-
-def _read_whole(path: str, files: Files) -> bytes:
-    """Return what a file of JSON holds, or an empty object if the file can't be read.
-
-    The checks of `config` report such a file.
-    """
-    try:
-        status = status_of(files, path)
-        if status is None or not status.is_regular or status.size_bytes > CONFIG_BYTES_MAX:
-            return b"{}"
-        with closing(files.open(path)) as file:
-            data = file.pread(status.size_bytes, 0)
-    except OSError:
-        return b"{}"
-    return data if json_fault(data) is None else b"{}"
