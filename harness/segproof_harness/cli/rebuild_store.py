@@ -40,12 +40,16 @@ GUESSED_BY = {
 
 
 def stores_below(path: Path) -> list[str]:
-    """Return the stores of RocketMQ at or below a path. Raises: OSError."""
+    """Return the stores of RocketMQ at or below a path.
+
+    Partitions of Kafka with one folder of a store beside them are none. Raises: OSError.
+    """
     from segproof.files import REAL_FILES
-    from segproof.reading.store_paths import PlaceKind, find_places
+    from segproof.reading.store_paths import PlaceKind, find_places, is_rather_kafkas
 
     found = find_places(os.fspath(path), REAL_FILES)
-    return [place.path for place in found if place.kind is PlaceKind.STORE]
+    stores = [place.path for place in found if place.kind is PlaceKind.STORE]
+    return [one for one in stores if not is_rather_kafkas(one, REAL_FILES)]
 
 
 def rebuild_store(

@@ -109,7 +109,7 @@ def command(
       segproof salvage /root/store --out /mnt/saved-store
     """
     check_readable(path)
-    if is_store(path):
+    if is_store(path, with_records=records):
         if records:
             refuse(f"{path}: a store of RocketMQ, and --records is for partitions of Kafka")
         save_store(path, out, hash_slots, index_num, mapped_file_size, output_format)
@@ -133,7 +133,7 @@ def _save_partitions(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
-    partitions = lost = lacking = refused = 0
+    partitions = lost = lacking = doubtful = refused = 0
     try:
         with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
@@ -143,12 +143,17 @@ def _save_partitions(
                 is_saved = told.target is not None
                 partitions += is_saved
                 refused += not is_saved
-                is_part = is_saved and not told.is_whole
+                doubtful += is_saved and told.has_all_files and bool(told.doubts)
+                is_part = is_saved and not told.has_all_files
                 lost += is_part and not _has_every_batch(told)
                 lacking += is_part and _has_every_batch(told)
     except SegproofError as error:
         refuse(str(error))
-    counts = {"with gaps": lost, "with every batch, and not all files": lacking}
+    counts = {
+        "with gaps": lost,
+        "with every batch, and not all files": lacking,
+        "with every batch, and more may be lost": doubtful,
+    }
     of_them = "".join(
         f", {f'{number} of them ' if partitions > 1 else ''}{words}"
         for words, number in counts.items()
@@ -162,7 +167,7 @@ def _save_partitions(
         suggest(reads("check what was saved"), "segproof", "verify", out)
         _tell_what_is_missing(path, out)
         summarise(f"  {TO_SERVE}")
-    if lost or lacking or refused:
+    if lost or lacking or doubtful or refused:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -228,6 +233,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
             " log without an index: compaction took them, or they are lost; compare with another"
             " replica"
         )
+    for doubt in told.doubts:
+        yield f"not known: {doubt}"
     yield from gap_lines(told, _gap)
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"

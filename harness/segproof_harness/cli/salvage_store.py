@@ -48,13 +48,24 @@ MappedFileSizeOption = Annotated[
 OFFSET = "consumer offset"
 
 
-def is_store(path: Path) -> bool:
-    """Return whether a path is a store of RocketMQ. Raises: OSError."""
-    from segproof.files import REAL_FILES
-    from segproof.reading.store_paths import PlaceKind, place_of
+def is_store(path: Path, *, with_records: bool) -> bool:
+    """Return whether a store of RocketMQ is to be saved, and not partitions beside its folders.
 
-    place = place_of(os.fspath(path), REAL_FILES)
-    return place is not None and place.kind is PlaceKind.STORE
+    `with_records` asks for partitions, if there are any. Raises: OSError.
+    """
+    from segproof.files import REAL_FILES
+    from segproof.reading.store_paths import (
+        PlaceKind,
+        has_partition,
+        is_rather_kafkas,
+        place_of,
+    )
+
+    name = os.fspath(path)
+    place = place_of(name, REAL_FILES)
+    if place is None or place.kind is not PlaceKind.STORE or is_rather_kafkas(name, REAL_FILES):
+        return False
+    return not (with_records and has_partition(name, REAL_FILES))
 
 
 def save_store(

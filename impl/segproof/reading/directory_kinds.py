@@ -5,7 +5,7 @@ One stray file decides nothing: a log that somebody put beside the partitions wo
 """
 
 import posixpath
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from segproof.files import Files, status_of
 from segproof.reading.file_names import (
@@ -17,6 +17,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     read_remote_name,
 )
+from segproof.reading.folder_names import names_of
 
 OF_PARTITION = frozenset({"leader-epoch-checkpoint", "partition.metadata"})
 """Files that a broker writes into each partition, and beside none."""
@@ -34,18 +35,38 @@ def holds_partitions(path: str, names: Collection[str], files: Files) -> bool:
     """Return whether folders named TOPIC-N in a directory are partitions, whatever lies beside.
 
     A partition may have such a folder too, that somebody put there. A directory that is named like
-    a partition (`kafka-logs-1`) is none if a broker's own files lie in it, or if it has none of the
-    files that a broker writes into each partition. Raises: never.
+    a partition (`kafka-logs-1`) is none if a broker's own files lie in it. Without these it is a
+    partition if it is one as a broker writes them (`_is_whole`); if it has a log alone, unless
+    there is such a partition below it. Raises: never.
     """
     if is_index_cache(path):
         return False
-    has_folders = any(
-        read_partition_name(name) is not None and _is_folder(path, name, files) for name in names
-    )
-    if not has_folders or any(map(is_known_in_data_directory, names)):
-        return has_folders
+    below = [name for name in names if read_partition_name(name) is not None]
+    if not any(_is_folder(path, name, files) for name in below):
+        return False
     own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
-    return own is None or OF_PARTITION.isdisjoint(names)
+    if own is None or any(map(is_known_in_data_directory, names)):
+        return True
+    if _is_whole(names):
+        return False
+    has_log = any(name.endswith(".log") for name in _segments_in(names))
+    folders = (names_of(posixpath.join(path, name), files) for name in below)
+    return not has_log or any(map(_is_whole, folders))
+
+
+def _is_whole(names: Collection[str]) -> bool:
+    """Return whether files are those of a partition as a broker writes them.
+
+    It writes an index beside each log, and newer releases two more files into each partition.
+    """
+    segments = _segments_in(names)
+    logs = (name.removesuffix(".log") for name in segments if name.endswith(".log"))
+    return any(f"{log}.index" in segments for log in logs) or not OF_PARTITION.isdisjoint(names)
+
+
+def _segments_in(names: Iterable[str]) -> set[str]:
+    """Return the names that are files of a segment."""
+    return {name for name in names if read_file_name(name).kind is NameKind.SEGMENT}
 
 
 def _is_folder(path: str, name: str, files: Files) -> bool:

@@ -11,7 +11,7 @@ Laws: RMQDISK-3.
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +20,7 @@ from segproof.files import Files, status_of
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
+from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import dledger_groups, holds_log, layout_around
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.geometry import index_file_names
@@ -184,8 +185,34 @@ def _folder(path: str, names: list[str], files: Files) -> Place | None:
     return None
 
 
-def _is_of_kafka(names: list[str]) -> bool:
+def _is_of_kafka(names: Iterable[str]) -> bool:
     return any(read_file_name(name).kind is NameKind.SEGMENT for name in names)
+
+
+def has_partition(path: str, files: Files) -> bool:
+    """Return whether a folder TOPIC-N with a file of a segment is in a directory. Raises: never."""
+    return any(is_partition(posixpath.join(path, name), files) for name in names_of(path, files))
+
+
+def is_partition(path: str, files: Files) -> bool:
+    """Return whether a folder is named TOPIC-N and has a file of a segment. Raises: never."""
+    is_named = read_partition_name(posixpath.basename(path)) is not None
+    return is_named and holds_segments(path, files)
+
+
+def holds_segments(path: str, files: Files) -> bool:
+    """Return whether a file of a segment of Kafka is in a folder. Raises: never."""
+    return _is_of_kafka(names_of(path, files))
+
+
+def is_rather_kafkas(path: str, files: Files) -> bool:
+    """Return whether a directory is one of Kafka's partitions, though one folder is of a store.
+
+    Two of the folders of a store make it a store, and so does one beside its checkpoint.
+    Raises: never.
+    """
+    parts = [name for name in (*PARTS, "checkpoint") if name in names_of(path, files)]
+    return len(parts) < 2 and has_partition(path, files)
 
 
 def _below(

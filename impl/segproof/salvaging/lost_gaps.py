@@ -5,7 +5,7 @@ Laws: DISK-25, DISK-63, DISK-70.
 """
 
 import posixpath
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.dense_logs import Extent, are_losses, doubt_about, with_gone_segments
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.verifying.directory_checks import Partition
@@ -77,6 +78,32 @@ def cut_outs_of(
             if not ((firsts < gap.end_offset) & (lasts >= gap.first_offset)).any()
         ]
     return found
+
+
+def doubts_of_names(
+    logs: Iterable[NamedLog], ranges: Sequence[tuple[int, int]], told: Collection[Gap]
+) -> Iterator[str]:
+    """Yield in words which offsets may be lost where logs have names of other offsets.
+
+    A name says that a segment began there. `ranges` are first and end offsets of the new logs, in
+    order, and `told` the gaps that were told already.
+    """
+    known = [
+        range(one.first_lost_offset, one.last_lost_offset + 1)
+        for one in told
+        if one.last_lost_offset is not None
+    ]
+    for path, base in logs:
+        following = min((first for first, _ in ranges if first > base), default=None)
+        is_held = any(first <= base < end for first, end in ranges)
+        is_told = any(base in one for one in known)
+        if following is not None and not is_held and not is_told:
+            yield (
+                f"{path}: its name says that a segment began at offset {base}, and its batches are"
+                f" of another one: no log here has the offsets {base} to {following - 1}. They are"
+                " lost, unless the name is wrong, or they were removed or compacted: compare with"
+                " another replica"
+            )
 
 
 def gaps_of_dense_log(

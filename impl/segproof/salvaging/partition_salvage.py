@@ -36,6 +36,7 @@ from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
 from segproof.salvaging.lost_gaps import (
     cut_outs_of,
+    doubts_of_names,
     gaps_of_dense_log,
     gaps_of_zeros,
     left_out_of,
@@ -72,7 +73,7 @@ def salvage_partition(
     new directory can't be loaded.
     """
     told = _Salvage(partition, target, aside_path, files, on_bytes).run()
-    if told.is_whole and told.target is not None:
+    if told.has_all_files and told.target is not None:
         new = os.path.join(target, EPOCHS)
         keep_leader_epochs(partition.path(EPOCHS), new, told.last_offset + 1, files)
     return told
@@ -120,6 +121,10 @@ class _Salvage:
         self._log_bytes = 0
         self._logs: list[str] = []
         """The new logs so far."""
+        self._ranges: list[tuple[int, int]] = []
+        """Of each new log: the offset that it begins with, and the one after its last batch."""
+        self._wrong_names: list[NamedLog] = []
+        """The logs whose batches are not those of their name."""
         self._aside: File | None = None
         self._aside_bytes = 0
         self._others: frozenset[str] = frozenset()
@@ -174,7 +179,8 @@ class _Salvage:
         }
         logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
         by_name = dict(zip(named, logs, strict=True))
-        self._told.renamed_logs = sum(log not in named.values() for log in logs)
+        self._wrong_names = [one for one in named.values() if one not in logs]
+        self._told.renamed_logs = len(self._wrong_names)
         number = 0
         for segment in segments:
             log = by_name.get(segment.base_offset)
@@ -402,11 +408,13 @@ class _Salvage:
             if self._logs:
                 self._told.lost_between_logs += max(0, int(name[:20]) - self._reached - 1)
             self._logs.append(path)
+            self._ranges.append((int(name[:20]), int(name[:20])))
             self._log, self._log_bytes = self._files.open(path, writable=True, create=True), 0
         position = self._log_bytes
         copy_bytes(file, piece.start, piece.end, self._log, position)
         self._log_bytes += piece.size_bytes
         self._before, self._reached = piece, piece.last_offset
+        self._ranges[-1] = self._ranges[-1][0], self._reached + 1
         told.last_offset = piece.last_offset
         told.bytes_kept += piece.size_bytes
         told.batches += piece.batches
@@ -507,8 +515,9 @@ class _Salvage:
 
     def _miss_of_dense_log(self) -> None:
         """Take note of offsets that logs lack, as their indexes show, or else all other logs."""
-        if self._told.renamed_logs:
-            return  # gaps are told of other names
+        if self._told.renamed_logs:  # gaps are told of other names
+            self._told.doubts += doubts_of_names(self._wrong_names, self._ranges, self._told.gaps)
+            return
         partition, logs, files = self._partition, self._logs, self._files
         own = [one for one in partition.segments if one.path(".log") not in self._others]
         cuts = cut_outs_of(own, logs, files)

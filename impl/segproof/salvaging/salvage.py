@@ -27,7 +27,13 @@ from segproof.reading.file_names import (
     read_file_name,
     read_partition_name,
 )
-from segproof.reading.store_paths import PlaceKind, part_of_store, place_of
+from segproof.reading.store_paths import (
+    PlaceKind,
+    find_places,
+    has_partition,
+    part_of_store,
+    place_of,
+)
 from segproof.reading.unfinished import unfinished_at
 from segproof.rebuilding.safe_places import (
     begin_salvage,
@@ -142,6 +148,18 @@ def _count_removed(directory: str, files: SharedFiles) -> int:
     return sum(name.endswith(".log.deleted") for name in names)
 
 
+def _stores_below(source: str, files: SharedFiles) -> dict[str, str]:
+    """Return the stores of RocketMQ at or below a path, which are saved apart, with the step."""
+    stores = [one.path for one in find_places(source, files) if one.kind is PlaceKind.STORE]
+    return {
+        one: "copy the folders of a store of RocketMQ in it (such as commitlog) into a new"
+        " directory, and save that one"
+        if has_partition(one, files)
+        else "a store of RocketMQ: save it by itself"
+        for one in stores
+    }
+
+
 def _is_unread_directory(finding: Finding, files: SharedFiles) -> bool:
     """Return whether a finding is of a directory that can't be listed: partitions may be in it."""
     if finding.law != LOG_UNREADABLE:
@@ -238,6 +256,8 @@ def _partitions(
         is_unread = one.path not in by_path and _is_unread_directory(one, files)
         if one.law in LAYOUTS or is_unread:
             refused[one.path] = one.message
+    if found:
+        refused |= _stores_below(source, files)
     place = None if found else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:
         raise InvalidArgumentError(

@@ -52,7 +52,15 @@ class SalvagedPartition:
     left_out: list[str] = field(default_factory=list)
     """Files whose content is in no new file, each with the reason."""
 
+    doubts: list[str] = field(default_factory=list)
+    """What may be lost besides, in words: each begins with the file that speaks for it."""
+
     @property
     def is_whole(self) -> bool:
+        """Whether all that was there is in the new directory, and nothing speaks for a loss."""
+        return self.has_all_files and not self.doubts
+
+    @property
+    def has_all_files(self) -> bool:
         """Whether all that was there is in the new directory."""
         return not self.gap_count and not self.unreadable_bytes and not self.left_out

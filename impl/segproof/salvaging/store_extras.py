@@ -20,6 +20,7 @@ from segproof.files import File, ReadOnlyFile, SharedFiles
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
+from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
@@ -159,6 +160,8 @@ class Extras:
             is_timer = name.startswith("timer") and name in (*UNREAD_NAMES, TIMER_LOG)
             if is_queues or not (name in MADE_NEW or name == CONFIG or is_timer):
                 reason = why_unread(name, path, self._files)
+                if is_partition(path, self._files):
+                    reason = "a partition of Kafka; save it by itself"
                 self.left_out.append(f"{path}: it was not copied: {reason}")
 
     def _bring_folder(self, name: str) -> None:

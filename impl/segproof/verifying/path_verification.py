@@ -21,7 +21,12 @@ from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
 from segproof.reading.packed_segments import with_unpacked
-from segproof.reading.store_paths import Place, config_place_of, find_places
+from segproof.reading.store_paths import (
+    Place,
+    config_place_of,
+    find_places,
+    has_partition,
+)
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.log_directories import KnownDirectory
@@ -105,7 +110,7 @@ def walk(
     Raises: OSError where `path` itself can't be read.
     """
     places = [replace(one, size_bytes=size_of(one, files)) for one in find_places(path, files)]
-    if [one.path for one in places] == [path]:
+    if [one.path for one in places] == [path] and not has_partition(path, files):
         yield from places
         return
     reporter = Reporter(wanted)

@@ -12,6 +12,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Severity, Summary, Verdict
+from segproof.reading.directory_kinds import STRAY
 from segproof.reading.store_paths import find_places
 from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
@@ -107,6 +108,62 @@ def test_a_folder_in_a_partition_is_not_looked_into(tmp_path: Path, name: str) -
     count = len(os.listdir(PLAIN))
     assert f"({count} files)" in note.message
     assert (Verdict.SOUND, count) == (summaries[0].verdict, summaries[0].not_looked_into)
+
+
+def old_partition(folder: Path, *, indexes: bool = True) -> Path:
+    """Write a partition of a release that keeps no file of its own beside the segments."""
+    folder.mkdir(parents=True)
+    for path in PLAIN.iterdir():
+        if path.suffix == ".log" or (indexes and path.suffix in (".index", ".timeindex")):
+            shutil.copy(path, folder)
+    return folder
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("inside", ["empty", "a file", "a log", "a link to nothing of Kafka"])
+@pytest.mark.parametrize("indexes", [True, False])
+def test_a_folder_of_such_a_name_makes_no_data_directory(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], inside: str, *, indexes: bool
+) -> None:
+    """A partition of old releases with a folder orders-0 in it was refused by dump, ls and salvage.
+
+    It has neither an epoch checkpoint nor a topic id, and the folder made it a data directory.
+    """
+    folder = old_partition(tmp_path / "old-0", indexes=indexes)
+    inner = folder / "orders-0"
+    if inside == "a link to nothing of Kafka":
+        (tmp_path / "elsewhere").mkdir()
+        inner.symlink_to(tmp_path / "elsewhere")
+    else:
+        inner.mkdir()
+    if inside == "a file":
+        (inner / "CURRENT").write_bytes(b"x")
+    elif inside == "a log":
+        (inner / LOG).write_bytes(bytes(10))
+    count = len(list(folder.glob("*.log")))
+    summaries: list[Summary] = []
+    found = list(verify(folder, on_summary=summaries.append))
+    assert [(str(folder), count)] == [(one.path, one.segments) for one in summaries]
+    assert str(inner) in {one.path for one in found if one.law == "DISK-45"}
+    (done,) = salvage(folder, tmp_path / "saved")
+    assert (str(tmp_path / "saved" / "old-0"), []) == (done.target, done.left_out)
+    assert cli.run(["ls", str(folder)]) == 0
+    assert cli.run(["dump", str(folder), "--max", "2"]) == 0
+    assert cli.run(["rebuild", str(folder), "--out", str(tmp_path / "rebuilt")]) in (0, 1)
+    assert STRAY not in capfd.readouterr().err
+
+
+@pytest.mark.checks("DISK-3")
+def test_a_lone_log_in_a_directory_of_partitions_makes_no_partition(tmp_path: Path) -> None:
+    """kafka-logs-1 with whole partitions below, one of an old release, and a log beside them."""
+    data = tmp_path / "kafka-logs-1"
+    old_partition(data / "old-0")
+    shutil.copy(PLAIN / LOG, data / LOG)
+    found = list(verify(data))
+    assert {"DISK-3", "DISK-45"} == {one.law for one in found if one.path == str(data / LOG)}
+    (done, left_out) = salvage(data, tmp_path / "saved")
+    assert str(tmp_path / "saved" / "old-0") == done.target
+    assert STRAY in left_out.left_out[0]
 
 
 @pytest.mark.checks("DISK-45")

@@ -14,6 +14,7 @@ from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying import segment_checks
+from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
 from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
@@ -55,6 +56,23 @@ def test_only_the_name_is_wrong(old: int, new: int, with_indexes: bool, tmp_path
     assert [int(log.stem) for log in logs] == list(LOGS)
     assert [log.read_bytes() for log in logs] == contents
     assert saved.renamed_logs == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "lost"),
+    [(602, 0, (0, 59)), (602, 252, (252, 341)), (342, 420, (420, 516)), (693, 517, (517, 601))],
+)
+def test_a_log_in_the_place_of_another_one_may_have_cost_it(
+    source: int, name: int, lost: tuple[int, int], tmp_path: Path
+) -> None:
+    """A salvage "kept everything" where a log had taken the place of another one, now gone."""
+    folder = copied_partition("plain", tmp_path)
+    for path in folder.glob(f"{source:020d}.*"):
+        path.replace(folder / name_of(name, path.suffix))
+    (saved,) = salvage(folder, tmp_path / "out")
+    words = f"no log here has the offsets {lost[0]} to {lost[1]}"
+    assert (False, True) == (saved.is_whole, any(words in one for one in saved.doubts))
+    assert cli.run(["salvage", str(folder), "--out", str(tmp_path / "again")]) == 1
 
 
 @st.composite

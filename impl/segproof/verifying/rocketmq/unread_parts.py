@@ -16,9 +16,10 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
+from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb, rocksdb_lacks
-from segproof.reading.store_paths import GUESS_FILE, PARTS
+from segproof.reading.store_paths import GUESS_FILE, PARTS, has_partition, holds_segments
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
@@ -105,10 +106,12 @@ def has_queues_in_rocksdb(store: str, names: Iterable[str], files: Files) -> boo
 
 def _unread_names(store: str, files: Files) -> Iterator[str]:
     """Yield the names, below the store, of what is not read."""
+    is_kafkas = has_partition(store, files)
     for name in names_of(store, files):
         path = posixpath.join(store, name)
         is_queues = name == "consumequeue" and is_rocksdb(path, files)
         is_told = name in KNOWN_NAMES or name in VERBS  # these marks have a law of their own
+        is_told |= is_kafkas and _is_read_as_kafkas(name, path, files)
         if is_queues or not (is_told or (name == LOCK and _is_lock(path, files))):
             yield name
     inside = names_of(posixpath.join(store, CONFIG), files)
@@ -116,6 +119,12 @@ def _unread_names(store: str, files: Files) -> Iterator[str]:
     for name in inside:
         if name.removesuffix(".bak") not in read:
             yield posixpath.join(CONFIG, name)
+
+
+def _is_read_as_kafkas(name: str, path: str, files: Files) -> bool:
+    """Return whether the checks of Kafka read, or report, what is beside partitions."""
+    is_named = is_known_in_data_directory(name) or read_partition_name(name) is not None
+    return is_named or holds_segments(path, files)
 
 
 def why_unread(name: str, path: str, files: Files) -> str:
