@@ -19,7 +19,7 @@ from segproof.files import REAL_FILES, File, Files, first_byte, first_byte_of
 from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
-from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name, named_offset
 from segproof.rocketmq.index_table import (
     Geometry,
     entry_blocks,
@@ -115,6 +115,15 @@ def store_rows(
     before the damage.
     """
     path = place.path
+    is_of_row = place.kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
+    if is_of_row and named_offset(posixpath.basename(path)) is None:
+        raise SegproofError(
+            "no store gives a file this name: offsets end at 2^63 - 1",
+            law="RMQDISK-39",
+            path=path,
+            hint="to see what it holds, copy it to a name that an offset can be, as"
+            f" {log_file_name(0)}, in a folder commitlog of its own",
+        )
     if place.kind is PlaceKind.INDEX_FILE:
         geometry = geometry_of(path, hash_slots, files)
         if release is None:

@@ -17,7 +17,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.queue_units import led_to
 from segproof.reading.store_pieces import whole_messages
-from segproof.rocketmq.commit_log import CommitLog, LogFile, LogFileRecords
+from segproof.rocketmq.commit_log import LAST_START, CommitLog, LogFile, LogFileRecords
 
 ASKED_BYTES = 1 << 20
 """Bytes of a file that are searched for messages, which state its offset."""
@@ -55,11 +55,13 @@ def with_right_names(
         return log, []
     names = {one.start for one in log.log_files}
     right = {one.start for one, start in told.items() if start == one.start}
-    times = Counter(wrong.values())
+    times, size, step = Counter(wrong.values()), log.mapped_file_size, _step(log)
+    # Of several odd files that tell one offset, the first goes there.
+    claims = {start: one for one, start in reversed(wrong.items()) if one.start % size != step}
     moved = {
         one: start
         for one, start in wrong.items()
-        if times[start] == 1
+        if (times[start] == 1 or claims.get(start) == one)
         and start not in right
         and (_is_near(start, log) or _is_known_there(one, start, log, files))
     }
@@ -71,6 +73,27 @@ def with_right_names(
     placed.sort(key=lambda one: one.start)
     found = [Misnamed(one.path, one.start, start, swapped) for one, start in moved.items()]
     return CommitLog(log.store_path, log.mapped_file_size, tuple(placed), files), found
+
+
+def in_step(log: CommitLog, files: Files) -> tuple[CommitLog, list[LogFile]]:
+    """Return the log with the files behind it that begin where no file of it can, and these.
+
+    Files begin at multiples of their size, from where most of them begin.
+    """
+    size, right = log.mapped_file_size, _step(log)
+    kept = [one for one in log.log_files if one.start % size == right]
+    odd = [one for one in log.log_files if one.start % size != right]
+    first = kept[-1].start + size if odd else 0
+    behind = [one._replace(start=first + number * size) for number, one in enumerate(odd)]
+    if not behind or behind[-1].start > LAST_START:
+        return log, []
+    return CommitLog(log.store_path, size, (*kept, *behind), files), behind
+
+
+def _step(log: CommitLog) -> int:
+    """Return what is left of the offsets at which files begin, divided by their size."""
+    steps = Counter(one.start % log.mapped_file_size for one in log.log_files)
+    return max(steps, key=lambda step: (steps[step], step == 0), default=0)
 
 
 def _among_names(
@@ -95,10 +118,9 @@ def _among_names(
 
 def _is_near(start: int, log: CommitLog) -> bool:
     """Return whether a file of the log may begin at an offset."""
-    size = log.mapped_file_size
-    steps = divmod(start - log.min_offset, size)
-    most = (log.max_offset - log.min_offset) // size + NAMES_BEYOND
-    return start >= 0 and steps[1] == 0 and -NAMES_BEYOND <= steps[0] < most
+    far = NAMES_BEYOND * log.mapped_file_size
+    is_near = log.min_offset - far <= start < log.max_offset + far
+    return start >= 0 and is_near and start % log.mapped_file_size == _step(log)
 
 
 def _is_known_there(one: LogFile, start: int, log: CommitLog, files: Files) -> bool:

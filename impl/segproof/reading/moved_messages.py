@@ -20,7 +20,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +66,17 @@ class Stretch(NamedTuple):
             return None
         size, messages = self.size_bytes + two.size_bytes, self.messages + two.messages
         return Stretch(self.lies_at, self.offset, size, messages)
+
+
+class FileShare(NamedTuple):
+    """What became of the messages of a file that say another offset than that where they lie."""
+
+    moved: int
+    """They are put where they belong: no other file has them."""
+    copied: int
+    """They lie where they belong too."""
+    left: int
+    """They stay: what belongs there is another message."""
 
 
 class _Sound:
@@ -210,6 +221,21 @@ class MovedMessages:
     def copies(self) -> int:
         """How many messages of the log are such copies."""
         return sum(one.messages for one in self.copied)
+
+    def of_file(self, one: LogFile) -> FileShare:
+        """Return what became of the messages of a file that belong elsewhere in the log."""
+        end = one.start + self._log.mapped_file_size
+        moved, copied, left = (
+            sum(each.messages for each in some if one.start <= each.lies_at < end)
+            for some in (chain.from_iterable(self._data.values()), self.copied, self._left)
+        )
+        return FileShare(moved, copied, left)
+
+    def without(self, unused: Sequence[LogFile]) -> None:
+        """Leave files out of `log`."""
+        starts = {one.start for one in unused}
+        kept = tuple(one for one in self.log.log_files if one.start not in starts)
+        self.log = CommitLog(self.log.store_path, self.log.mapped_file_size, kept, self._files)
 
     def _has_room_behind(self, end: int) -> bool:
         """Return whether a file has room for a blank end behind messages that end at an offset."""

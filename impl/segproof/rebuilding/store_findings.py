@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 
 from segproof.commands import quoted_path
 from segproof.files import Files
@@ -17,6 +18,10 @@ from segproof.verifying.rules import with_paths
 
 SAVE_STORE = writes("save the messages with `segproof salvage STORE --out DIR2`, index and all")
 OTHER_LOG = "RMQDISK-44"
+LOOK_FOR_FILE = reads(
+    "look for the missing file where else the broker keeps files of its log (several paths in"
+    " storePathCommitLog), in lost+found and on a replica"
+)
 NO_MESSAGE = reads(
     "keep the old index: look for the files of the log in lost+found or on a replica, or mount what"
     " holds them"
@@ -60,18 +65,17 @@ def misplaced(log: CommitLog, found: tuple[int, int] | None) -> tuple[Finding, .
 
 def holes(log: CommitLog) -> tuple[Finding, ...]:
     """Return a finding for the first file that does not follow the one before."""
-    for before, after in zip(log.log_files, log.log_files[1:], strict=False):
-        if before.start + log.mapped_file_size != after.start:
+    for before, after in pairwise(log.log_files):
+        end = before.start + log.mapped_file_size
+        if end != after.start:
+            is_odd = after.start < end
             return (
                 finding_at(
                     after.path,
                     0,
-                    f"the log has a hole: the file before ends at offset"
-                    f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
-                    reads(
-                        "look for the missing file where else the broker keeps files of its log"
-                        " (several paths in storePathCommitLog), in lost+found and on a replica"
-                    ),
+                    f"the log has {'a file too many' if is_odd else 'a hole'}: the file before ends"
+                    f" at offset {end}, and this one begins at {after.start}",
+                    SAVE_STORE if is_odd else LOOK_FOR_FILE,
                     law="RMQDISK-23",
                 ),
             )

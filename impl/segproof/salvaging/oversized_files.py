@@ -18,6 +18,7 @@ from typing import cast
 from segproof.errors import InvalidArgumentError
 from segproof.files import File, Files, ReadOnlyFile, first_byte_of
 from segproof.reading.file_parts import FilePart
+from segproof.reading.log_names import in_step
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import StorePieces, whole_messages
 from segproof.rebuilding.dry_files import DryFiles
@@ -47,7 +48,8 @@ def with_file_size(log: CommitLog, given: int | None, files: Files) -> CommitLog
                 end = int(piece.lies_at[-1] + piece.rows[-1, 1])
         return longer if end > alone.start + _last_bytes(alone)[0] else log
     asked = CommitLog.open(log.store_path, given, files=files)
-    steps = [after.start - before.start for before, after in pairwise(asked.log_files)]
+    in_order, _ = in_step(log, files)
+    steps = [after.start - before.start for before, after in pairwise(in_order.log_files)]
     said = log.mapped_file_size
     whole = sum(one.size_bytes == said for one in log.log_files)
     is_too_long = min(steps, default=given) < given

@@ -21,7 +21,7 @@ from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
-from segproof.reading.log_names import with_right_names
+from segproof.reading.log_names import in_step, with_right_names
 from segproof.reading.moved_messages import MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout
@@ -47,7 +47,7 @@ from segproof.rebuilding.safe_places import (
 from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geometry
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog
+from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog, LogFile
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
@@ -62,7 +62,7 @@ from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
 from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rocketmq.log_records import list_log
+from segproof.verifying.rocketmq.log_files import list_log
 from segproof.verifying.rocketmq.lost_end import later_messages
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
@@ -114,8 +114,9 @@ def salvage_store(
     log = with_file_size(log, mapped_file_size, files)
     rests = RestsOfFiles(log, files)
     log, misnamed = with_right_names(rests.log, rests)
+    log, odd = in_step(log, rests)
     run = _Salvage(log, target, files, on_progress, rests)
-    run.put_in_order()
+    run.put_in_order(odd)
     run.told.misnamed_files = misnamed
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
     begin_salvage(target, files)
@@ -189,12 +190,14 @@ class _Salvage:
 
     # --- log and queues
 
-    def put_in_order(self) -> None:
-        """Find messages that lie elsewhere than at their own offsets. Raises: OSError."""
+    def put_in_order(self, odd: list[LogFile]) -> None:
+        """Find messages that lie elsewhere than at their own offsets. Of `odd` files, those go that
+        have no others. Raises: OSError."""
         moved = MovedMessages(
             self._log, self._rests, advance=self._meter.add,
             open_file=lambda path: ReadableParts(self._rests.open(path)),
         )  # fmt: skip
+        moved.without([one for one in odd if not moved.of_file(one).left])
         self._log, self._open_file = moved.log, moved.open
         self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
         self.told.restored_messages = moved.restored

@@ -60,6 +60,8 @@ NOTHING_HERE = "DISK-20"
 MISPLACED = "RMQDISK-25"
 """A finding of it about one file costs no message: the offset is wrong, or the name of the file.
 One about the whole log says that a file was copied over another one, which is lost."""
+FILES_FOLLOW = "RMQDISK-23"
+"""A finding of it at byte 0 of a file is about a file too many, which costs no message."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
 
 
@@ -78,6 +80,8 @@ def is_loss(finding: Finding) -> bool:
         return finding.is_defect and posixpath.basename(finding.path) not in VERBS
     if finding.law == MISPLACED:
         return posixpath.basename(finding.path) == COMMIT_LOG
+    if finding.law == FILES_FOLLOW and finding.position == 0:
+        return False
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 
@@ -223,7 +227,9 @@ class Tally:
             return Verdict.READABLE_WITH_DEFECTS if is_partly_read else Verdict.NOT_CHECKED
         if self._has_zeros and not self.checked.batches:
             return Verdict.UNREADABLE
-        if self._has_others and self._kind == PlaceKind.CONFIG_FILE:
+        is_row = self._kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
+        is_unread = is_row and not self.checked.bytes_checked
+        if self._has_others and (is_unread or self._kind == PlaceKind.CONFIG_FILE):
             return Verdict.UNREADABLE
         if self._has_others:
             return Verdict.READABLE_WITH_DEFECTS

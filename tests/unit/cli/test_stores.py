@@ -264,3 +264,23 @@ def test_files_of_one_cause_have_one_hint(
     assert 1 == run(["verify", str(store), "--law", "RMQDISK-37", "--all"])
     text = capsys.readouterr().out
     assert len(queues) == sum(line.startswith("warning RMQDISK-37 ") for line in text.splitlines())
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("name", ["09223372036854775807", "99999999999999999999"])
+@pytest.mark.parametrize("folder", ["commitlog", "consumequeue/TopicTest/0"])
+def test_a_name_beyond_all_offsets(
+    folder: str, name: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A table of the log ended with an internal error, behind its right rows. Now the file is not
+    read, and both verbs say so."""
+    store = copied(tmp_path)
+    path = store / folder / name
+    shutil.copyfile(store / folder / f"{0:020d}", path)
+    assert 1 == run(["verify", str(path), "--summary"])
+    assert capsysbinary.readouterr().out.startswith(b"unreadable")
+    for output_format in ("text", "csv", "parquet"):
+        for place in (path, store) if folder == "commitlog" else (path,):
+            assert 1 == run(["dump", str(place), "--format", output_format, "--on-damage", "keep"])
+            told = capsysbinary.readouterr().err.decode()
+            assert f"{name}: no store gives a file this name" in told

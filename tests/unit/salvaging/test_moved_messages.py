@@ -120,6 +120,64 @@ def test_a_renamed_file_goes_where_it_is_free(tmp_path: Path) -> None:
     assert PER_FILE <= told.copied_messages
 
 
+ODD_FILES: dict[str, tuple[list[tuple[float, float | None, bool]], list[str], range]] = {
+    # steps, as (from, to, is copied); the laws, and the offsets of the lost messages
+    "a copy": ([(2, 2.3, True)], ["RMQDISK-23"], range(0)),
+    "a copy before all": ([(0, 0.01, True)], ["RMQDISK-23"], range(0)),
+    "renamed": ([(2, 2.3, False)], ["RMQDISK-25"], range(0)),
+    "the first one renamed twice": (
+        [(0, 0.01, True), (0, 0.02, False)], ["RMQDISK-23", "RMQDISK-25"], range(0)
+    ),
+    "a copy, and another file gone": (
+        [(3, 3.5, True), (1, None, False)], ["RMQDISK-23", "RMQDISK-23"], range(SIZE, 2 * SIZE)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.checks("RMQDISK-23", "RMQDISK-25")
+@pytest.mark.parametrize("case", ODD_FILES)
+def test_a_file_whose_name_no_file_of_the_log_can_have(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy under an odd name ended `salvage` with an error after it had written; `verify` counted
+    its messages twice, and told a loss where none was. A renamed file has its messages lost."""
+    steps, laws, lost = ODD_FILES[case]
+    store, out = tmp_path / "store", tmp_path / "out"
+    whole = made_store(store)
+    log = store / "commitlog"
+    healthy = [one.law for one in verify(store) if one.is_defect]
+    for before, after, is_copied in steps:
+        old = log / f"{int(before * SIZE):020d}"
+        if after is not None:
+            shutil.copyfile(old, log / f"{int(after * SIZE):020d}")
+        if not is_copied:
+            old.unlink()
+    summaries: list[Summary] = []
+    found = [one.law for one in verify(store, on_summary=summaries.append) if one.is_defect]
+    assert sorted(healthy + laws) == sorted(found)
+    kept = {at: one for at, one in whole.items() if at not in lost}
+    assert (len(kept), bool(lost)) == (summaries[0].batches, summaries[0].lost_offsets != 0)
+    told = saved(store, out)
+    assert (kept, not lost) == (messages_of(out, SIZE), told.is_whole)
+    assert rebuild_index(store, None, SLOTS, ENTRIES, in_place=True).findings
+    words = ["--hash-slots", "16", "--index-num", "200", "--mapped-file-size", str(SIZE)]
+    assert bool(lost) == run(["salvage", str(store), "--out", str(tmp_path / "again"), *words])
+    assert "report it" not in capsys.readouterr().err
+
+
+def test_a_file_too_many_of_another_store(tmp_path: Path) -> None:
+    """The log keeps its own messages where they are, and the others are kept too, or set aside."""
+    store, out = copied_store(tmp_path), tmp_path / "out"
+    other = copied_store(tmp_path / "other", "small-4.7.0")
+    whole = messages_of(store)
+    shutil.copyfile(other / LOG, store / "commitlog" / f"{61:020d}")
+    told = salvage_store(store, out)
+    kept = messages_of(out)
+    assert whole == {at: kept.get(at) for at in whole}
+    assert len(whole) + len(messages_of(other)) == told.messages + told.foreign_messages
+    assert not told.is_whole
+
+
 @pytest.mark.parametrize("name", ["00010000000000000000", "00000000000000016364"])
 def test_the_only_file_has_a_name_far_away(name: str, tmp_path: Path) -> None:
     """Queues and index know its messages where they say that they are: it belongs there."""

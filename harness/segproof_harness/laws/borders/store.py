@@ -208,7 +208,7 @@ BORDERS = (
         "RMQDISK-23", "the second file begins where the first ends, or later",
         {**_log(_full()), NEXT_LOG: bytes(LOG_BYTES)},
         {**_log(_full()), f"commitlog/{LOG_BYTES + 1:020d}": bytes(LOG_BYTES)},
-        Due(f"commitlog/{LOG_BYTES + 1:020d}", None, LOG_BYTES, LOG_BYTES + 1),
+        Due(f"commitlog/{LOG_BYTES + 1:020d}", 0, LOG_BYTES, LOG_BYTES + 1),
     ),
     border(
         "RMQDISK-23", "the second file has the length of the first, or one byte less",

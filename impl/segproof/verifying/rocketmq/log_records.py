@@ -23,15 +23,12 @@ from segproof.errors import SegproofError
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
-from segproof.reading.log_names import with_right_names
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_pieces import StorePieces, is_filler
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import (
-    COMMIT_LOG,
     CommitLog,
     LogFile,
-    inferred_size,
     log_file_name,
 )
 from segproof.rocketmq.message import (
@@ -52,7 +49,6 @@ from segproof.verifying.rocketmq.commit_log_damage import (
     Recovery,
     rest_words,
 )
-from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
@@ -95,10 +91,6 @@ OF_ANOTHER_LENGTH = writes(
     "look for the whole file in lost+found or on a replica, or save what is sound with `segproof"
     " salvage STORE --out DIR2`, which gives each file its length"
 )
-SWAPPED_HINT = writes(
-    "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"
-    " the old files stay as they are"
-)
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
 """A block ends with the record that reaches it: one record can have many keys."""
@@ -139,34 +131,6 @@ class RecordsCheck(Protocol):
 
     def finish(self) -> None:
         """Judge what only the end of the log shows."""
-
-
-def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
-    """Return the commit log, and where its unreadable files begin; report these."""
-    folder = posixpath.join(store, COMMIT_LOG)
-    found, unread = numbered_files(folder, files, reporter)
-    size = inferred_size(found)
-    cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
-    return CommitLog(store, size, cut, files), unread
-
-
-def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
-    """Return the log with files that have each other's names where they belong; report these."""
-    log, swapped = with_right_names(log, files, only_swapped=True)
-    paths = {log_file.start: log_file.path for log_file in log.log_files}
-    for one in swapped:
-        owner = posixpath.basename(paths[one.named])
-        reporter.at(one.path).add(
-            "RMQDISK-25",
-            f"the names of files of the log are swapped: this one holds the messages from offset"
-            f" {one.start} on, as they say themselves, and {owner} those from {one.named} on."
-            " RocketMQ reads each offset in the file of its name, and so another message",
-            position=0,
-            expected=f"{one.start:020d}",
-            actual=f"{one.named:020d}",
-            hint=SWAPPED_HINT,
-        )
-    return log
 
 
 class TimesAlone:

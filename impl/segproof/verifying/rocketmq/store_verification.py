@@ -28,13 +28,12 @@ from segproof.verifying.rocketmq.layout_checks import (
     report_dledger_file,
     report_store_layout,
 )
+from segproof.verifying.rocketmq.log_files import judged_by_contents, list_log
 from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_kinship
 from segproof.verifying.rocketmq.log_records import (
     LogRecords,
     RecordsCheck,
     TimesAlone,
-    judged_by_contents,
-    list_log,
 )
 from segproof.verifying.rocketmq.lost_end import (
     LedBeyond,
@@ -130,6 +129,10 @@ def _single(
 ) -> Iterator[Finding]:
     path, reporter = place.path, Reporter(wanted, structure=STORE)
     is_of_row = place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE)
+    if is_of_row and named_offset(posixpath.basename(path)) is None:
+        report_stray(path, reporter, "no broker starts with it")
+        yield from reporter.finish()
+        return
     if report_dledger_file(path, files, reporter) or (
         is_of_row and report_file_of_other_row(path, reporter)
     ):
@@ -163,9 +166,6 @@ def _single(
         checked.lost_messages = records.lost
         checked.first_offset, checked.end_offset = one.start, records.end
         checked.batches_behind_damage = records.sound_behind
-    name = posixpath.basename(path)
-    if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
-        report_stray(path, reporter, "no broker starts with it")
     if is_of_row or place.kind is PlaceKind.INDEX_FILE:
         note_layout_around(path, files, reporter)
     advance(_size(path, files))

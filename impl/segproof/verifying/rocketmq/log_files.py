@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a commit log: listed, and put where their messages say that they belong.
+
+Laws: RMQDISK-23, RMQDISK-25.
+"""
+
+import posixpath
+
+from segproof.counts import plural
+from segproof.files import Files
+from segproof.hints import writes
+from segproof.reading.log_names import Misnamed, in_step, with_right_names
+from segproof.reading.moved_messages import FileShare, MovedMessages
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.store_checks import numbered_files
+
+RIGHT_PLACES = writes(
+    "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"
+    " the old files stay as they are"
+)
+
+
+def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
+    """Return the commit log, and where its unreadable files begin; report these."""
+    folder = posixpath.join(store, COMMIT_LOG)
+    found, unread = numbered_files(folder, files, reporter)
+    size = inferred_size(found)
+    cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
+    return CommitLog(store, size, cut, files), unread
+
+
+def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
+    """Return the log with files that have each other's names where they belong, and without those
+    that begin where no file of it can; report these. A file whose own name no other file has goes
+    there. Raises: OSError.
+    """
+    log, swapped = with_right_names(log, files, only_swapped=True)
+    paths = {one.start: one.path for one in log.log_files}
+    for one in swapped:
+        words = f"the names of files of the log are swapped: {_holds(one)}, and"
+        words += f" {posixpath.basename(paths[one.named])} those from {one.named} on"
+        _report_name(one, words, reporter)
+    if not in_step(log, files)[1]:
+        return log
+    names = {one.path: one.start for one in log.log_files}
+    log, moved = with_right_names(log, files)
+    for one in moved:
+        _report_name(one, f"its name is not that of its messages: {_holds(one)}", reporter)
+    log, odd = in_step(log, files)
+    if not odd:
+        return log
+    shares = MovedMessages(log, files)
+    kept = tuple(one for one in log.log_files if one not in odd)
+    log = CommitLog(log.store_path, log.mapped_file_size, kept, files)
+    for each in odd:
+        _report_odd(each.path, names[each.path], log, shares.of_file(each), reporter)
+    return log
+
+
+def _holds(one: Misnamed) -> str:
+    return f"this one holds the messages from offset {one.start} on, as they say themselves"
+
+
+def _report_name(one: Misnamed, words: str, reporter: Reporter) -> None:
+    reporter.at(one.path).add(
+        "RMQDISK-25",
+        f"{words}. RocketMQ reads each offset in the file of its name, and so another message",
+        position=0,
+        expected=f"{one.start:020d}",
+        actual=f"{one.named:020d}",
+        hint=RIGHT_PLACES,
+    )
+
+
+def _report_odd(
+    path: str, named: int, log: CommitLog, share: FileShare, reporter: Reporter
+) -> None:
+    """Report a file that begins where no file of its log can."""
+    size = log.mapped_file_size
+    told = [
+        f"{plural(count, 'message')} of it {'is' if count == 1 else 'are'} {where}"
+        for count, where in (
+            (share.copied, "at the right place too"),
+            (share.moved, "in no other file"),
+            (share.left, "in no other file, and another one has its place"),
+        )
+        if count
+    ]
+    reporter.at(path).add(
+        "RMQDISK-23",
+        f"no file of this log begins at offset {named}: they begin each {size} bytes, at"
+        f" {log.min_offset} and after. RocketMQ loads it all the same, and may read it in place of"
+        f" the right file. {', '.join(told) or 'It holds no sound message'}",
+        position=None if share.left else 0,
+        expected=named - (named - log.min_offset) % size,
+        actual=named,
+        hint=RIGHT_PLACES,
+    )
