@@ -6,7 +6,9 @@ the log held these, unless the log went on after a truncation: then its batches 
 or above those of the entries that the truncation left.
 
 One wrong field proves nothing: an entry of the offset index counts if its position is beyond the
-end too, and one of the time index if its timestamp is above those of all batches.
+end too, and one of the time index if its timestamp is above those of all batches. Wild bytes in
+place of an index prove nothing either: a log gets its next entry within NEAR_BYTES, and no clock
+shows a time after TIME_MAX.
 
 Laws: SEG-7, DISK-9.
 """
@@ -21,6 +23,11 @@ from segproof.files import Files
 from segproof.reading.index_entries import EntryFile, genuine_entries
 
 Block = NDArray[np.void]
+NEAR_BYTES = 1 << 26
+"""Bytes after the end of the log within which the first entry of lost batches points: more than
+one append and the interval between entries."""
+TIME_MAX = 253_402_300_800_000
+"""Milliseconds: the begin of the year 10,000."""
 
 
 def indexed_end(
@@ -42,16 +49,19 @@ def indexed_end(
     next_offset, position = end
     position += is_damaged
     distance = next_offset - base_offset
-    held = [
-        block["offset"][(block["position"] >= position) & (block["offset"] >= distance)]
-        for block in offsets
-    ]
+    held: list[Block] = []
+    for block in offsets:
+        beyond = block[(block["position"] >= position) & (block["offset"] >= distance)]
+        if not held and len(beyond) and int(beyond["position"].min()) > position + NEAR_BYTES:
+            break
+        held += [beyond["offset"]] if len(beyond) else []
     later: list[Block] = []
     largest = -1
     for block in times:
         beyond = block[block["offset"] >= distance]
         largest = max(largest, int(beyond["timestamp"].max(initial=-1)))
-        later.append(beyond["offset"][beyond["timestamp"] > max_timestamp])
+        is_later = (beyond["timestamp"] > max_timestamp) & (beyond["timestamp"] < TIME_MAX)
+        later.append(beyond["offset"][is_later])
     if 0 <= largest <= max_timestamp:
         return None  # the log went on after a truncation
     ends = [_last_of(found) for found in ((held,) if is_damaged else (held, later))]

@@ -25,7 +25,7 @@ from segproof.rebuilding.partition_files import read_partition, refusing_what_va
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
 from segproof.rebuilding.partition_targets import lock_path
 from segproof.rebuilding.safe_places import check_apart, check_outside, lock_of
-from segproof.rebuilding.segment_build import Options
+from segproof.rebuilding.segment_build import PASSES, Options
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized
@@ -101,7 +101,7 @@ def rebuild_all(
         for task in found.tasks:
             tasks.setdefault(os.path.realpath(task.path), task)
     total = sum(task.size_bytes for task in tasks.values())
-    meter = Meter(on_progress, total * asked.passes)
+    meter = Meter(on_progress, total * PASSES)
     with ExitStack() as locks:
         if asked.in_place and not asked.dry_run:
             for path in sorted({lock_path(task.path) for task in tasks.values()}):

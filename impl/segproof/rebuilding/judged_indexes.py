@@ -9,9 +9,10 @@ Laws: those that `verify` finds broken in an index; DISK-5 and DISK-24 for one t
 empty.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from segproof.errors import SegproofError
@@ -21,7 +22,7 @@ from segproof.processes import Meter, Workers, count_bytes, processes_for
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions
-from segproof.verifying.foreign_segments import cut_out_of, foreign_log_of
+from segproof.verifying.lost_offsets import CUT_LOG
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
@@ -32,6 +33,14 @@ from segproof.verifying.segment_verification import SteadyCheck
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 STOPPED = ", although the broker has stopped cleanly"
 """What findings say here of every last segment, whether or not the broker's marker is there."""
+OF_OLD_INDEXES = frozenset({"DISK-69", "DISK-70"})
+"""Laws of logs that an index contradicts: only its entries show what is gone."""
+OF_ENTRIES = frozenset({"SEG-7", "DISK-9"})
+"""Laws that entries for batches beyond the end of a log break."""
+CUT_END = "DISK-25"
+"""The law that a closed log breaks which has lost its end, as the entries of its index show."""
+DENSE_LOG = "DISK-63"
+"""The law that a segment breaks which lacks offsets: the lack of an index is a reason to doubt."""
 KEPT = "it is sound and stays as it is"
 ASKED = "all files were asked for"
 
@@ -56,6 +65,10 @@ class Judged:
     doubted: frozenset[int]
     """Base offsets of segments with a finding in the log: the build says if an index can be made.
     """
+    hidden: tuple[Finding, ...] = ()
+    """Findings of losses that `verify` would no longer report beside new indexes."""
+    ends: tuple[Finding, ...] = ()
+    """The same, where an index has entries beyond the end of its log."""
 
     def defects_of(self, segment: Segment) -> dict[str, Defect]:
         """Return why files of a segment are wrong, by suffix."""
@@ -66,6 +79,10 @@ class Judged:
         """Return whether a segment has a wrong index, or a log that is to be looked into."""
         return segment.base_offset in self.doubted or bool(self.defects_of(segment))
 
+    def hidden_ends(self, *, is_tail_cut: bool) -> tuple[Finding, ...]:
+        """Return `ends`; only those of closed logs if the caller gives up the end of the last."""
+        return tuple(one for one in self.ends if one.law == CUT_END or not is_tail_cut)
+
     def needs_transactions(self, segment: Segment) -> bool:
         """Return whether a build of the segment needs the transactions of those before it."""
         is_wrong = segment.path(".txnindex") in self.defects
@@ -75,7 +92,8 @@ class Judged:
 def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs: int = 1) -> Judged:
     """Return which index files of a partition `verify` finds wrong. Reads each log once.
 
-    An offset index without a byte is wrong too where the log has more than `interval` bytes.
+    An offset index without a byte is wrong too where the log has more than `interval` bytes. The
+    findings of losses that only the old indexes show, or that they are missing, are `hidden`.
     Raises: SegproofError where a process was ended from outside, or all logs were removed; OSError
     where the directory can't be read.
     """
@@ -91,12 +109,20 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     carried = PartitionCheck(checked, Wanted(), files)
     findings: list[Finding] = []
     doubted = set()
+    ends: list[Finding] = []
     for segment, told, carry in _each(segments, files, meter, jobs):
         carried.add(segment, carry)
         findings += told
+        if carry.indexed_end is not None:
+            beyond = (one for one in told if one.is_defect and one.law in OF_ENTRIES)
+            ends += (replace(one, hint=CUT_LOG) for one in islice(beyond, 1))
         if any(_file_of(one) == segment.path(".log") for one in told):
             doubted.add(segment.base_offset)
     findings += carried.finish()
+    lacking = {one.path(".log") for one in segments if not {*INDEX_SUFFIXES[:2]} <= one.suffixes}
+    hidden = tuple(one for one in findings if _is_hidden(one, lacking))
+    errors = (one for one in findings if one.severity is Severity.ERROR)
+    ends += (one for one in errors if one.law == CUT_END)
     findings.sort(key=lambda one: list(Severity).index(one.severity))
     for finding in findings:
         path = _file_of(finding)
@@ -111,20 +137,14 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
     for one in partition.segments:
         if one.status.size_bytes > interval and _is_empty(one.path(".index"), files):
             defects.setdefault(one.path(".index"), Defect("DISK-24", "it is empty"))
-    return Judged(defects, frozenset(doubted))
+    return Judged(defects, frozenset(doubted), hidden, tuple(ends))
 
 
-def of_other_logs(directory: str, files: Files) -> tuple[Finding, ...]:
-    """Return the findings of logs whose indexes prove a loss: the log is another one, or batches
-    were cut out.
-
-    New indexes would hide that. Raises: OSError where the directory can't be read.
-    """
-    found = next(find_partitions(directory, files, Reporter(Wanted())), None)
-    segments = () if found is None else found.segments
-    stopped = [replace(one, is_stopped=True) for one in segments]
-    told = (foreign_log_of(one, files) or cut_out_of(one, files)[0] for one in stopped)
-    return tuple(one for one in told if one is not None)
+def _is_hidden(finding: Finding, lacking: Container[str]) -> bool:
+    """Return whether a loss is known only by an old index, or by the lack of one in `lacking`."""
+    if finding.law == DENSE_LOG:
+        return finding.is_defect and finding.path in lacking
+    return finding.severity is Severity.ERROR and finding.law in OF_OLD_INDEXES
 
 
 def _file_of(finding: Finding) -> str:

@@ -21,7 +21,7 @@ from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
 from segproof.processes import Meter, Progress
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
-from segproof.rebuilding.judged_indexes import judge, of_other_logs
+from segproof.rebuilding.judged_indexes import judge
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import (
     Partition,
@@ -37,7 +37,7 @@ from segproof.rebuilding.partition_targets import (
     snapshots_behind,
 )
 from segproof.rebuilding.safe_places import check_apart, check_outside
-from segproof.rebuilding.segment_build import IntervalSource, Options, RebuiltFile, Wanted
+from segproof.rebuilding.segment_build import PASSES, IntervalSource, Options, RebuiltFile, Wanted
 from segproof.rebuilding.segment_chains import build
 
 __all__ = ["Options", "Rebuilt", "RebuiltFile", "rebuild"]
@@ -96,8 +96,8 @@ def rebuild(
     snapshots and leader epochs behind that are left out, as a recovery removes them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
-    file that can't be read, a log that a broker would not find, or whose indexes prove that it is
-    another one, or that batches were cut out.
+    file that can't be read, a log that a broker would not find, and a loss that new indexes would
+    hide: the old ones show it, or their lack is the reason to doubt.
     Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
     each of the jobs.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-
@@ -124,7 +124,7 @@ def rebuild(
         check_outside(target, files)
     with refusing_what_vanishes(source):
         partition = read_partition(source, files)
-    meter = Meter(on_progress, partition.log_bytes * options.passes)
+    meter = Meter(on_progress, partition.log_bytes * PASSES)
     return rebuild_partition(partition, target, options, files, meter, jobs)
 
 
@@ -146,8 +146,6 @@ def rebuild_partition(
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
     with refusing_what_vanishes(source):
-        if foreign := of_other_logs(source, files):
-            return Rebuilt((), foreign, partition.left_out)
         interval = _interval(options.index_interval_bytes, partition, files)
     wanted = Wanted(options, source if out is None else out, *interval)
     place: Place = InPlace(partition, files, is_locked=is_locked, backup=options.backup)
@@ -156,10 +154,14 @@ def rebuild_partition(
     elif out is not None:
         place = NewDirectory(partition, out, files, copies=options.copy)
     with refusing_what_vanishes(source), place:
-        judged = None if options.is_all else judge(partition, interval[0], files, meter, jobs)
-        built = build(partition, wanted, judged, files, meter, jobs)
+        judged = judge(partition, interval[0], files, meter, jobs)
+        if judged.hidden:
+            return Rebuilt((), judged.hidden, partition.left_out)
+        wrong = None if options.is_all else judged
+        built = build(partition, wanted, wrong, files, meter, jobs)
         check_unchanged(partition, files)
         findings = tuple(one.finding for one in built if one.finding is not None)
+        findings = findings or judged.hidden_ends(is_tail_cut=options.cut_tail)
         if findings:
             return Rebuilt((), findings, partition.left_out)
         place.complete(built)

@@ -37,6 +37,8 @@ from segproof.rebuilding.transactions import Transactions
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]
 TWO_TIME_ENTRIES = 24
+PASSES = 2
+"""How often each log is read: to judge the old files, and to build new ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +60,6 @@ class Options:
         """Whether sound files are made new too: what says how entries are made is for all."""
         is_told = self.index_interval_bytes is not None or self.index_key == "first_offset"
         return self.all_files or is_told
-
-    @property
-    def passes(self) -> int:
-        """How often each log is read: to judge the old files, and to build new ones."""
-        return 1 if self.is_all else 2
 
     def check(self, out: object, jobs: int) -> None:
         """Return if the options go together. Raises: InvalidArgumentError."""

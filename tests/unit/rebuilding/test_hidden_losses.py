@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses that new indexes would hide: a rebuild refuses, and leaves what shows them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segproof.kafka.batch_table import read_batch_headers
+from segproof.rebuilding.partition_rebuild import rebuild
+from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of
+
+INDEXES = (".index", ".timeindex")
+
+
+def cut(folder: Path, base: int, first: int, last: int | None) -> None:
+    """Remove the batches with these numbers from a log."""
+    log = folder / name_of(base, ".log")
+    data = log.read_bytes()
+    starts = [*read_batch_headers(data).table["position"].tolist(), len(data)]
+    end = len(data) if last is None else starts[last]
+    log.write_bytes(data[: starts[first]] + data[end:])
+
+
+def without_indexes(folder: Path, base: int, *suffixes: str) -> None:
+    """Remove batches from the middle of a closed log, and indexes of it."""
+    cut(folder, base, 6, 8)
+    for suffix in suffixes:
+        (folder / name_of(base, suffix)).unlink()
+
+
+DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "the middle, no index": ("DISK-63", lambda at: without_indexes(at, 252, *INDEXES)),
+    "the middle": ("DISK-70", lambda at: without_indexes(at, 252)),
+    "the end of a closed log": ("DISK-25", lambda at: cut(at, 252, 6, None)),
+    "all of a closed log": ("DISK-25", lambda at: cut(at, 252, 0, None)),
+    "the end of the last log": ("SEG-7", lambda at: cut(at, 693, 4, None)),
+}
+
+
+@pytest.mark.checks("DISK-63", "DISK-70", "DISK-25", "SEG-7")
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("way", ["in place", "all files", "out", "dry run"])
+def test_no_new_index_hides_a_loss(damage: str, way: str, tmp_path: Path) -> None:
+    """It ended with 0, and `verify` said "sound" of what it had made."""
+    law, make = DAMAGES[damage]
+    folder = copied_partition("plain", tmp_path)
+    make(folder)
+    summary, _ = looked_at(folder)
+    assert not summary.is_sound
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    out = None if way != "out" else tmp_path / "out" / folder.name
+    done = rebuild(
+        folder, out, in_place=out is None, all_files=way == "all files", dry_run=way == "dry run"
+    )
+    assert law in {one.law for one in done.findings}
+    assert not any("segproof rebuild" in one.hint for one in done.findings)
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
+    assert out is None or not out.exists()
+    assert looked_at(folder)[0] == summary
+
+
+@pytest.mark.checks("DISK-25", "SEG-7")
+def test_a_tail_that_is_cut_is_given_up(tmp_path: Path) -> None:
+    """The caller has asked for a log without its end: it is told how many bytes that costs."""
+    folder = copied_partition("plain", tmp_path)
+    cut(folder, 693, 4, None)
+    log = folder / name_of(693, ".log")
+    log.write_bytes(log.read_bytes() + b"torn")
+    done = rebuild(aged(folder), tmp_path / "out" / folder.name, cut_tail=True)
+    assert (done.findings, done.cut_bytes) == ((), 4)
+
+
+@pytest.mark.checks("SEG-7", "DISK-9")
+@pytest.mark.parametrize("suffix", INDEXES)
+@pytest.mark.parametrize("image", [bytes(range(1, 97)), b"\x7f" * 96])
+def test_wild_bytes_are_no_lost_end(image: bytes, suffix: str, tmp_path: Path) -> None:
+    """It was "at least 151652451 offsets lost", of an index that was overwritten."""
+    folder = copied_partition("plain", tmp_path)
+    (folder / name_of(693, suffix)).write_bytes(image)
+    assert looked_at(folder)[0].lost_at_least == 0
+    assert rebuild(folder, in_place=True).findings == ()
+    assert looked_at(folder)[0].is_sound
