@@ -329,7 +329,7 @@ def _stores(asked: _Asked, report: RebuildReport, steps: Steps) -> Iterator[str]
                 raise
             report.fail("store", store, reason_of(error))
         else:
-            lines, words = store_left_out(done), store_words(done)
+            lines, words = store_left_out(done, dry_run=asked.options.dry_run), store_words(done)
             report.add("store", done, STORE_FIELDS, lines, words, is_alone=asked.is_alone(store))
         yield store
 

@@ -80,12 +80,12 @@ def rebuild_store(
     )
 
 
-def store_left_out(rebuilt: "RebuiltIndex") -> Iterator[str]:
+def store_left_out(rebuilt: "RebuiltIndex", *, dry_run: bool) -> Iterator[str]:
     """Yield what the new index does not have."""
     if guess := guess_words(rebuilt):
         yield guess
     for name in rebuilt.removed:
-        yield f"removed: {name}"
+        yield f"{'to be removed' if dry_run else 'removed'}: {name}"
     if rebuilt.doubted_times:
         yield (
             f"store times: {plural(rebuilt.doubted_times, 'message')} with an impossible one; the"

@@ -27,6 +27,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
 from segproof_harness.cli.salvage_output import (
+    PARTITION_TO_SERVE,
     TO_SERVE,
     gap_lines,
     telling_what_is_incomplete,
@@ -134,6 +135,7 @@ def _save_partitions(
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
     partitions = lost = lacking = doubtful = refused = 0
+    is_one = False
     try:
         with telling_what_is_incomplete(out), progress("salvage") as show:
             for told in salvage(path, out, jobs=jobs, on_progress=show):
@@ -141,6 +143,7 @@ def _save_partitions(
                 lines = chain(_lines(told), record_lines(written) if written and told.gaps else ())
                 write_saved(told, _kept(told), lines, output_format, written)
                 is_saved = told.target is not None
+                is_one = Path(told.directory) == path
                 partitions += is_saved
                 refused += not is_saved
                 doubtful += is_saved and told.has_all_files and bool(told.doubts)
@@ -166,7 +169,7 @@ def _save_partitions(
     if partitions:
         suggest(reads("check what was saved"), "segproof", "verify", out)
         _tell_what_is_missing(path, out)
-        summarise(f"  {TO_SERVE}")
+        summarise(f"  {PARTITION_TO_SERVE if is_one else TO_SERVE}")
     if lost or lacking or doubtful or refused:
         raise typer.Exit(EXIT_FINDINGS)
 

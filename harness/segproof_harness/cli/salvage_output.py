@@ -12,11 +12,17 @@ from typing import Any
 from segproof_harness.cli.common import Format, complain, write_prose, write_row
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-TO_SERVE = (
-    "to serve it: stop the broker, move its own directory away, and put the new one in its place;"
-    ' the page "Bring back a whole saved directory" has the steps'
+PARTITION_TO_SERVE = (
+    "to serve it: stop the broker, move the old directory of this partition away, and nothing else,"
+    ' and put the new one in its place; the page "A broken disk" has the steps'
 )
-"""What comes after a salvage; see the page docs/howto/bring-back-a-whole-directory.md."""
+"""What comes after the salvage of one partition: docs/tutorial/a-broken-disk.md."""
+TO_SERVE = (
+    'to serve it: the page "Bring back a whole saved directory" says what the new directory needs'
+    " of the old one. Only then stop the broker, move the old one away, and put the new one in its"
+    " place"
+)
+"""The same of a data directory or a store: docs/howto/bring-back-a-whole-directory.md."""
 GAPS_SHOWN = 10
 """So many gaps stand in the text; jsonl has all that are told."""
 LISTS = ("gaps", "lost_numbers", "misnamed_files", "offsets_beyond")

@@ -16,6 +16,7 @@ from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files, first_byte, first_byte_of
+from segproof.hints import writes
 from segproof.reading.batch_rows import HIGHER, Row
 from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_files_of, slots_untold
@@ -121,8 +122,10 @@ def store_rows(
             "no store gives a file this name: offsets end at 2^63 - 1",
             law="RMQDISK-39",
             path=path,
-            hint="to see what it holds, copy it to a name that an offset can be, as"
-            f" {log_file_name(0)}, in a folder commitlog of its own",
+            hint=writes(
+                "to see what it holds, copy it to a name that an offset can be, as"
+                f" {log_file_name(0)}, in a folder commitlog of its own"
+            ),
         )
     if place.kind is PlaceKind.INDEX_FILE:
         geometry = geometry_of(path, hash_slots, files)

@@ -17,7 +17,7 @@ from segproof.commands import quoted_path
 from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
-from segproof.hints import changes, reads, writes
+from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import parse_int
 from segproof.reading.file_names import (
     is_known_in_data_directory,
@@ -52,6 +52,12 @@ HINT_OF_SHARED = changes(
     "move the link out of the log directory",
     only_if="the records in the folder are of the other partition, as `segproof dump` shows",
     if_wrong="the partition of that name begins again without its records",
+    copy_step="stop the broker, and copy the folder to another disk",
+)
+HINT_OF_LINK = changes(
+    "move the link out of its log directory, and never the folder to which it leads",
+    only_if="`ls -ld` of both paths shows which one is the link",
+    if_wrong="the partition is gone from both until the folder is put back",
     copy_step="stop the broker, and copy the folder to another disk",
 )
 HINT_OF_COPIES = reads(
@@ -372,14 +378,21 @@ def _report_pair(
     reporter: Reporter,
     extents: dict[str, Extent],
 ) -> None:
-    """Report a partition in two folders, with what each one has; their logs are read."""
-    for path in (one.path, two.path):
-        if path not in extents:
-            extents[path] = extent_of(path, files)
-    mine, theirs = extents[one.path], extents[two.path]
-    more, is_one_enough = compared(mine, theirs, two.path)
-    told = f"here {mine.words}; there {theirs.words}: {more}"
-    hint = None if is_one_enough else HINT_OF_PARTS
+    """Report a partition in two folders, with what each one has; their logs are read.
+
+    Where one path is a link to the other, there is one folder.
+    """
+    hint: Hint | None = HINT_OF_LINK
+    told = "it is the same folder, by a link"
+    if one.identity != two.identity:
+        for path in (one.path, two.path):
+            if path not in extents:
+                extents[path] = extent_of(path, files)
+        mine, theirs = extents[one.path], extents[two.path]
+        more, is_one_enough = compared(mine, theirs, two.path)
+        told = f"here {mine.words}; there {theirs.words}: {more}"
+        hint = None if is_one_enough else HINT_OF_PARTS
+        hint = HINT_OF_COPIES if severity is not Severity.ERROR else hint
     ends = "Kafka's start ends with"
     if severity is not Severity.ERROR:
         ends = "with both directories in log.dirs a start of Kafka ends with"
@@ -389,7 +402,7 @@ def _report_pair(
         ' directories"',
         actual=two.path,
         severity=severity,
-        hint=HINT_OF_COPIES if severity is not Severity.ERROR else hint,
+        hint=hint,
     )
     _add_pair(found, one.path, two.path, reporter.at(one.path))
 

@@ -135,3 +135,18 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
         printed = capsys.readouterr()
         assert "" == printed.out
         assert 1 == len(printed.err.splitlines()), printed.err
+
+
+def test_the_last_line_says_what_to_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one partition its directory alone: the data directory around it stays where it is."""
+    source = copied_partition("plain", tmp_path / "data")
+    for path, wanted in (
+        (source, "this partition away, and nothing else"),
+        (source.parent, "move"),
+    ):
+        assert 0 == cli.run(["salvage", str(path), "--out", str(tmp_path / f"out-{path.name}")])
+        (line,) = [one for one in capsys.readouterr().err.splitlines() if "to serve it" in one]
+        assert wanted in line
+        assert ("A broken disk" in line) == (path == source)

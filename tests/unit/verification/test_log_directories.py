@@ -102,6 +102,17 @@ def test_a_partition_in_two_directories_of_a_broker(
     assert list(verify(one, laws=["DISK-48"], beside=partition_places([one, two])))
 
 
+@pytest.mark.checks("DISK-48")
+def test_one_folder_that_a_link_names_again(tmp_path: Path) -> None:
+    """The hint said to move one of two copies: who moved the folder had only a dangling link."""
+    one, two = broker(tmp_path / "one"), broker(tmp_path / "two", directory="b")
+    shutil.rmtree(two / "plain-0")
+    (two / "plain-0").symlink_to(one / "plain-0")
+    found = list(verify(one, laws=["DISK-48"], beside=partition_places([one, two])))
+    assert ["it is the same folder, by a link" in each.message for each in found] == [True]
+    assert all("never the folder to which it leads" in each.hint for each in found)
+
+
 LAST = "00000000000000000693.log"
 
 
