@@ -79,6 +79,10 @@ STORE_EXAMPLES: dict[str, Example] = {
     "RMQDISK-24": small("the magic of a record is 0", overwrite(LOG, 298, int32(0))),
     "RMQDISK-25": small("a record says that it lies elsewhere", overwrite(LOG, 170, int64(7))),
     "RMQDISK-26": small("one bit of a body is flipped", flip(LOG, 142 + 88)),
+    "RMQDISK-55": small(
+        "a body has the length 0, and its checksum is left",
+        overwrite(LOG, 142 + 84, int32(0) + b"\x09TopicTest\x00\x34KEYS\x01" + b"k" * 46 + b"\x02"),
+    ),
     "RMQDISK-27": small("a byte behind the zeros at the log's end", overwrite(LOG, 10000, b"x")),
     "RMQDISK-28": small("the last record is zeros", overwrite(LOG, 1628, bytes(150))),
     "RMQDISK-29": small(

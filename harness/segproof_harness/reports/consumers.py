@@ -32,6 +32,7 @@ OF_LAWS = {
         "messages in this part of the log can't be read",
     ),
     **dict.fromkeys((f"RMQDISK-{number}" for number in range(28, 34)), _BY_KEY),
+    "RMQDISK-55": "consumers are given this message with an empty body",
     "RMQDISK-50": "a consumer that subscribes to tags misses these messages, without an error",
     "RMQDISK-51": "a query by key finds nothing if the broker has other numbers",
     "RMQDISK-40": "a search by time may answer a wrong offset; reads by offset are not affected",

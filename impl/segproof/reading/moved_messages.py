@@ -41,6 +41,8 @@ OFFSET_BYTES = 8
 SECTOR_BYTES = 512
 """A disk writes blocks of a multiple of this, at a multiple of it."""
 COMPARED_BYTES = 1 << 20
+OF_MOVED = ".moved"
+"""Ends the path of a file of moved messages alone whose name another file has. No disk has it."""
 FILES_BEYOND = 8
 """So many files beyond the last one may be missing, and get messages that lie elsewhere."""
 
@@ -381,8 +383,12 @@ class MovedMessages:
         """Return the log with files that hold what is put into them."""
         log, folder = self._log, os.path.join(self._log.store_path, COMMIT_LOG)
         files = {one.start: one for one in log.log_files}
+        taken = {one.path for one in log.log_files}
         for begin, put in self._data.items():
-            missing = LogFile(begin, os.path.join(folder, log_file_name(begin)), 0)
+            name = log_file_name(begin)
+            # A file that is read elsewhere, as its messages say, may have this name.
+            name += OF_MOVED * (os.path.join(folder, name) in taken)
+            missing = LogFile(begin, os.path.join(folder, name), 0)
             one, needed = files.get(begin, missing), max((part.end for part in put), default=begin)
             files[begin] = one._replace(size_bytes=max(one.size_bytes, needed - begin))
         known = {one.start for one in log.log_files}

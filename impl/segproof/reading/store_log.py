@@ -77,6 +77,12 @@ class MessageBlock(NamedTuple):
         return self.rows[:, 2]
 
     @property
+    def lacks_body(self) -> NDArray[np.bool_]:
+        """Whether each message has no body, and the checksum of one."""
+        lacks: NDArray[np.bool_] = (self.rows[:, 6] == 0) & (self.rows[:, 7] != 0)
+        return lacks
+
+    @property
     def store_timestamps(self) -> Int64Array:
         """When each message was stored."""
         return self.rows[:, 3]

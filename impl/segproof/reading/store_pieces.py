@@ -4,7 +4,8 @@
 A message is sound if its magic, its lengths and the checksum of its body are right, if it follows a
 sound one or says the offset at which it lies, and if a blank end has room behind it. The checksum
 covers the body alone. So a message that follows a sound one may say a wrong offset: readers of
-pieces compare it with `MessageBlock.lies_at`.
+pieces compare it with `MessageBlock.lies_at`. A message without a body that has the checksum of one
+is damage too: a broker reads it, and consumers get an empty body.
 
 Behind damage each byte may be the first one of a message: magic, offset, length and checksum
 together decide. A message that lies in the body of another one says another offset.
@@ -14,7 +15,7 @@ that is no older than the last one before it: a broker passes over these. What a
 has cut off is older, and may lie behind a sound blank end.
 
 Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize.
-Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24 to RMQDISK-27.
+Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24 to RMQDISK-27, RMQDISK-55.
 Not covered: a blank end right where an earlier recovery has cut the log: what it cut off is younger
   than the last message before it, and counts as sound messages behind a false blank end.
 """
@@ -30,7 +31,12 @@ from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
-from segproof.rocketmq.message import BLANK_BYTES, Message, check_message_and_return_size
+from segproof.rocketmq.message import (
+    BLANK_BYTES,
+    Message,
+    check_message_and_return_size,
+    lacks_body,
+)
 
 SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
@@ -231,8 +237,11 @@ class StorePieces:
 
     def _walk(
         self, file: ReadOnlyFile, one: LogFile, at: int
-    ) -> Generator[MessageBlock, None, tuple[int, bool]]:
-        """Yield message after message; return where they end, and whether at a blank end."""
+    ) -> Generator[MessageBlock | Gap, None, tuple[int, bool]]:
+        """Yield message after message, and a gap for each that lacks its body.
+
+        Return where they end, and whether at a blank end.
+        """
         reader, last = self._reader, self._last_end
         try:
             for block in reader.blocks_of(file, one, at, FIRST_BYTES if at else None):
@@ -243,12 +252,23 @@ class StorePieces:
                     self._time = int(block.rows[count - 1, 3])
                     row = block.rows[count - 1]
                     self._body_end = int(row[5] + row[6]) + block.offset - one.start
-                    yield block._replace(rows=block.rows[:count])
+                    yield from self._with_bodies(block._replace(rows=block.rows[:count]), one)
                 if count < len(ends):
                     return int(block.lies_at[count]) - one.start, False
         except TooLargeError:
             return reader.end_offset - one.start, False
         return reader.end_offset - one.start, reader.end_result is None
+
+    def _with_bodies(self, block: MessageBlock, one: LogFile) -> Iterator[MessageBlock | Gap]:
+        """Yield the messages of a block, and a gap for each one that lacks its body."""
+        first = 0
+        for number in [*np.flatnonzero(block.lacks_body).tolist(), len(block.rows)]:
+            if first < number:
+                yield block._replace(rows=block.rows[first:number])
+            if number < len(block.rows):
+                at = int(block.lies_at[number]) - one.start
+                yield self._gap(GapKind.BROKEN, one, at, at + int(block.rows[number, 1]))
+            first = number + 1
 
     def _search(
         self, file: ReadOnlyFile, one: LogFile, start: int, least_time: int | None
@@ -282,7 +302,7 @@ class StorePieces:
                     if to_sum < 0:
                         return None, position, written
                     message = check_message_and_return_size(file.pread(size, position), 0).message
-                    if message is None:
+                    if message is None or lacks_body(message):
                         continue
                     is_moved = message.physical_offset != one.start + position
                     if position < broken_from and not is_moved:
@@ -302,7 +322,7 @@ def whole_messages(data: bytes) -> Iterator[tuple[int, Message]]:
         if position < behind or position + size > len(data):
             continue
         message = check_message_and_return_size(data[position : position + size], 0).message
-        if message is not None:
+        if message is not None and not lacks_body(message):
             yield position, message
             behind = position + size
 

@@ -169,6 +169,11 @@ def dispatch_request_of(message: Message) -> DispatchRequest:
     )
 
 
+def lacks_body(message: Message) -> bool:
+    """Return whether a message has no body, and the checksum of one. A broker writes 0 then."""
+    return not message.body and message.body_crc != 0
+
+
 def is_delayed(request: DispatchRequest) -> bool:
     """Return whether the unit of a message has the time of its delivery in place of a tags code."""
     if request.topic != SCHEDULE_TOPIC:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from segproof.counts import plural
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
@@ -22,7 +23,7 @@ from segproof.processes import Meter, Progress
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import in_step, with_right_names
-from segproof.reading.moved_messages import MovedMessages
+from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout
 from segproof.reading.store_log import BORN_AT, Int64Array, LogReader, MessageBlock
@@ -390,10 +391,33 @@ class _Salvage:
             count = None if counts is None else counts[number]
             told = (None, False) if count is None else count
             path, position = self._rests.place_of(gap.path, gap.start - starts[gap.path])
-            place = (gap.kind.value, position, gap.start, gap.size_bytes)
-            self.told.gaps.append(StoreGap(path, *place, *told))
+            kind = GapKind.MISSING if path.endswith(OF_MOVED) else gap.kind
+            place = (kind.value, position, gap.start, gap.size_bytes)
+            self.told.gaps.append(StoreGap(path.removesuffix(OF_MOVED), *place, *told))
         if counts is not None and self.told.gap_count == len(counts):
             self.told.lost_messages, self.told.is_lost_exact = lost_together(counts)
+        with suppress(OSError):
+            self._tell_overwritten()
+
+    def _tell_overwritten(self) -> None:
+        """Tell what files had whose names others have now, before the first file. Raises: OSError.
+
+        A broker removes its oldest files itself, so these messages may not be lost.
+        """
+        size, first = self._log.mapped_file_size, self._log.min_offset
+        wrong = [one for one in self.told.misnamed_files if one.named + size <= first]
+        wrong.sort(key=lambda one: one.named)
+        gaps = [Gap(GapKind.MISSING, one.path, one.named, one.named + size) for one in wrong]
+        counts = messages_in(self._log.store_path, gaps, self._files) or []
+        for one, count in zip(wrong, counts, strict=False):
+            if count.known:
+                self.told.is_lost_exact = False
+                self.told.left_out.append(
+                    f"{one.path}: its messages begin at offset {one.start}, and by its name at"
+                    f" {one.named}: {plural(count.known, 'message')} of the file of this name, as"
+                    " queues and index tell, expired before, or that file was overwritten; look"
+                    " for it on a replica"
+                )
 
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""

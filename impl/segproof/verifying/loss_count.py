@@ -29,6 +29,7 @@ OF_BYTES = frozenset({
 """Laws of damaged bytes: `LogCarry.damage` counts what they cost."""
 OF_MESSAGES = frozenset({
     "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27", "RMQDISK-52",
+    "RMQDISK-55",
 })  # fmt: skip
 """Laws of damage in a commit log: the reader of its records counts what it costs."""
 AT_LEAST = ("RMQDISK-23", "RMQDISK-44")

@@ -35,6 +35,7 @@ LOSSES = frozenset({
     "BATCH-18", "DISK-4", "DISK-18", "DISK-23", "DISK-51", "DISK-52", "DISK-69", "DISK-70",
     "DUMP-6", "SCAN-2", "SCAN-10", "RMQDISK-23", "RMQDISK-24", "RMQDISK-26", "RMQDISK-27",
     "RMQDISK-28", "RMQDISK-44", "RMQDISK-45", "RMQDISK-52", "RMQDISK-53",
+    "RMQDISK-55",
 })  # fmt: skip
 """An error by one of these laws says that records can't be read, or are not there."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63", "DISK-64"})

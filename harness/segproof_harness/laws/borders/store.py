@@ -81,6 +81,14 @@ def _changed(number: int, **fields: int) -> Files:
     return _log(log_of(*rows))
 
 
+def _bodiless(checksum: int) -> Files:
+    """Return the store with a checksum in its second record, which has no body."""
+    longer = f"KEYS\x01k1\x02a\x01{'b' * (len(b'body') - 3)}\x02"
+    row = record(1, OFFSETS[1], body=b"", properties=longer)
+    row = row[:8] + struct.pack(">i", checksum) + row[12:]
+    return _log(log_of(RECORDS[0], row, RECORDS[2]))
+
+
 def _entry(number: int, **fields: int) -> Files:
     """Return the store with another entry, counted from 0."""
     rows = list(ENTRIES)
@@ -247,6 +255,10 @@ BORDERS = (
     border(
         "RMQDISK-26", "the body is as its checksum says, or one bit is not",
         SOUND, _log(log_of(*RECORDS[:2], WRONG_BODY)), Due(LOG, 2 * SIZE, BODY_CRC, OTHER_CRC),
+    ),
+    border(
+        "RMQDISK-55", "a message without a body has the checksum 0, or 1",
+        _bodiless(0), _bodiless(1), Due(LOG, SIZE, 0, 1),
     ),
     border(
         "RMQDISK-27", "zeros follow the last record, or the last byte is not zero",

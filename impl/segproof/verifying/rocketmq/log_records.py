@@ -4,7 +4,7 @@
 Each file is read once. Behind a damaged record the rest of its file is dark; a file that is missing
 or can't be read is dark too. Entries and units that lead into the dark are not judged.
 
-Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39, RMQDISK-40.
+Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39, RMQDISK-40, RMQDISK-55.
 """
 
 import posixpath
@@ -41,6 +41,7 @@ from segproof.rocketmq.message import (
     Message,
     check_message_and_return_size,
     dispatch_request_of,
+    lacks_body,
 )
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.commit_log_damage import (
@@ -61,7 +62,7 @@ MISSING_FILE = writes(
     " salvage STORE --out DIR2` makes a store of the messages that are here"
 )
 declare("index-service", Severity.ERROR,
-    COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
+    COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27", "RMQDISK-55")  # fmt: skip
 declare("index-service", Severity.ERROR,
     writes("save the messages with `segproof salvage STORE --out DIR2`, which gives this one its"
     " likely time; an index that has this time is right, and stays"), "RMQDISK-40")  # fmt: skip
@@ -176,6 +177,8 @@ class LogRecords:
         """Whether a store time is impossible (RMQDISK-40)."""
         self.misplaced = 0
         """Messages that say another offset than that at which they lie."""
+        self.without_body = 0
+        """Messages without a body that have the checksum of one: they are lost."""
         self.lacks_files = False
         """Whether a file is missing between two others."""
         self._time_here = -1
@@ -350,7 +353,7 @@ class LogRecords:
                 self._read += result.size
                 is_in_gap = is_filler(message)
                 self.fillers += is_in_gap
-                self.kept += not is_in_gap
+                self.kept += not (is_in_gap or self._lacks_body(one, offset, message))
                 self._time = self._time_here = message.store_timestamp
                 self.newest = max(self.newest, self._time)
                 if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
@@ -450,6 +453,22 @@ class LogRecords:
                 expected=offset,
                 actual=message.physical_offset,
             )
+
+    def _lacks_body(self, one: LogFile, offset: int, message: Message) -> bool:
+        """Return whether the body of a message is lost; report it."""
+        if not lacks_body(message):
+            return False
+        self.without_body += 1
+        self._reporter.at(one.path, shown_by=one.path).add(
+            "RMQDISK-55",
+            f"this message has no body, and the checksum {message.body_crc} of one: its body is"
+            " lost, or other fields of it are damaged. RocketMQ reads it, and gives consumers an"
+            " empty body",
+            position=offset - one.start,
+            expected=0,
+            actual=message.body_crc,
+        )
+        return True
 
     def likely_times(self, block: LogBlock, told: Bounds) -> NDArray[np.int64]:
         """Return the likely store time of each record, and report where it has another one.

@@ -39,7 +39,7 @@ def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -
     ])  # fmt: skip
     others = _by_file(records, found.of_other.ranges)
     here = _by_file(records, found.of_other_here.ranges)
-    if records.lacks_files or copies or others or here:
+    if records.lacks_files or records.without_body or copies or others or here:
         records.count_lost(found)
     replaced = {**copies, **others, **here}
     if not replaced:

@@ -370,7 +370,8 @@ class _Store:
         """Report files over which others were copied; count what they and missing files cost."""
         keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
         wrong = self._queues.wrong_inside + (0 if keys is None else keys.kinship.inside)
-        if records.misplaced or records.lacks_files or wrong >= MISSING_OFFSETS_MIN:
+        is_asked = records.misplaced or records.lacks_files or records.without_body
+        if is_asked or wrong >= MISSING_OFFSETS_MIN:
             not_own = report_replaced_files(self._store, records, self._reporter)
             self._checked.batches = max(0, records.kept - not_own)
 

@@ -191,6 +191,16 @@ def bodies_have_their_checksum(store: StoreFiles) -> bool:
     return all(one.unchecked is None for one in store.log)
 
 
+@law("RMQDISK-55", MessageStore, "RocketMQ UtilAll.crc32, CommitLog.checkMessageAndReturnSize")
+def messages_without_body_have_no_checksum(store: StoreFiles) -> bool:
+    """A message without a body has the checksum 0, which a broker writes for it.
+
+    RocketMQ reads a body length of 0 or less as no body, and compares no checksum then. With
+    another checksum the message had a body.
+    """
+    return all(one.body or not one.body_crc for one in store.messages.values())
+
+
 @law("RMQDISK-27", MessageStore, "RocketMQ CommitLog.doAppend")
 def log_files_end_well(store: StoreFiles) -> bool:
     """The records of a file end with a blank end; those of the last one may end in zeros alone.
