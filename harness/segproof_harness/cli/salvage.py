@@ -27,6 +27,7 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.rebuild_store import IndexNumOption
 from segproof_harness.cli.salvage_output import (
+    GAPS_SHOWN,
     PARTITION_TO_SERVE,
     TO_SERVE,
     gap_lines,
@@ -198,7 +199,7 @@ def _kept(told: "SalvagedPartition") -> str:
     if told.target is None:
         return f"no sound batch in {told.bytes_read} bytes" if told.bytes_read else "not saved"
     word = "everything" if told.is_whole else "part"
-    if not told.is_whole and _has_every_batch(told):
+    if _has_every_batch(told) and (told.removed or not told.is_whole):
         word = "every batch"
     return (
         f"{word} kept: {told.bytes_kept} of {told.bytes_read} bytes,"
@@ -257,6 +258,10 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
             f"open: {plural(told.open_transactions, 'transaction')} without an end; read_committed"
             " consumers stop at the first until it is aborted (kafka-transactions.sh)"
         )
+    for removed in told.removed[:GAPS_SHOWN]:
+        yield f"removed before: {removed}"
+    if len(told.removed) > GAPS_SHOWN:
+        yield f"removed before: {len(told.removed) - GAPS_SHOWN} more; --format jsonl tells them"
     for left_out in told.left_out:
         yield f"left out: {left_out}"
 

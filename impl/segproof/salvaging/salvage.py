@@ -50,7 +50,7 @@ from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
-from segproof.verifying.replaced_logs import REPLACED
+from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
@@ -97,17 +97,15 @@ def salvage(
     check_outside(target, files)
     check_empty(target, files, _is_written_here)
     partitions, refused, unread, findings = _partitions(source, files)
+    removed = [one for one in findings if _is_removed(one) and REST in one.message]
     _check_new(target, partitions, files)
     begin_salvage(target, files, partitions)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
     for name, told in _salvaged(partitions, target, files, meter, jobs):
         partition = partitions[name]
-        told.left_out += [
-            f"{one.path}: {one.message}"
-            for one in unread
-            if os.path.dirname(one.path) == partition.directory.rstrip("/")
-        ]
+        told.left_out += _words_of(unread, partition)
+        told.removed += _words_of(removed, partition)
         if told.target is not None:
             told.left_out += missing_topic_ids(findings, partition.directory)
         start = dict(partition.offsets).get(START, 0)
@@ -137,6 +135,28 @@ def _check_new(target: str, partitions: Iterable[str], files: SharedFiles) -> No
             if new in there:
                 words = "it is there already, from another salvage; give another directory"
                 raise not_empty(os.path.join(target, new), words)
+
+
+def _is_removed(finding: Finding) -> bool:
+    """Return whether a finding says no more than that a broker has removed a log."""
+    return finding.path.endswith(DELETED) and not finding.is_defect
+
+
+def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
+    """Return what findings say of the logs of a partition; how a removed one is saved."""
+    directory = partition.directory.rstrip("/")
+    found = []
+    for one in findings:
+        if os.path.dirname(one.path) == directory:
+            step = ""
+            if one.path.endswith(DELETED):
+                name = os.path.basename(os.path.realpath(directory))
+                step = (
+                    "; to save it too, copy this file, without .deleted in its name, into an empty"
+                    f" folder {name}, and save that folder"
+                )
+            found.append(f"{one.path}: {one.message}{step}")
+    return found
 
 
 def _count_removed(directory: str, files: SharedFiles) -> int:
@@ -249,7 +269,7 @@ def _partitions(
         is_log = ".log" in base.lower() or is_like_a_log(base, read_file_name(base))
         if STRAY in one.message:
             refused[one.path] = one.message
-        elif is_log and not is_saved:
+        elif is_log and not is_saved and not _is_removed(one):
             by_path.setdefault(one.path, one)
     unread = [*by_path.values()]
     for one in findings:

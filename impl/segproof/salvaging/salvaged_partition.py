@@ -52,6 +52,9 @@ class SalvagedPartition:
     left_out: list[str] = field(default_factory=list)
     """Files whose content is in no new file, each with the reason."""
 
+    removed: list[str] = field(default_factory=list)
+    """Logs that a broker has removed, whose offsets no saved log has: each with the step that saves
+    it. Retention leaves such logs until they are deleted, and so does a truncation."""
     doubts: list[str] = field(default_factory=list)
     """What may be lost besides, in words: each begins with the file that speaks for it."""
 

@@ -241,14 +241,27 @@ def find_partitions(
     report_across(walk.places, beside, files, reporter)
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_redpanda(walk.redpanda, path, reporter)
-    if not found and not walk.redpanda:
+    if not found and not walk.redpanda and not _is_without_partitions(path, names, walk):
         words = "there is nothing of Kafka's here, and no store of RocketMQ"
+        if is_log_directory(names):
+            words = "no partition in this data directory has a file of a segment"
         _report_nothing(path, part_of_store(path, files) or words, reporter)
 
 
 def _report_nothing(path: str, words: str, reporter: Reporter) -> None:
     """Report that a path has nothing to check, whatever is asked for: it must not pass as sound."""
     reporter.insist(reporter.at(path).finding("DISK-20", words))
+
+
+def _is_without_partitions(path: str, names: list[str], walk: _Walk) -> bool:
+    """Return whether a directory of a broker has no partition: before its first one, or when the
+    last one is being deleted. No checkpoint names another one then.
+    """
+    known = [one for name in names if (one := read_partition_name(name)) is not None]
+    there = {(one.topic, one.partition) for one in known}
+    told = walk.offsets.get(parent_of(_join(path, "partition")), {})
+    are_going = all(one.state == "delete" for one in known)
+    return BROKER_FILE in names and are_going and told.keys() <= there
 
 
 def _has_traces_only(names: list[str]) -> bool:

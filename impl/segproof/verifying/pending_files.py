@@ -58,7 +58,8 @@ def report_pending(
             cost = replacing.words_of_removed(known.base_offset)
             if cost and name.endswith(".log.deleted") and not is_alone and path not in only_copies:
                 words += cost
-                only_copies.add(path)
+                if not replacing.is_before_all(known.base_offset):
+                    only_copies.add(path)
         elif name.endswith(".cleaned"):
             words = (
                 "the cleaner, or the splitting of a segment, was writing it: Kafka deletes it at"

@@ -9,8 +9,10 @@ that was removed, and offsets between the two are gone.
 
 Upstream: Kafka 4.3.1: LogLoader.load, LocalLog.replaceSegments.
 Law: DISK-60.
-Not covered: single batches that a `.swap` log lacks. Of logs that a truncation, or a recovery, may
-    have removed LOAD-1 tells the offsets.
+The cleaner leaves a `.deleted` log beside the log that replaces it. It never cleans the active
+segment, and takes each record without a key on its way.
+Not covered: single batches that a `.swap` log lacks. Of logs that retention, a truncation or a
+    recovery may have removed LOAD-1 tells the offsets.
 """
 
 import posixpath
@@ -26,12 +28,22 @@ from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
+from segproof.reading.pieces import first_offsets
 from segproof.reading.waiting_logs import bases_of, end_of, sound_end_of, swap_logs
+from segproof.verifying.lost_offsets import are_of_records, has_keyless
+from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
+ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"
+REST = "no log here has its"
+"""Part of the words for the offsets of a log that a broker has removed."""
+AT_THE_END = (
+    "no other log here has its offsets: where a truncation or a recovery of this replica has"
+    " removed it, the leader has what counts; else this is the only copy of its records"
+)
 declare("partition-log", Severity.WARNING,
     writes("copy the directory away before a broker starts here: its next start deletes this"
     " log"), "DISK-60")  # fmt: skip
@@ -93,9 +105,9 @@ class ReplacedLogs:
             )
         for base, name in self._deleted.items():
             if not self._is_replaced(base):
-                found[name] = (
-                    "Kafka deletes this log at its next start, and no other log here has its"
-                    " offsets: this may be the only copy of its records"
+                last = self._logs[-1:]
+                found[name] = "Kafka deletes this log at its next start, and " + (
+                    AT_THE_END if last and last[0] <= base else ONLY_COPY
                 )
         return found
 
@@ -145,21 +157,52 @@ class ReplacedLogs:
             return bool(bases)
         if below not in self._logs:
             return self._size(self._path(self._swaps[below])) != 0
-        if below in self._deleted:
-            return True
-        if below == bases[-1]:
+        if below == bases[-1]:  # the active segment, which is never cleaned
             return base not in self._next_to_the_end()
         end = end_of(self._path(segment_file_name(below, ".log")), below, self._files)
-        return end is None or end > base
+        is_cleaned = below in self._deleted or end is None or end > base
+        return is_cleaned and not self._is_cut(base)
+
+    def _is_cut(self, base: int) -> bool:
+        """Return whether the end of a removed log is gone, and no cleaning took it.
+
+        A cleaning takes each record without a key on its way: so none has come this far if the log
+        before has one. After all logs a truncation may have taken the end.
+        """
+        paths = (self._path(segment_file_name(one, ".log")) for one in self._logs if one < base)
+        before = [path for path in paths if not self._is_empty(path)]
+        if not before or not self._ends_without_key(before[-1]):
+            return False
+        last = -1
+        for table in self._tables(self._path(self._deleted[base])):
+            last = int(table["last_offset"][-1])
+        is_held = is_beyond = False
+        names = (*(segment_file_name(one, ".log") for one in self._logs), *self._swaps.values())
+        for table in (one for name in names for one in self._tables(self._path(name))):
+            is_held |= bool(np.any((first_offsets(table) <= last) & (table["last_offset"] >= last)))
+            is_beyond |= bool(np.any(table["last_offset"] > last))
+        return last >= 0 and is_beyond and not is_held
+
+    def _ends_without_key(self, path: str) -> bool:
+        """Return whether the last batch of records of a log has a record without a key."""
+        last: np.void | None = None
+        for table in self._tables(path):
+            rows = table[are_of_records(table)]
+            last = rows[-1].copy() if len(rows) else last
+        if last is None:
+            return False
+        try:
+            with closing(self._files.open(path)) as file:
+                return has_keyless(file, last, MAX_BATCH_BYTES)
+        except OSError:
+            return False
 
     def _next_to_the_end(self) -> set[int]:
         """Return the removed logs that go on where the last log ends, and each other."""
         last = self._logs[-1]
         path = self._path(segment_file_name(last, ".log"))
         found: set[int] = set()
-        if self._is_empty(path):
-            return found
-        end = end_of(path, last, self._files)
+        end = last if self._is_empty(path) else end_of(path, last, self._files)
         for base in sorted(self._deleted):
             removed = self._path(self._deleted[base])
             if base == end and not self._is_empty(removed):
@@ -168,17 +211,33 @@ class ReplacedLogs:
         return found
 
     def words_of_removed(self, base: int) -> str:
-        """Return what a removed log after the last one holds, in words; empty for another one."""
+        """Return what a removed log before or after all logs holds, in words; else nothing."""
         bases = sorted({*self._swaps, *self._logs})
         path = self._path(self._deleted.get(base, ""))
-        if base not in self._deleted or not bases or base <= bases[-1] or self._is_empty(path):
+        if base not in self._deleted or not bases or self._is_empty(path):
             return ""
-        end = end_of(path, base, self._files)
-        offsets = f"offsets {base} to {end - 1}" if end is not None else f"offsets from {base} on"
-        return (
-            f"; it follows the last log, so a truncation or a recovery has removed it, and no log"
-            f" here has its {offsets}"
-        )
+        first = base
+        end: int | None
+        if base < bases[0]:
+            # The log is not read for its end: there may be many such logs, of a GB each.
+            end = min(one for one in (*bases, *self._deleted) if one > base)
+            why = "it lies before all logs, so retention or a deletion of records has removed it"
+        elif base >= bases[-1] and base not in self._swaps:
+            last = segment_file_name(bases[-1], ".log")
+            is_empty = self._is_empty(self._path(last))
+            kept = base if is_empty else end_of(self._path(last), bases[-1], self._files)
+            first, end = max(base, kept or base), end_of(path, base, self._files)
+            why = "it follows the last log, so a truncation or a recovery has removed it"
+        else:
+            return ""
+        if end is not None and end <= first:
+            return ""
+        offsets = f"offsets from {first} on" if end is None else f"offsets {first} to {end - 1}"
+        return f"; {why}, and {REST} {offsets}"
+
+    def is_before_all(self, base: int) -> bool:
+        """Return whether a removed log lies before all logs, as retention leaves it."""
+        return base < min({*self._swaps, *self._logs}, default=0)
 
     def _is_empty(self, path: str) -> bool:
         """Return whether a log has no batch."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.findings import Finding, Severity, Verdict
+from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.verification import partition_places, verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
@@ -357,3 +357,44 @@ def test_topic_ids_in_two_paths(tmp_path: Path, cluster: str) -> None:
     file.write_text("version: 0\ntopic_id: xxsUBRy_SyaGc84hz7GIkA")
     found = together(one, two, law="DISK-50")
     assert [Severity.WARNING] * 2 * (cluster != "another") == [each.severity for each in found]
+
+
+def bare(folder: Path) -> Path:
+    """Write what a broker keeps in a data directory without a partition."""
+    broker(folder)
+    for inner in [one for one in folder.iterdir() if one.is_dir()]:
+        shutil.rmtree(inner)
+    return folder
+
+
+@pytest.mark.checks("DISK-20")
+@pytest.mark.parametrize("going", [0, 1, 2])
+def test_a_data_directory_without_a_partition(tmp_path: Path, going: int) -> None:
+    """Before its first partition, or while the last one is deleted, it was "unreadable"."""
+    data = bare(tmp_path / "data")
+    for number in range(going):
+        shutil.copytree(PLAIN, data / f"old-{number}.0123456789abcdef0123456789abcdef-delete")
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (data / name).write_text("0\n0\n")
+    summaries: list[Summary] = []
+    found = list(verify(data, on_summary=summaries.append))
+    assert [] == [one for one in found if one.is_defect]
+    assert [(str(data), Verdict.SOUND)] == [(one.path, one.verdict) for one in summaries]
+
+
+@pytest.mark.checks("DISK-20")
+@pytest.mark.parametrize("lost", ["no file but .lock", "named by a checkpoint", "empty", "a store"])
+def test_a_data_directory_whose_partitions_are_gone(tmp_path: Path, lost: str) -> None:
+    """It is not sound where a partition should be in it, or nothing is a broker's."""
+    data = bare(tmp_path / "data")
+    if lost == "no file but .lock":
+        (data / "meta.properties").unlink()
+        (data / ".lock").touch()
+    elif lost == "named by a checkpoint":
+        (data / "replication-offset-checkpoint").write_text("0\n1\nold 0 5\n")
+    elif lost == "empty":
+        (data / "old-0").mkdir()
+    else:
+        (data / "meta.properties").unlink()
+        (data / "checkpoint").touch()
+    assert "DISK-20" in {one.law for one in verify(data)}

@@ -13,15 +13,16 @@ from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying import pending_files
+from segproof_harness import cli
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.every_law import LAWS
 from segproof_tests.partition_files import name_of
 
 
-def log(first: int, end: int) -> bytes:
+def log(first: int, end: int, key: bytes | None = b"k") -> bytes:
     """Return batches of one record each."""
     return b"".join(
-        write_batch([Record(n, 1000 + n, b"k", b"value")], base_offset=n) for n in range(first, end)
+        write_batch([Record(n, 1000 + n, key, b"value")], base_offset=n) for n in range(first, end)
     )
 
 
@@ -155,7 +156,8 @@ def test_removed_logs_that_nothing_replaces(
     expected = [name_of(one, ".log.deleted") for one in names]
     assert expected == replaced(folder)
     assert expected == [name for name, hint in hints(folder).items() if "copy" in hint]
-    assert not [one for one in judged(folder)[0] if "truncation" in one.message]
+    found, _ = judged(folder)
+    assert not [one for one in found if one.law == "LOAD-1" and "truncation" in one.message]
     for one in deleted:
         path = folder / name_of(one, ".log.deleted")
         assert "DISK-60" not in {found.law for found in verify(path)}
@@ -177,6 +179,115 @@ def test_what_a_truncation_leaves_is_named(target: int, tmp_path: Path) -> None:
         one = told[name_of(base, ".log.deleted")]
         assert f"no log here has its offsets {base} to {ends[base]}" in one.message
         assert "copy this file away" in one.hint
+
+
+@pytest.mark.checks("DISK-60")
+@pytest.mark.parametrize("end", [8, 9, 10])
+@pytest.mark.parametrize("further", [False, True])
+def test_the_name_of_a_removed_log_does_not_hold_its_records(
+    end: int, tmp_path: Path, *, further: bool
+) -> None:
+    """An empty new log of its name made the only copy of a log's records "sound".
+
+    A log of the same name that has batches is what a follower leaves that was truncated: a note.
+    """
+    gone = LOGS | ({10: log(10, 12)} if further else {})
+    deleted = {base: data for base, data in gone.items() if base >= 8}
+    folder = lay(tmp_path / "t-0", log={**LOGS, 8: log(8, end)}, deleted=deleted)
+    names = [name_of(one, ".log.deleted") for one in deleted]
+    expected = {8: names, 9: [], 10: names[1:]}[end]
+    assert expected == replaced(folder)
+    found, summary = judged(folder)
+    by_law = {(one.law, Path(one.path).name): one.message for one in found}
+    for name in expected:
+        words = by_law["DISK-60", name]
+        assert "the leader has what counts" in words
+        assert "else this is the only copy" in words
+    if end == 9:
+        assert "no log here has its offsets 9 to 9" in by_law["LOAD-1", names[0]]
+        assert "copy" in hints(folder)[names[0]]
+        assert summary.verdict is Verdict.INDEX_DAMAGE_ONLY  # it has no index
+
+
+@pytest.mark.checks("DISK-60")
+@pytest.mark.parametrize("key", [b"k", None])
+@pytest.mark.parametrize(
+    ("logs", "is_cut"),
+    [
+        ([(0, 4), (4, 4), (8, 10)], True),  # the 0 bytes that a cleaning leaves
+        ([(0, 2), (4, 6), (8, 10)], True),
+        ([(0, 6), (8, 10)], True),  # two logs merged
+        ([(0, 4), (4, 8), (8, 10)], False),
+        ([(0, 8), (8, 10)], False),
+    ],
+)
+def test_no_cleaning_comes_after_a_record_without_a_key(
+    logs: list[tuple[int, int]], is_cut: bool, key: bytes | None, tmp_path: Path
+) -> None:
+    """Records that no log has were passed over, if a log had the name of theirs.
+
+    A cleaning takes each record without a key on its way, and the log before them has such records.
+    """
+    bases = [first for first, _ in logs]
+    deleted = {4: LOGS[4]} | ({0: LOGS[0]} if 4 not in bases else {})
+    kept = {first: log(first, end, key) for first, end in logs}
+    folder = lay(tmp_path / "t-0", log=kept, deleted=deleted)
+    expected = [name_of(4, ".log.deleted")] if is_cut and key is None else []
+    assert expected == replaced(folder)
+
+
+@pytest.mark.checks("LOAD-1")
+def test_offsets_that_retention_removed_are_named(tmp_path: Path) -> None:
+    """A note says which ones, up to the first log; there is nothing to do."""
+    folder = lay(tmp_path / "t-0", log={8: LOGS[8]}, deleted={0: LOGS[0], 4: log(4, 9)})
+    found, summary = judged(folder)
+    told = {Path(one.path).name: one for one in found}
+    assert "no log here has its offsets 0 to 3" in told[name_of(0, ".log.deleted")].message
+    assert "no log here has its offsets 4 to 7" in told[name_of(4, ".log.deleted")].message
+    assert not [one for one in found if one.law != "LOAD-1" or "copy" in one.hint]
+    assert summary.verdict is Verdict.SOUND
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert saved.is_whole
+    assert [True, True] == ["no log here has its offsets" in one for one in saved.removed]
+    assert cli.run(["salvage", str(folder), "--out", str(tmp_path / "again")]) == 0
+
+
+@pytest.mark.checks("DISK-60", "LOAD-1")
+@pytest.mark.parametrize(
+    ("logs", "deleted", "code", "named"),
+    [
+        ([0, 4, 8], {}, 0, []),
+        ([0, 8], {0: LOGS[0], 4: LOGS[4]}, 0, []),  # a cleaning
+        ([4, 8], {0: LOGS[0]}, 0, [0]),
+        ([0, 4], {9: log(9, 10)}, 0, [9]),  # a truncation
+        ([0, 4], {8: LOGS[8]}, 1, [8]),
+        ([0, 8], {4: LOGS[4]}, 1, [4]),
+    ],
+)
+def test_a_salvage_names_what_it_takes_from_no_removed_log(
+    logs: list[int],
+    deleted: dict[int, bytes],
+    code: int,
+    named: list[int],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It kept "part" after retention, where `verify` says "sound", and no step told how to go on.
+
+    Following the step saves the records of the removed log too.
+    """
+    folder = lay(tmp_path / "t-0", log={n: LOGS[n] for n in logs}, deleted=deleted)
+    assert code == cli.run(["salvage", str(folder), "--out", str(tmp_path / "out")])
+    said = " ".join(capfd.readouterr().out.split())
+    for base in deleted:
+        assert (base in named) == (name_of(base, ".log.deleted") in said)
+    assert bool(named) == ("into an empty folder t-0" in said)
+    assert ("everything kept" in said) == (not named)
+    for base in named:
+        apart = lay(tmp_path / "apart", log={}) / "t-0"
+        lay(apart, log={base: deleted[base]})
+        (saved,) = salvage(apart, tmp_path / f"saved-{base}")
+        assert base == saved.first_offset
 
 
 @pytest.mark.checks("LOAD-1")
@@ -210,14 +321,19 @@ def test_both_findings_of_a_lost_swap_say_the_same(tmp_path: Path) -> None:
     logs=st.dictionaries(st.integers(0, 5), st.integers(0, 3), max_size=3),
     deleted=st.dictionaries(st.integers(0, 5), st.integers(0, 1), max_size=3),
     cut=st.sampled_from((0, 0, 0, 9)),
+    key=st.sampled_from((b"k", None)),
 )
 def test_logs_are_judged_as_the_law_says(
-    swaps: dict[int, int], logs: dict[int, int], deleted: dict[int, int], cut: int
+    swaps: dict[int, int],
+    logs: dict[int, int],
+    deleted: dict[int, int],
+    cut: int,
+    key: bytes | None,
 ) -> None:
     """Whatever lies beside each other: logs of some batches, and perhaps a torn `.swap` log."""
     files = MemoryFiles()
     given_logs = (swaps, logs, deleted)
-    drawn = [{base: log(base, base + n) for base, n in one.items()} for one in given_logs]
+    drawn = [{base: log(base, base + n, key) for base, n in one.items()} for one in given_logs]
     drawn[0] = {base: data[: max(0, len(data) - cut)] for base, data in drawn[0].items()}
     for suffix, kind in zip((".log.swap", ".log", ".log.deleted"), drawn, strict=True):
         for base, data in kind.items():

@@ -238,4 +238,9 @@ BORDERS = (
         "DISK-60", "the .swap log of a removed one has a batch, or nothing",
         _removed(PLAIN), _removed(b""), Due(DELETED, severity=WARNING),
     ),
+    Border(
+        "DISK-60", "the last log, with the name of a removed one, has its batch, or nothing",
+        {**segment(PLAIN), DELETED: PLAIN}, {**segment(b""), DELETED: PLAIN},
+        Due(DELETED, severity=WARNING),
+    ),
 )  # fmt: skip

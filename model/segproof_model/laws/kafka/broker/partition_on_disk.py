@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
-from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT64_MAX, parsed_int
 from segproof_model.language.outcomes import Raised
@@ -66,9 +66,13 @@ def no_pending_file_is_left(files: Collection[str]) -> bool:
 
 
 @law("DISK-20", PartitionLog, "segproof")
-def there_is_something_to_verify(files: Collection[str]) -> bool:
-    """A path that is given to be verified holds a file of a segment."""
-    return any(SEGMENT_NAME.fullmatch(name) for name in files)
+def there_is_something_to_verify(files: Collection[str], absent: Collection[str] = ()) -> bool:
+    """A path that is given to be verified holds a file of a segment. Or it is the data directory
+    of a broker, with `meta.properties`, in which all partitions are being deleted, and whose
+    checkpoints name no `absent` one.
+    """
+    has_segments = any(SEGMENT_NAME.fullmatch(name) for name in files)
+    return has_segments or ("meta.properties" in files and not absent)
 
 
 @law("DISK-26", PartitionLog, "segproof")
@@ -177,14 +181,20 @@ def removed_logs_are_in_whole_swaps(
 
 @law("DISK-60", PartitionLog, "Kafka LogLoader.load, LocalLog.replaceSegments 4.3.1")
 def replaced_logs_are_in_swaps(
-    swaps: Mapping[int, bytes], logs: Mapping[int, bytes], deleted: Mapping[int, bytes]
+    swaps: Mapping[int, bytes],
+    logs: Mapping[int, bytes],
+    deleted: Mapping[int, bytes],
+    codecs: Codecs = NO_CODECS,
 ) -> bool:
     """Loading deletes no log that nothing replaces. A log within the offsets of all `.swap` logs
     begins within one whose first old log is gone, and ends before its first damage; or they reach
-    its last offset and hold a batch of it. A `.deleted` log lies below all logs or within one, or
-    above all of them with offsets missing before it, as after a truncation; or a `.swap` log that
-    is not empty lies before it, or a log with the name of a `.deleted` one. Logs that begin within
-    a damaged `.swap` log whose first old log is there are left to other laws. A warning.
+    its last offset and hold a batch of it. A `.deleted` log lies below all logs; or a `.swap` log
+    that is not empty lies before it; or the last log does, and it goes on neither where that one
+    ends nor where another such log does; or a closed log does that reaches it, or has the name of
+    a `.deleted` log, as after a cleaning. A cleaning takes each record without a key on its way: if
+    the log before has one in its last batch of records, the last offset of the `.deleted` log lies
+    in a log, or after all of them. Logs that begin within a damaged `.swap` log whose first old log
+    is there are left to other laws. A warning.
     """
     ends = {base: _end(base, swap) for base, swap in swaps.items()}
 
@@ -217,13 +227,16 @@ def replaced_logs_are_in_swaps(
             return bool(bases)
         if below not in logs:
             return swaps[below] != b""
-        if below == max(bases) and below not in deleted:
+        if below == max(bases):
             return base not in next_to_the_end(below)
-        return below in deleted or _end(below, logs[below]) > base
+        is_cleaned = below in deleted or _end(below, logs[below]) > base
+        before = [log for one, log in sorted(logs.items()) if one < base and batches_of(log)]
+        is_uncleaned = bool(before) and _ends_without_key(batches_of(before[-1], codecs))
+        return is_cleaned and not (is_uncleaned and _is_cut(deleted[base], logs, swaps))
 
     def next_to_the_end(last: int) -> set[int]:
         found: set[int] = set()
-        end = _end(last, logs[last]) if batches_of(logs[last]) else None
+        end = _end(last, logs[last]) if batches_of(logs[last]) else last
         for base in sorted(deleted):
             if base == end and batches_of(deleted[base]):
                 found.add(base)
@@ -233,6 +246,23 @@ def replaced_logs_are_in_swaps(
     replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
     removed = [one for one in deleted if deleted[one]]
     return all(map(is_held, replaced)) and all(map(is_replaced, removed))
+
+
+def _ends_without_key(batches: Sequence[RecordBatch]) -> bool:
+    """Return whether the last batch of records has one without a key."""
+    holding = [
+        one for one in batches if one.is_legacy or (one.record_count > 0 and not one.is_control)
+    ]
+    records = records_of(holding[-1]) if holding else []
+    return not isinstance(records, Raised) and any(record.key is None for record in records)
+
+
+def _is_cut(removed: bytes, *others: Mapping[int, bytes]) -> bool:
+    """Return whether no other log has the last offset of a removed one, and one goes on after."""
+    last = max((one.last_offset for one in batches_of(removed)[-1:]), default=-1)
+    batches = [one for logs in others for log in logs.values() for one in batches_of(log)]
+    is_held = any(first_offset(one) <= last <= one.last_offset for one in batches)
+    return last >= 0 and not is_held and any(one.last_offset > last for one in batches)
 
 
 def _end(base: int, log: bytes) -> int:
@@ -395,13 +425,7 @@ def no_offsets_are_lost_between_segments(
         return False
     if end < next_base_offset and log[end_of(log) :]:
         return False
-    holding = [
-        one for one in valid if one.is_legacy or (one.record_count > 0 and not one.is_control)
-    ]
-    if not holding or end >= next_base_offset:
-        return True
-    records = records_of(holding[-1])
-    return isinstance(records, Raised) or all(record.key is not None for record in records)
+    return end >= next_base_offset or not _ends_without_key(valid)
 
 
 @law("DISK-63", PartitionLog, "Kafka Cleaner, LogSegment.onBecomeInactiveSegment 4.3.1")
