@@ -19,7 +19,8 @@ from contextlib import closing
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files
+from segproof.files import Files, ReadOnlyFile
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.reading.index_entries import EntryFile, genuine_entries
 
 Block = NDArray[np.void]
@@ -38,13 +39,15 @@ def indexed_end(
     max_timestamp: int,
     *,
     is_damaged: bool,
+    torn_end: int | None = None,
 ) -> int | None:
     """Return the offset after the last one that an index says the log held; None without any.
 
     `offsets` and `times` are the genuine entries of the indexes, in blocks. `end` is the offset
     after the last batch, and the byte of the log after it. If the log `is_damaged`, it is the byte
     where the damage begins: the batch there may be torn, and its own entries prove no more than it.
-    `max_timestamp` is the largest one of the batches.
+    `torn_end` is what `torn_end_of` says of it: time entries count from there on. `max_timestamp`
+    is the largest one of the batches.
     """
     next_offset, position = end
     position += is_damaged
@@ -55,18 +58,34 @@ def indexed_end(
         if not held and len(beyond) and int(beyond["position"].min()) > position + NEAR_BYTES:
             break
         held += [beyond["offset"]] if len(beyond) else []
+    unproven = distance if torn_end is None else torn_end - base_offset
     later: list[Block] = []
     largest = -1
     for block in times:
         beyond = block[block["offset"] >= distance]
         largest = max(largest, int(beyond["timestamp"].max(initial=-1)))
         is_later = (beyond["timestamp"] > max_timestamp) & (beyond["timestamp"] < TIME_MAX)
-        later.append(beyond["offset"][is_later])
+        later.append(beyond["offset"][is_later & (beyond["offset"] >= unproven)])
     if 0 <= largest <= max_timestamp:
         return None  # the log went on after a truncation
-    ends = [_last_of(found) for found in ((held,) if is_damaged else (held, later))]
+    is_unknown = is_damaged and torn_end is None
+    ends = [_last_of(found) for found in ((held,) if is_unknown else (held, later))]
     known = [one for one in ends if one is not None]
     return base_offset + max(known) + 1 if known else None
+
+
+def torn_end_of(log: ReadOnlyFile, position: int, next_offset: int) -> int | None:
+    """Return the offset after a batch that may be torn, as its header says; None if it does not.
+
+    It is a batch of magic 2 that continues the log. Raises: OSError.
+    """
+    header = log.pread(BATCH_HEADER_BYTES, position)
+    base_offset, delta = (
+        int.from_bytes(header[at:end], "big", signed=True) for at, end in ((0, 8), (23, 27))
+    )
+    is_batch = len(header) == BATCH_HEADER_BYTES and header[16] == 2
+    is_next = is_batch and base_offset == next_offset and delta >= 0
+    return base_offset + delta + 1 if is_next else None
 
 
 def _last_of(found: list[Block]) -> int | None:

@@ -5,16 +5,24 @@ Laws: DISK-36, DISK-38, DISK-64.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from segproof.files import Files
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
-from segproof.reading.indexed_ends import blocks_at, indexed_end
+from segproof.reading.indexed_ends import blocks_at, indexed_end, torn_end_of
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.small_files import EPOCHS, HIGH_WATERMARK, RECOVERY, START, read_epochs
+from segproof.verifying.small_files import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    START,
+    read_epochs,
+)
 
 
 def index_of(log: str, suffix: str = ".index") -> str:
@@ -32,7 +40,7 @@ def told_end(partition: Partition, next_offset: int, files: Files) -> int:
     told = dict(partition.offsets)
     names = map(read_file_name, partition.others)
     known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
-    known += [told.get(RECOVERY, 0), told.get(HIGH_WATERMARK, 0)]
+    known += [told.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
     if EPOCHS in partition.others:
         entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
         known += [one.start_offset for one in (entries or ())[-1:]]
@@ -67,4 +75,10 @@ def indexed_end_of(
     )
     told = next_offset, position if odd is None else odd.start
     is_damaged = odd is not None and odd.kind is not PieceKind.ZEROS
-    return indexed_end(*indexes, log.base_offset, told, largest, is_damaged=is_damaged)
+    torn_end = None
+    if is_damaged:
+        with closing(files.open(log.path)) as file:
+            torn_end = torn_end_of(file, told[1], next_offset)
+    return indexed_end(
+        *indexes, log.base_offset, told, largest, is_damaged=is_damaged, torn_end=torn_end
+    )

@@ -75,8 +75,8 @@ MADE_AGAIN_BYTES = 32 << 20
 PREALLOCATED = "the tail of a preallocated file"
 TORN = reads(
     "nothing, if the broker is writing, or was killed while it wrote, and no DISK-36, DISK-38,"
-    " DISK-64 or SEG-7 says that the log went on: a recovery removes these bytes; else compare the"
-    " end of the log with another replica"
+    " DISK-64, SEG-7 or DISK-9 says that the log went on: a recovery removes these bytes; else"
+    " compare the end of the log with another replica"
 )
 
 

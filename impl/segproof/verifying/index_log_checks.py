@@ -317,6 +317,20 @@ class TimeEntriesCheck(_EntriesCheck):
         )
 
 
+def report_beyond_torn(log: LogPass, indexed_end: int) -> None:
+    """Report that a time index says how far a log went whose end is damaged."""
+    if log.times is not None:
+        log.times.report.add(
+            "DISK-9",
+            f"the end of the log is damaged, and the log held offset {indexed_end - 1} when the"
+            " last entry was written: more is lost than the damaged batch",
+            expected=f"an offset up to {log.segment.base_offset + log.reach}",
+            actual=indexed_end - 1,
+            severity=Severity.WARNING,
+            hint=BEHIND_LOG,
+        )
+
+
 class IndexEndCheck(LogCheck):
     """Judges where the offset index ends."""
 

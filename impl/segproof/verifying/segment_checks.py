@@ -20,7 +20,7 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.folder_names import names_of
-from segproof.reading.indexed_ends import entry_blocks, indexed_end
+from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
 from segproof.reading.log_order import first_offset_of
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.cut_out_checks import CutOutCheck
@@ -35,6 +35,7 @@ from segproof.verifying.index_log_checks import (
     IndexEndCheck,
     OffsetEntriesCheck,
     TimeEntriesCheck,
+    report_beyond_torn,
 )
 from segproof.verifying.log_blocks import LogScan, blocks_of
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -195,6 +196,8 @@ class SegmentCheck:
         for check in checks:
             check.hand_on(carry)
         carry.indexed_end = _indexed_end(log, carry)
+        if carry.indexed_end and carry.damage and not carry.is_pointed_beyond:
+            report_beyond_torn(log, carry.indexed_end)
         self.carry = carry
         yield max(0, log.size - done)
 
@@ -255,17 +258,20 @@ def _indexed_end(log: LogPass, carry: LogCarry) -> int | None:
     damage, end = carry.damage, carry.end_offset
     if log.segment.next_base_offset is not None or end is None:
         return None
-    position, largest = log.scan.end_position, log.max_timestamp
+    position, largest, torn_end = log.scan.end_position, log.max_timestamp, None
     if damage is not None:
         if damage.unsearched_from is not None:
             return None
         position, end = damage.position, max(damage.last_sound_offset + 1, log.segment.base_offset)
         largest = max(largest, -1 if damage.sound is None else damage.sound.max_timestamp)
+        torn_end = torn_end_of(log.file, position, end)
     elif not carry.is_read:
         return None
     indexes = entry_blocks(log.offsets), entry_blocks(log.times)
     base, told = log.segment.base_offset, (end, position)
-    found = indexed_end(*indexes, base, told, largest, is_damaged=damage is not None)
+    found = indexed_end(
+        *indexes, base, told, largest, is_damaged=damage is not None, torn_end=torn_end
+    )
     is_odd = found is not None and carry.first_offset not in (None, base)
     # The indexes may be of another log, which has a wrong name: all logs are asked for that.
     return None if is_odd and log.begins_elsewhere(base) else found

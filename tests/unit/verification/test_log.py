@@ -372,7 +372,7 @@ def test_checkpoints_of_a_data_directory(tmp_path: Path, below: str) -> None:
     severities = {
         "recovery-point-offset-checkpoint": ("DISK-38", WARNING),
         "replication-offset-checkpoint": ("DISK-38", WARNING),
-        "cleaner-offset-checkpoint": ("DISK-38", NOTE),
+        "cleaner-offset-checkpoint": ("DISK-38", WARNING),
         "log-start-offset-checkpoint": ("DISK-43", ERROR),
     }
     for name, expected in severities.items():

@@ -22,6 +22,7 @@ from segproof_tests.random_damages import batches_of
 
 WARNING, ERROR = Severity.WARNING, Severity.ERROR
 RECOVERY, WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
+CLEANER = "cleaner-offset-checkpoint"
 
 
 def looked(path: Path) -> tuple[dict[str, Finding], Summary]:
@@ -63,8 +64,34 @@ def test_a_torn_tail_hides_no_proof_of_a_longer_log(torn: int, tmp_path: Path) -
     assert (Verdict.READABLE_WITH_GAPS, 1) == (summary.verdict, summary.lost_at_least)
 
 
+@pytest.mark.checks("DISK-9", "DUMP-6")
+def test_the_time_of_a_torn_batch_proves_no_more_than_it(tmp_path: Path) -> None:
+    """Its own entry is there: a broker that is killed leaves both so."""
+    folder = copied_partition("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    log.with_suffix(".index").unlink()
+    cut_last(log, 1, 100)
+    assert Verdict.READABLE_WITH_DEFECTS is looked(folder)[1].verdict
+    (told,) = salvage(folder, tmp_path / "out")
+    assert not told.lost_offsets
+
+
+@pytest.mark.checks("DISK-38")
+def test_the_cleaner_had_been_further(tmp_path: Path) -> None:
+    """Two segments are gone with all their files, and nothing else tells: it was "sound"."""
+    folder = copied_partition("plain", tmp_path / "data")
+    (folder.parent / CLEANER).write_text("0\n1\nplain 0 693\n")
+    for path in folder.glob("*"):
+        if path.name[:20] in ("00000000000000000602", "00000000000000000693"):
+            path.unlink()
+    found, summary = looked(folder)
+    assert (WARNING, 693 - 602) == (found["DISK-38"].severity, summary.lost_at_least)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert summary.lost_at_least == told.lost_offsets
+
+
 @pytest.mark.checks("DISK-38", "DUMP-6")
-@pytest.mark.parametrize("name", [RECOVERY, WATERMARK])
+@pytest.mark.parametrize("name", [RECOVERY, WATERMARK, CLEANER])
 def test_a_torn_tail_hides_no_checkpoint(name: str, tmp_path: Path) -> None:
     """The recovery point says what was durable; a sound batch after damage counts as there."""
     log = write_segment(tmp_path / "t-0", batch(0) + batch(1) + batch(2)[:40]) / name_of(0, ".log")
@@ -122,7 +149,7 @@ def test_entries_beyond_the_end_warn_until_the_log_goes_on(tmp_path: Path) -> No
 
 
 @pytest.mark.checks("DISK-9", "SEG-7")
-@pytest.mark.parametrize("kept", [".index", ".timeindex", "both", "torn"])
+@pytest.mark.parametrize("kept", [".index", ".timeindex", "both", "torn", "torn .timeindex"])
 def test_an_index_of_the_last_log_counts_what_is_gone(kept: str, tmp_path: Path) -> None:
     """With trimmed indexes, and after a torn tail, `verify` counted nothing and told to make the
     indexes new, and `salvage` named no number."""
@@ -130,14 +157,14 @@ def test_an_index_of_the_last_log_counts_what_is_gone(kept: str, tmp_path: Path)
     log = max(folder.glob("*.log"))
     whole = log.read_bytes()
     cut_last(log, 3)
-    if kept == "torn":
+    if kept.startswith("torn"):
         log.write_bytes(whole[: log.stat().st_size + 100])
     for suffix, size in ((".index", 8), (".timeindex", 12)):
         path = log.with_suffix(suffix)
         data = path.read_bytes()
         end = len(data.rstrip(bytes(1)))
         path.write_bytes(data[: end + -end % size])
-        if kept.startswith(".") and kept != suffix:
+        if "." in kept and not kept.endswith(suffix):
             path.unlink()
     found, summary = looked(folder)
     (told,) = salvage(folder, tmp_path / "out")

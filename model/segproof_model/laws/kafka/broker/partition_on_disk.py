@@ -552,7 +552,7 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
 @law("DISK-38", PartitionLog, DIRECTORIES)
 def checkpointed_offset_is_in_the_log(checkpointed_offset: int, log_end_offset: int) -> bool:
     """Recovery point, high watermark and cleaner offset of a partition, in its data directory's
-    checkpoints, are not beyond the end of its log. For the cleaner offset a note.
+    checkpoints, are not beyond the end of its log.
     """
     return checkpointed_offset <= log_end_offset
 
