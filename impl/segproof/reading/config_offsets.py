@@ -27,12 +27,14 @@ from segproof.reading.config_file import (
     json_fault,
 )
 
-__all__ = ["StoredOffset", "read_offsets", "stored_offsets", "topics_of_mapping"]
+__all__ = ["StoredOffset", "known_topics", "read_offsets", "stored_offsets", "topics_of_mapping"]
 
 CONSUMER_OFFSETS: Final = "consumerOffset.json"
 DELAY_OFFSETS: Final = "delayOffset.json"
 STATIC_TOPICS: Final = "topicQueueMapping.json"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+TOPICS: Final = "topics.json"
+TOPIC_TABLE: Final = "topicConfigTable"
 OFFSET_TABLE: Final = "offsetTable"
 MAPPING_TABLE: Final = "topicQueueMappingTable"
 SPOKEN_FOR_OTHERS: Final = "%LMQ%"
@@ -105,6 +107,21 @@ def read_offsets(store: str, files: Files) -> dict[str, list[StoredOffset]]:
             stored = stored_offsets(_read_whole(path, files), name)
             found[path] = [one for one in stored if one.topic not in static]
     return found
+
+
+def known_topics(store: str, files: Files) -> set[str]:
+    """Return the topics that exist as `config` says: those of `topics.json` and its backup, or of
+    the consumer offsets if these name none. A topic that is deleted leaves the first file at once.
+    """
+    path = posixpath.join(store, CONFIG, TOPICS)
+    found = {
+        keys[1]
+        for one in (path, path + BACKUP_SUFFIX)
+        for keys, _, _ in _values(_read_whole(one, files))
+        if len(keys) > 1 and keys[0] == TOPIC_TABLE
+    }
+    stored = read_offsets(store, files) if not found else {}
+    return found or {one.topic for each in stored.values() for one in each}
 
 
 def _read_whole(path: str, files: Files) -> bytes:

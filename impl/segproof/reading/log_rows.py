@@ -15,15 +15,25 @@ from contextlib import closing, suppress
 from itertools import pairwise
 from typing import NamedTuple
 
+from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
 from segproof.rocketmq.commit_log import LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BORN_HOST_V6
 
-__all__ = ["LogFolder", "begins", "log_folder", "rows_with"]
+__all__ = [
+    "LogFolder",
+    "begins",
+    "log_folder",
+    "log_in_store",
+    "rows_with",
+    "words_of_log_in_store",
+]
 
 MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
 """What the bytes 4 to 7 of a message are."""
+BLANK = b"\xcb\xd4\x31\x94"
+"""What these bytes of a blank end are."""
 
 
 class LogFolder(NamedTuple):
@@ -43,6 +53,30 @@ def log_folder(path: str, files: Files) -> LogFolder | None:
         if start is not None and status is not None and status.is_regular:
             found.append(LogFile(start, full, status.size_bytes))
     return LogFolder(path, tuple(found)) if found else None
+
+
+def log_in_store(store: str, files: Files) -> LogFolder | None:
+    """Return the files of a commit log that lie in the store itself, outside of its folder; None
+    without any. A file counts if it begins with a message, or the blank end of a file.
+    """
+    folder = log_folder(store, files)
+    found = [] if folder is None else [one for one in folder.log_files if _is_log_file(one, files)]
+    return LogFolder(store, tuple(found)) if found else None
+
+
+def words_of_log_in_store(folder: LogFolder) -> str:
+    """Return in words which files of a commit log lie in the store itself."""
+    count, first = len(folder.log_files), posixpath.basename(folder.log_files[0].path)
+    files = f"{plural(count, 'file')} of a commit log {verb(count, 'lies', 'lie')}"
+    return f"{files} in the store itself, {first}{' and later ones' * (count > 1)}"
+
+
+def _is_log_file(one: LogFile, files: Files) -> bool:
+    try:
+        with closing(files.open(one.path)) as file:
+            return file.pread(4, 4) in (*MAGICS, BLANK)
+    except OSError:
+        return False
 
 
 def begins(one: LogFile, files: Files) -> bool:

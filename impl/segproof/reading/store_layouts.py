@@ -22,7 +22,14 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_rows import LogFolder, begins, log_folder, rows_with
+from segproof.reading.log_rows import (
+    LogFolder,
+    begins,
+    log_folder,
+    log_in_store,
+    rows_with,
+    words_of_log_in_store,
+)
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
@@ -33,6 +40,7 @@ __all__ = [
     "holds_log",
     "is_rocksdb",
     "layout_around",
+    "no_log_in",
     "rocksdb_lacks",
     "unread_layout",
 ]
@@ -78,6 +86,16 @@ def check_layout(store: str, files: Files) -> None:
             path=found.path,
             hint=found.hint,
         )
+
+
+def no_log_in(store: str, files: Files) -> InvalidArgumentError:
+    """Return the error of a verb that needs a commit log, and finds none in a store."""
+    words = "there is no commit log in this store"
+    hint = "only the log holds messages: look for its files in lost+found or on a replica"
+    if found := log_in_store(store, files):
+        words += f", and {words_of_log_in_store(found)}"
+        hint = "RMQDISK-23 of `segproof verify` says how to put them into the folder commitlog"
+    return InvalidArgumentError(words, path=posixpath.join(store, COMMIT_LOG), hint=hint)
 
 
 def unread_layout(store: str, files: Files) -> Layout | None:
@@ -306,6 +324,7 @@ def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
 
     `is_far`: names that are not like those on the path of the store are asked two levels above it.
     """
+    yield store
     for name in names_of(store, files)[:LISTED_MAX]:
         if name not in STORE_NAMES and name != COMMIT_LOG:
             yield posixpath.join(store, name)

@@ -28,7 +28,7 @@ from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
 from segproof.reading.index_times import IndexTimes, with_likely_times
-from segproof.reading.store_layouts import check_layout
+from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
@@ -243,11 +243,7 @@ def _rebuild(
     check_layout(store, files)
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
-        raise InvalidArgumentError(
-            "there is no commit log in this store",
-            path=os.path.join(store, COMMIT_LOG),
-            hint="only the log holds messages: look for its files in lost+found or on a replica",
-        )
+        raise no_log_in(store, files)
     findings = misnamed(log, files) or holes(log)
     findings = findings or _missing_end(log, log.max_offset, wanted, out is None, files)
     if findings:

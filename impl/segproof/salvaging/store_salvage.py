@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from segproof.counts import plural
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
@@ -25,7 +25,7 @@ from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import in_step, with_right_names
 from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
-from segproof.reading.store_layouts import check_layout
+from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_log import BORN_AT, Int64Array, LogReader, MessageBlock
 from segproof.reading.store_pieces import (
     GAPS_MAX,
@@ -48,7 +48,7 @@ from segproof.rebuilding.safe_places import (
 from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geometry
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
-from segproof.rocketmq.commit_log import COMMIT_LOG, STORE_TIME_V4, CommitLog, LogFile
+from segproof.rocketmq.commit_log import STORE_TIME_V4, CommitLog, LogFile
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX
 from segproof.rocketmq.index_table import read_stored_header
@@ -107,11 +107,7 @@ def salvage_store(
     reporter = Reporter(Wanted())
     log, _ = list_log(store, files, reporter)
     if not log.log_files:
-        raise InvalidArgumentError(
-            "there is no commit log in this store",
-            path=os.path.join(store, COMMIT_LOG),
-            hint="only the log holds messages: look for its files in lost+found or on a replica",
-        )
+        raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)
     rests = RestsOfFiles(log, files)
     log, misnamed = with_right_names(rests.log, rests)

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import Hint, reads
+from segproof.reading.config_offsets import known_topics
+from segproof.reading.folder_names import names_of
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
@@ -64,16 +66,28 @@ PLACES_MAX = 1000
 LOST_MAX = 10_000
 """Queues without a folder, and topics without any queue, that are told apart; the messages of
 further ones are counted together."""
+WAITING_MAX = 64
+"""Messages that a broker beside `abort` may have put into no queue yet, if no queue and no index is
+there: it enters each within milliseconds."""
 NAME_MAX = 127
 """Characters of a topic that are shown."""
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 
 
+def _if_deleted(words: str) -> Hint:
+    """Return what to do about messages without a queue, unless the words say why."""
+    return DECLARED["RMQDISK-37"].hint.after(
+        f"nothing if {words}: a broker removes the queues, and the messages go with the files of"
+        " the log; else "
+    )
+
+
 class QueueChecks:
     """All queues of a store; takes the blocks of the log, if there is one."""
 
     def __init__(self, store: str, files: Files, reporter: Reporter, is_running: bool) -> None:
+        self._store = store
         self._folder = posixpath.join(store, "consumequeue")
         self._files = files
         self._reporter = reporter
@@ -212,7 +226,8 @@ class QueueChecks:
 
     def _lose(self, topic: str, offsets: list[int]) -> None:
         """Count records without a queue; for the newest ones a broker that runs may make it yet."""
-        lost = [one for one in offsets if one < self._reached or not self._is_running]
+        is_due = not self._is_running or self._reached < 0
+        lost = [one for one in offsets if is_due or one < self._reached]
         if lost:
             is_named = topic in self._lost or len(self._lost) < LOST_MAX
             self._lost[topic if is_named else ""] += len(lost)
@@ -311,15 +326,12 @@ class QueueChecks:
 
     def _report_lost(self, records: LogRecords, time: int) -> None:
         """Report records whose topics have no queue, or that the store has no queue at all."""
-        if self._is_running and self._listed:  # some may have been made meanwhile
-            for topic in set(self._files.list_directory(self._folder)) - self._listed:
+        if self._is_running:  # some may have been made meanwhile
+            for topic in {*names_of(self._folder, self._files)} - self._listed:
                 self._lost.pop(topic, None)
+            if self._reached < 0 and self._lost.total() <= WAITING_MAX:
+                self._lost.clear()
         is_there = bool(self._lost) and self._last_lost >= records.first_now()
-        which = "these topics were" if self._has_queues else "every topic was"
-        hint = DECLARED["RMQDISK-37"].hint.after(
-            f"nothing if {which} deleted: a broker removes the queues, and the messages go with"
-            " the files of the log; else "
-        )
         if not self._has_queues and (time > 0 or is_there):
             are = plural(self._lost.total(), "message", "is", "are")
             words = f"{are} in the commit log, and no queue is here"
@@ -330,18 +342,39 @@ class QueueChecks:
                 f"{words}: no message of the log can be consumed until they are made new",
                 actual=time,
                 severity=Severity.WARNING,
-                hint=hint,
+                hint=_if_deleted("every topic was deleted"),
             )
         elif is_there:
-            names = ", ".join(one[:NAME_MAX] for one in sorted(self._lost)[:3] if one)
-            self._reporter.at(self._folder).add(
-                "RMQDISK-37",
-                f"{plural(self._lost.total(), 'message', 'is', 'are')} in the commit log, and no"
-                f" queue of their topics is here; these are {len(self._lost)}, such as {names}",
-                actual=self._lost.total(),
-                severity=Severity.NOTE,
-                hint=hint,
+            known = known_topics(self._store, self._files)
+            self._report_topics({*self._lost} & known, is_known=True)
+            self._report_topics({*self._lost} - known, is_known=False)
+
+    def _report_topics(self, topics: set[str], *, is_known: bool) -> None:
+        """Report topics whose messages have no queue, though other topics have queues."""
+        if not topics:
+            return
+        count = sum(self._lost[one] for one in topics)
+        names = ", ".join(one[:NAME_MAX] for one in sorted(topics)[:3] if one)
+        words = (
+            f"{plural(count, 'message', 'is', 'are')} in the commit log, and no queue of their"
+            f" topics is here; these are {len(topics)}, such as {names}"
+        )
+        if is_known:
+            words += (
+                f". The files in config know {verb(len(topics), 'this topic', 'these topics')}: the"
+                " messages cannot be consumed until their queues are made new"
             )
+        self._reporter.at(self._folder).add(
+            "RMQDISK-37",
+            words,
+            actual=count,
+            severity=Severity.WARNING if is_known else Severity.NOTE,
+            hint=_if_deleted(
+                "these topics were deleted after these messages, and created again"
+                if is_known
+                else "these topics were deleted"
+            ),
+        )
 
     def _report_lacking(self, queue: Queue, records: LogRecords) -> None:
         """Report records without a unit, but for those that expired while the log was read."""

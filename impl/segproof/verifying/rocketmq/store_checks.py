@@ -271,8 +271,8 @@ def check_checkpoint(
     """Judge `checkpoint`; against the index files too if they are given.
 
     `index_time` is its time for indexes from before these were read: a broker raises it.
-    `is_complete`: whether each index file could be read. `has_messages`: whether the index has an
-    entry.
+    `is_complete`: whether each index file could be read. `has_messages`: whether index or log have
+    one.
     """
     report = reporter.at(path, shown_by=path)
     file = open_guarded(files, report)

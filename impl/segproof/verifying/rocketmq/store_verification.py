@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
-from segproof.hints import reads
 from segproof.integers import INT64_MAX
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_rows import begins, log_folder
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
@@ -41,6 +41,7 @@ from segproof.verifying.rocketmq.lost_end import (
     report_missing_end,
     report_zeroed_end,
 )
+from segproof.verifying.rocketmq.missing_log import report_missing_log
 from segproof.verifying.rocketmq.offset_checks import OffsetChecks
 from segproof.verifying.rocketmq.queue_checks import QueueChecks
 from segproof.verifying.rocketmq.queue_walk import check_queue_file
@@ -284,16 +285,9 @@ class _Store:
         self._queues.is_whole &= not self._has_rocksdb_queues
         has_entries = any(not one.is_empty for one in self._summaries)
         leads = self._queues.furthest >= 0 or (has_entries and "checkpoint" in self._names)
+        leads |= self._stored.physic_msg_timestamp > 0 or self._has_rocksdb_queues
         if COMMIT_LOG not in self._names and leads:
-            self._reporter.at(self._path(COMMIT_LOG)).add(
-                "RMQDISK-23",
-                "it is not here, and index or queues lead into it: they are judged by themselves",
-                severity=Severity.NOTE,
-                hint=reads(
-                    "nothing if the broker keeps it elsewhere (storePathCommitLog); else look for"
-                    " it in lost+found or on a replica"
-                ),
-            )
+            report_missing_log(self._store, self._files, self._reporter, is_there=False)
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
             log = judged_by_contents(log, self._files, self._reporter)
@@ -310,10 +304,8 @@ class _Store:
                 self._checked.lost_messages = records.lost
                 self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end
                 self._checked.batches_behind_damage = records.sound_behind
-            elif not unread and (self._queues.furthest >= 0 or has_entries):
-                self._reporter.at(self._path(COMMIT_LOG)).add(
-                    "RMQDISK-23", "it holds no file, and index or queues lead into it"
-                )
+            elif not unread and (leads or has_entries):
+                report_missing_log(self._store, self._files, self._reporter, is_there=True)
         yield from self._reporter.finish()
 
     def _check_checkpoint(self) -> None:
@@ -324,10 +316,17 @@ class _Store:
             time = self._stored.index_msg_timestamp
             check_checkpoint(
                 path, self._summaries, self._files, self._reporter, time, is_told,
-                has_messages=any(not one.is_empty for one in self._summaries),
+                has_messages=self._has_messages(),
             )  # fmt: skip
         elif "checkpoint" not in names and not names.isdisjoint((COMMIT_LOG, "consumequeue")):
             report_no_checkpoint(path, self._is_log_alone, self._reporter)
+
+    def _has_messages(self) -> bool:
+        """Return whether the index has an entry, or the log a message at the begin of a file."""
+        folder = self._path(COMMIT_LOG)
+        log = log_folder(folder, self._files) if COMMIT_LOG in self._folders else None
+        is_log = log is not None and any(begins(one, self._files) for one in log.log_files)
+        return is_log or any(not one.is_empty for one in self._summaries)
 
     def _check_log(self, records: LogRecords) -> Iterator[Finding]:
         """Yield the findings of the commit log, and of what is compared with it."""

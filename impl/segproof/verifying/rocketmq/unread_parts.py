@@ -18,6 +18,7 @@ from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_rows import log_in_store
 from segproof.reading.store_layouts import is_rocksdb, rocksdb_lacks
 from segproof.reading.store_paths import GUESS_FILE, PARTS, has_partition, holds_segments
 from segproof.reading.timer_log import TIMER_LOG
@@ -70,14 +71,18 @@ OTHER_ROWS: Final = {
 ROW_LEVELS: Final = 5
 """Folders above such a file, up to the store."""
 UNKNOWN: Final = "segproof does not know what it is"
+OUTSIDE: Final = "a file of a commit log outside of the folder commitlog, where no broker reads it"
 ROCKSDB: Final = "a database of RocksDB, which is not read"
 
 
 def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
     """Report what is in the store, or in its folder `config`, and no check reads."""
+    log_files = log_in_store(store, files)
+    outside = set() if log_files is None else {one.path for one in log_files.log_files}
     for name in _unread_names(store, files):
         path = posixpath.join(store, name)
         report, reason = reporter.at(path, shown_by=store), why_unread(name, path, files)
+        reason = OUTSIDE if path in outside else reason
         if is_rocksdb(path, files) and rocksdb_lacks(path, files):
             report.add(
                 ROCKETMQ, f"it was not looked into: {reason}", severity=Severity.WARNING,

@@ -119,11 +119,16 @@ def slots_are_not_guessed(store: StoreFiles) -> bool:
 @law("RMQDISK-23", MessageStore, "RocketMQ MappedFileQueue")
 def log_files_follow(store: StoreFiles) -> bool:
     """The files of the commit log have one length, and each begins at the end of the previous one;
-    the log has a file if the index or a queue has an entry. Index and queues lead to at most two
+    the log has a file if a queue has an entry, the index has one beside a checkpoint or a folder of
+    the log, or the checkpoint has a time of the log. Index and queues lead to at most two
     offsets beyond the last file.
     """
     if not store.log:
-        return "commitlog" not in store.parts or store.furthest < 0
+        has_units = any(store.units.values())
+        has_entries = store.furthest >= 0 and not {"commitlog", "checkpoint"}.isdisjoint(
+            store.parts
+        )
+        return not (has_units or has_entries or store.times[0] > 0 or store.has_queues_in_rocksdb)
     follows = all(before.behind == after.start for before, after in pairwise(store.log))
     is_even = len({len(one.data) for one in store.log}) == 1
     return follows and is_even and not store.lacks_its_end
@@ -418,13 +423,14 @@ def queues_rise(store: StoreFiles) -> bool:
 @law("RMQDISK-37", MessageStore, QUEUE)
 def units_lead_to_their_records(store: StoreFiles) -> bool:
     """Each unit leads to the record of its topic, queue and number, and each record of a topic with
-    queues has its unit; if no topic has a queue, each record.
+    queues has its unit, or of one that `config` knows; if no topic has a queue, each record.
 
     Prepared and rolled back records have none. A unit of a place without a record may stand for a
     lost message: it has a filler's size, or leads where the next one leads. Not judged: expired and
     unreadable parts of the log, units of a log without the other parts, and queues in RocksDB.
-    Beside `abort` units may be missing from the last message of the queues and the index on. A
-    queue exists if the checkpoint's time for queues is above 0.
+    Beside `abort` units may be missing from the last message of the queues and the index on, but of
+    64 messages at most if there is neither queue nor index. A queue exists if the checkpoint's time
+    for queues is above 0.
     """
     if store.log and store.times[1] > 0 and not store.queues and not store.has_queues_in_rocksdb:
         return False
@@ -436,6 +442,11 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
         if any(records[queue].get((place, at)) != size for place, at, size in asked):
             return False
     topics = {topic for topic, _ in store.queues}
+    count = sum(len(own) for own in records.values())
+    has_any = bool(topics) or store.lies_alone or store.has_queues_in_rocksdb
+    if not has_any and store.furthest < 0 and count > read.WAITING_MAX:
+        return False
+    topics |= store.known_topics if topics else set()
     for queue, own in records.items():
         begin, end = store.places_of(queue)
         is_elsewhere = store.lies_alone or store.has_queues_in_rocksdb

@@ -55,6 +55,8 @@ INNER_BATCH = 128
 GUESS_FILE = "segproof-index.guessed"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which a broker keeps delayed messages until their time comes."""
+WAITING_MAX = 64
+"""Messages that a broker may have put into no queue yet, if none is there."""
 Times = tuple[int, int]
 """A first and a last time, both inclusive."""
 FAR = 2**62
@@ -474,6 +476,14 @@ class StoreFiles:
         """The queues with a message that contains a batch, which has more than one place."""
         found = [one for one in self.messages.values() if one.sys_flag & INNER_BATCH]
         return {(one.topic, one.queue_id) for one in found}
+
+    @cached_property
+    def known_topics(self) -> set[str]:
+        """The topics that exist as `config` says: those of `topics.json`, else of the offsets of
+        consumers.
+        """
+        found = {topic for topic, _ in _tables(self.files, "topics.json", "topicConfigTable")}
+        return found or {topic for (topic, _), _ in stored_offsets(self.files)}
 
     @cached_property
     def furthest(self) -> int:
