@@ -16,14 +16,21 @@ def verb(count: int, one: str, many: str) -> str:
     return one if count == 1 else many
 
 
-def lost_words(known: int | None, at_least: int, word: str) -> str:
+def lost_words(known: int | None, at_least: int, word: str, unproven: int = 0) -> str:
     """Return how many of something are lost: `known`, or as far as it is known.
+
+    With `unproven` no more than so many beside those `at_least`.
 
     >>> lost_words(3, 3, "offset"), lost_words(None, 3, "offset"), lost_words(None, 0, "offset")
     ('3 offsets', 'at least 3 offsets', 'an unknown number of offsets')
+    >>> lost_words(None, 0, "offset", 4), lost_words(None, 3, "offset", 4)
+    ('up to 4 offsets', '3 to 7 offsets')
     """
     if known is not None:
         return plural(known, word)
+    if unproven:
+        from_to = f"{at_least} to " if at_least else "up to "
+        return from_to + plural(at_least + unproven, word)
     return f"at least {plural(at_least, word)}" if at_least else f"an unknown number of {word}s"
 
 

@@ -233,9 +233,9 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         )
     if told.unproven_offsets:
         yield (
-            f"not known: {plural(told.unproven_offsets, 'offset', 'is', 'are')} in no batch of a"
-            " log without an index: compaction took them, or they are lost; compare with another"
-            " replica"
+            f"not known: {plural(told.unproven_offsets, 'offset', 'is', 'are')} in no batch:"
+            " compaction took them, if the topic has it (cleanup.policy), or they are lost; compare"
+            " with another replica"
         )
     for doubt in told.doubts:
         yield f"not known: {doubt}"

@@ -137,7 +137,8 @@ def facts_of(summary: Summary) -> str:
         if summary.kind in WITH_MESSAGES:
             word, how = "message", f", {QUEUES_TELL}" if summary.lost_at_least else ""
         if lost is None or lost:
-            text += f"; {lost_words(lost, summary.lost_at_least, word)} lost{how}"
+            counts = lost, summary.lost_at_least, word, summary.unproven_offsets
+            text += f"; {lost_words(*counts)} lost{how}"
         if summary.batches_behind_damage:
             has_messages = summary.kind in WITH_MESSAGES
             word, reaches = ("message", " that reaches it") if has_messages else ("batch", "")
@@ -145,6 +146,8 @@ def facts_of(summary: Summary) -> str:
             text += f"; {behind} behind damage"
             if summary.kind != REMOTE_FOLDER and not is_of_remote_segment(summary.path):
                 text += f", which a recovery{reaches} would delete"
+    elif summary.unproven_offsets:
+        text += f"; {lost_words(None, 0, 'offset', summary.unproven_offsets)} lost"
     return text
 
 

@@ -5,15 +5,17 @@ Compaction leaves gaps over a whole log. A log without gaps was not compacted, s
 that lacks offsets has lost records. An index would show what the log held, so only segments without
 such proof are asked: an index is missing, the log is empty, or a producer snapshot shows that a
 segment began in the gap. So is a segment that lacks offsets after its last batch only, as many as
-a segment may have: all files of the next segment may be gone.
+a segment may have: all files of the next segment may be gone. A log that was compacted once, and
+whose last gaps were merged away but one, looks the same: see `cleaner_traces`.
 
 Laws: DISK-63.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
 from segproof.reading.file_names import SNAPSHOT_SUFFIX
 
 GONE = "they are as many as a segment may have, all of whose files are gone"
@@ -40,10 +42,45 @@ class Extent(NamedTuple):
     missing_at_end: int = 0
     """How many of the missing offsets are after its last batch."""
 
+    def has_room_for(self, base_offset: int) -> bool:
+        """Return whether a segment with this base offset belongs into the gap at its end."""
+        end = self.next_base_offset or 0
+        return end - self.missing_at_end <= base_offset < end
+
     @property
     def is_whole(self) -> bool:
         """Whether it is closed, and has batches with all of its offsets."""
         return self.batches > 0 and not self.missing and self.next_base_offset is not None
+
+
+def judged(
+    extents: Sequence[Extent],
+    removed: Mapping[int, str],
+    find_keyless: Callable[[], int | None],
+    *,
+    was_here: bool,
+) -> Iterator[tuple[Extent, Cleaning]]:
+    """Yield the segments in doubt, each with what is known of the offsets that it lacks.
+
+    `removed` are the names of removed logs that are still there, by base offset: what one of them
+    holds is not lost yet. `was_here` and what `find_keyless` returns are those of `CleanerTraces`.
+    A segment with both indexes is left out if compaction explains its gap.
+    """
+    if not was_here:
+        extents = with_gone_segments(extents)
+    is_alone = are_losses(extents)
+    traces = CleanerTraces(was_here, find_keyless() if is_alone else None)
+    for one in extents:
+        if not (one.missing and one.doubt):
+            continue
+        known = traces.of_gap(one.base_offset) if is_alone else Cleaning.SHOWN
+        held = next((name for base, name in removed.items() if one.has_room_for(base)), None)
+        doubt = one.doubt
+        if held is not None:
+            known = Cleaning.UNKNOWN if known is Cleaning.EXCLUDED else known
+            doubt = f"{held} may hold them, which was removed from the log"
+        if known is not Cleaning.SHOWN or one.lacks_index:
+            yield one._replace(doubt=doubt), known
 
 
 def are_losses(extents: Sequence[Extent]) -> bool:

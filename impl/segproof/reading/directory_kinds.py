@@ -13,6 +13,7 @@ from segproof.reading.file_names import (
     is_index_cache,
     is_known_in_data_directory,
     is_of_redpanda,
+    partition_of,
     read_file_name,
     read_partition_name,
     read_remote_name,
@@ -44,7 +45,7 @@ def holds_partitions(path: str, names: Collection[str], files: Files) -> bool:
     below = [name for name in names if read_partition_name(name) is not None]
     if not any(_is_folder(path, name, files) for name in below):
         return False
-    own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
+    own = partition_of(path)
     if own is None or any(map(is_known_in_data_directory, names)):
         return True
     if _is_whole(names):

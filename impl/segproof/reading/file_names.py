@@ -196,7 +196,7 @@ def holds_remote_segments(directory: str, names: Collection[str]) -> bool:
     """
     if is_index_cache(directory):
         return True
-    if read_partition_name(posixpath.basename(posixpath.normpath(directory))) is not None:
+    if partition_of(directory) is not None:
         return False
     return any(map(read_remote_name, names)) and not any(
         read_file_name(name).kind is NameKind.SEGMENT for name in names
@@ -225,6 +225,14 @@ def read_partition_name(name: str) -> PartitionName | None:
     if match is None:
         return None
     return PartitionName(match["topic"], int(match["partition"]), match["state"] or "")
+
+
+def partition_of(directory: str) -> PartitionName | None:
+    """Return what the name of a directory says, as `read_partition_name`.
+
+    The path may be `.`, or end with `..`: the name is that of the directory itself.
+    """
+    return read_partition_name(posixpath.basename(posixpath.abspath(directory)))
 
 
 def starts_with_folder(name: str) -> bool:

@@ -13,16 +13,17 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
-from segproof.reading.dense_logs import Extent, are_losses, doubt_about, with_gone_segments
+from segproof.reading.cleaner_traces import Cleaning
+from segproof.reading.dense_logs import Extent, doubt_about, judged
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.foreign_segments import cut_out_of
+from segproof.verifying.foreign_segments import cut_outs_of
+from segproof.verifying.lost_offsets import first_keyless
 from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.small_files import CLEANER
 
 
 @dataclass(slots=True)
@@ -55,19 +56,20 @@ class _Kept:
         return sum(last - first + 1 for _, first, last in self.gaps)
 
 
-def cut_outs_of(
+def lost_cut_outs(
     segments: Sequence[Segment], logs: Sequence[str], files: Files
-) -> list[tuple[str, CutOutGap]]:
+) -> tuple[list[tuple[str, CutOutGap]], int]:
     """Return the gaps that held batches, as the indexes show, each with the path of its log.
 
-    `logs` are the new logs. Batches that were put back into a gap are no loss.
+    And how many offsets may be lost in these gaps, and in other gaps of the same logs. `logs` are
+    the new logs. Batches that were put back into a gap are no loss.
     """
-    found = [
-        (one.path(".log"), gap)
-        for one in segments
-        if not one.held_by
-        for gap in cut_out_of(one, files)[1]
-    ]
+    found, unproven = [], 0
+    for one in segments:
+        gaps, others = ([], 0) if one.held_by else cut_outs_of(one, files)
+        found += [(one.path(".log"), gap) for gap in gaps]
+        if gaps and not any(gap.lost for gap in gaps):
+            unproven += max(0, others)
     for path in logs if found else ():
         with closing(files.open(path)) as file:
             table = read_batch_headers(file, 0, file.size()).table
@@ -77,7 +79,7 @@ def cut_outs_of(
             for name, gap in found
             if not ((firsts < gap.end_offset) & (lasts >= gap.first_offset)).any()
         ]
-    return found
+    return found, unproven + sum(gap.unproven for _, gap in found)
 
 
 def doubts_of_names(
@@ -158,16 +160,19 @@ def gaps_of_dense_log(
                 sum(last + 1 - first for _, first, last in found.gaps if following == last + 1),
             )
         )
-    if not dict(partition.offsets).get(CLEANER, 0):
-        extents = with_gone_segments(extents)
-    doubtful = [one for one in extents if one.doubt]
-    if not are_losses(extents):
-        return [], sum(one.missing for one in doubtful if one.lacks_index)
-    return [
+    doubtful = [
+        *judged(
+            extents, dict(partition.removed), lambda: first_keyless(logs, files),
+            was_here=partition.was_cleaned,
+        )
+    ]  # fmt: skip
+    lost = [
         Gap(one.path, MISSING, position, 0, first, last)
-        for one in doubtful
+        for one, known in doubtful
         for position, first, last in gaps[one.path]
-    ], 0
+        if known is Cleaning.EXCLUDED
+    ]
+    return lost, sum(one.missing for one, known in doubtful if known is not Cleaning.EXCLUDED)
 
 
 def _is_judged(found: _Kept, told: Sequence[Gap]) -> bool:

@@ -35,11 +35,11 @@ from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
 from segproof.salvaging.lost_gaps import (
-    cut_outs_of,
     doubts_of_names,
     gaps_of_dense_log,
     gaps_of_zeros,
     left_out_of,
+    lost_cut_outs,
 )
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.other_logs import first_offset_of, paths_of_other_logs
@@ -520,15 +520,16 @@ class _Salvage:
             return
         partition, logs, files = self._partition, self._logs, self._files
         own = [one for one in partition.segments if one.path(".log") not in self._others]
-        cuts = cut_outs_of(own, logs, files)
+        cuts, unproven = lost_cut_outs(own, logs, files)
         args = partition, logs, self._told.gaps, [one for _, one in cuts]
         lost, self._told.unproven_offsets = gaps_of_dense_log(
             *args, files, are_apart=self._told.lost_between_logs > 0
         )
+        self._told.unproven_offsets += unproven
         self._lose(lost)
         for path, one in cuts:
             self._told.lost_offsets += one.lost
-            self._is_loss_hidden_in_gap |= not one.is_exact
+            self._is_loss_hidden_in_gap |= one.lost > 0 and not one.is_exact
             last = one.end_offset - 1 if one.lost == one.size else None
             self._count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
 

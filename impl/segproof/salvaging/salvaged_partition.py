@@ -41,7 +41,7 @@ class SalvagedPartition:
     """Whether more than `lost_offsets` may be lost: at the end; or, after moves and gaps without
     loss, between batches that touch, where compaction leaves some out."""
     unproven_offsets: int = 0
-    """Offsets that logs without an index lack: compaction took them, or they are lost."""
+    """Offsets that logs lack: compaction took them, or they are lost beside `lost_offsets`."""
     lost_between_logs: int = 0
     """How many of them lie between the end of a new log and the name of the next one."""
     gap_count: int = 0

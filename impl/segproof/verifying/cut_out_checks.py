@@ -18,12 +18,14 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
+from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
 from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_outs
 from segproof.reading.index_entries import genuine_entries
 from segproof.reading.indexed_ends import Block as EntryBlock
 from segproof.reading.indexed_ends import entry_blocks
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.lost_offsets import keyless_in
 from segproof.verifying.offset_distances import distances
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rows import shifted
@@ -32,9 +34,11 @@ from segproof.verifying.segment_carry import CutOutGap, LogCarry
 from segproof.verifying.segment_files import Segment
 
 declare("log-segment", Severity.ERROR,
-    writes("compare the segment with another replica, or with a backup. Until then keep both index"
-    " files, which show that records are gone: new ones would not. `segproof salvage DIR --out"
-    " DIR2` saves what is left, and counts what is not"), "DISK-70")  # fmt: skip
+    writes("copy the segment again if this is a copy made beside a running broker, and the topic is"
+    " compacted: the log cleaner may have replaced the log between its index and itself. Else"
+    " compare the segment with another replica, or with a backup. Until then keep both index files,"
+    " which show that records are gone: new ones would not. `segproof salvage DIR --out DIR2` saves"
+    " what is left, and counts what is not"), "DISK-70")  # fmt: skip
 KEEP_INDEX = writes(
     "compare the segment with another replica. Until then keep this file: it shows that the"
     " log lacks batches (DISK-70), and a new one would not. `segproof salvage DIR --out DIR2` saves"
@@ -56,7 +60,7 @@ class CutOutCheck(LogCheck):
         self._has_gap = False
         self._last = -1
         """Distance of the last offset of the batch before, as stored."""
-        self._found: list[CutOut] = []
+        self._found: list[CutOutGap] = []
 
     @classmethod
     def applies(cls, log: LogPass) -> bool:
@@ -76,30 +80,37 @@ class CutOutCheck(LogCheck):
         rows = rows_again(log)
         if rows is None:
             return
-        self._found = cut_outs(
+        found = cut_outs(
             rows,
             _entries(entry_blocks(log.offsets), "position"),
             _entries(entry_blocks(log.times), "timestamp"),
             _following(self._segment),
         )
-        if self._found:
+        if found:
+            keyless = keyless_in(log.file)
+            self._found = [_gap(one, self._segment.base_offset, keyless) for one in found]
             self._tell()
 
     def _tell(self) -> None:
-        found, base = self._found, self._segment.base_offset
-        lost, first = sum(one.lost for one in found), found[0]
+        found, first = self._found, self._found[0]
+        lost, unproven = sum(one.lost for one in found), sum(one.unproven for one in found)
         is_exact = all(one.is_exact for one in found)
-        what = plural(lost, "offset", "is", "are")
+        known = "" if is_exact else "at least " if lost else UP_TO
+        what = plural(lost or unproven, "offset", "is", "are")
         places = "one gap" if len(found) == 1 else f"{len(found)} gaps"
-        which = f", the offsets {base + first.first} to {base + first.end - 1}" if is_exact else ""
+        which = f", the offsets {first.first_offset} to {first.end_offset - 1}" * is_exact
+        why = ""
+        if unproven:
+            why = ". Compaction may have taken some, as the records have keys; or all of them, if"
+            why += " the log was replaced after its indexes were copied"
         self._report.add(
             "DISK-70",
-            f"batches were cut out of this log: {'' if is_exact else 'at least '}{what} lost in"
-            f" {places}, the first before this byte{which}. The indexes have entries for batches"
-            " that were there, or positions that are right only with them",
+            f"batches were cut out of this log: {known}{what} lost in {places}, the first before"
+            f" this byte{which}. The indexes have entries for batches that were there, or positions"
+            f" that are right only with them{why}",
             position=first.position,
             expected=0,
-            actual=f"{lost}{'' if is_exact else OR_MORE}",
+            actual=f"{lost}{'' if is_exact else OR_MORE}" if lost else f"{UP_TO}{unproven}",
         )
         for index in (self._log.offsets, self._log.times):
             if index is not None:
@@ -108,11 +119,20 @@ class CutOutCheck(LogCheck):
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on the gaps, so that nothing else counts their offsets."""
-        base = self._segment.base_offset
-        carry.cut_outs = [
-            CutOutGap(one.position, base + one.first, base + one.end, one.lost, one.is_exact)
-            for one in self._found
-        ]
+        carry.cut_outs = self._found
+
+
+def _gap(found: CutOut, base_offset: int, keyless_from: int | None) -> CutOutGap:
+    """Return a gap with what is known to be lost of it.
+
+    Other logs, and what shows that the cleaner was here, are not looked at. So a record without a
+    key counts if it lies before the gap, or if the log begins with the gap.
+    """
+    first, end = base_offset + found.first, base_offset + found.end
+    traces = CleanerTraces(was_here=found.first > 0, keyless_from=keyless_from)
+    is_lost = traces.of_gap(first) is Cleaning.EXCLUDED
+    lost = found.lost if is_lost else 0
+    return CutOutGap(found.position, first, end, lost, found.is_exact and is_lost)
 
 
 def rows_again(log: LogPass) -> BatchRows | None:

@@ -7,29 +7,37 @@ Laws: DISK-63.
 from collections.abc import Iterable
 
 from segproof.counts import plural
+from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
-from segproof.reading.dense_logs import Extent, are_losses, doubt_about, with_gone_segments
+from segproof.reading.cleaner_traces import UP_TO, Cleaning
+from segproof.reading.dense_logs import Extent, doubt_about, judged
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.lost_offsets import first_keyless
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 
 declare("partition-log", Severity.WARNING,
-    reads("compare the segment with another replica before an index is made new: that one says no"
-    " more of what is gone. Look for the missing files in lost+found, in the other log directories"
-    " and under other names"), "DISK-63")  # fmt: skip
+    reads("look at cleanup.policy of the topic. If it says compact, compaction may have left the"
+    " gap; else compare the segment with another replica before an index is made new: that one"
+    " says no more of what is gone. Look for the missing files in lost+found, in the other log"
+    " directories and under other names"), "DISK-63")  # fmt: skip
+
+WHY = {
+    Cleaning.EXCLUDED: "Records here have no keys, so compaction has not taken them",
+    Cleaning.UNKNOWN: "They are lost, unless the topic is compacted (cleanup.policy): whether"
+    " records are lost is not known",
+    Cleaning.SHOWN: "Compaction may have taken them: whether records are lost is not known",
+}
 
 
 class DenseLog:
     """Takes the segments of a partition in order; then `report` judges what they lack."""
 
-    def __init__(
-        self, directory: str, snapshots: Iterable[int], *, was_compacted: bool = False
-    ) -> None:
-        self._directory = directory
-        self._was_compacted = was_compacted
-        """Whether a checkpoint says that the log cleaner has been here."""
+    def __init__(self, partition: Partition, snapshots: Iterable[int]) -> None:
+        self._partition = partition
         self._snapshots = sorted(snapshots)
         self._extents: list[Extent] = []
         self._is_last_taken = False
@@ -87,24 +95,23 @@ class DenseLog:
         # A log whose name is too low lacks nothing that the log before holds.
         return max(0, missing - max(0, self._reach - segment.base_offset))
 
-    def report(self, reporter: Reporter) -> None:
+    def report(self, reporter: Reporter, files: Files) -> None:
         """Report the segments that lack offsets, without proof of what they held."""
-        extents = self._extents if self._was_compacted else with_gone_segments(self._extents)
-        is_loss = are_losses(extents)
-        for one in extents:
-            if not (one.missing and one.doubt) or not (is_loss or one.lacks_index):
-                continue
-            if is_loss:
-                why = "No other segment lacks an offset, so compaction has not taken them"
-            else:
-                why = "Compaction may have taken them: whether records are lost is not known"
-            reporter.at(one.path, shown_by=self._directory).add(
+        partition = self._partition
+        logs = [one.path for one in self._extents]
+        told = judged(
+            self._extents, dict(partition.removed), lambda: first_keyless(logs, files),
+            was_here=partition.was_cleaned,
+        )  # fmt: skip
+        for one, known in told:
+            lost = f"{'' if known is Cleaning.EXCLUDED else UP_TO}{one.missing}"
+            reporter.at(one.path, shown_by=partition.directory).add(
                 "DISK-63",
                 f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, from the base offset"
                 f" {one.base_offset} up to the next segment, which begins at"
-                f" {one.next_base_offset}, and {one.doubt}. {why}",
+                f" {one.next_base_offset}, and {one.doubt}. {WHY[known]}",
                 position=one.end_position,
                 expected=0,
-                actual=one.missing,
-                severity=None if is_loss else Severity.NOTE,
+                actual=lost,
+                severity=Severity.NOTE if known is Cleaning.SHOWN else None,
             )

@@ -19,6 +19,7 @@ from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.integers import INT64_MAX
+from segproof.reading.cleaner_traces import cleaner_was_here, removed_logs
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
@@ -31,6 +32,7 @@ from segproof.reading.file_names import (
     is_known_in_data_directory,
     is_of_redpanda,
     is_of_salvage,
+    partition_of,
     read_file_name,
     read_partition_name,
     read_remote_name,
@@ -94,6 +96,7 @@ from segproof.verifying.sibling_files import (
     report_topic_ids_across,
 )
 from segproof.verifying.small_files import (
+    CLEANER,
     EPOCHS,
     METADATA,
     OFFSET_CHECKPOINTS,
@@ -151,6 +154,10 @@ class Partition:
     """What the checkpoints of the data directory say of it: their names and an offset each."""
     others_seen: tuple[FileState, ...] = ()
     """What those files were when the directory was listed."""
+    was_cleaned: bool = False
+    """Whether a file, or its topic, shows that the log cleaner has been in its log."""
+    removed: tuple[tuple[int, str], ...] = ()
+    """Base offsets and names of logs that were removed from it, and are still there."""
 
     def path(self, name: str) -> str:
         """Return the path of one of its own files."""
@@ -340,7 +347,7 @@ def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator
         walk.redpanda.append(path)
         return
     kinds = kinds_of(names)
-    own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
+    own = partition_of(path)
     has_segments = any(known.kind is NameKind.SEGMENT for known in kinds.values())
     has_traces = any(known.kind is not NameKind.FOREIGN for known in kinds.values())
     if has_segments or (has_traces and own is not None):
@@ -383,12 +390,15 @@ def _whole(
         for name, known in kinds.items()
         if known.kind is NameKind.KNOWN and (known.suffix == SNAPSHOT_SUFFIX or name == EPOCHS)
     )
+    own = partition_of(path)
     return Partition(
         path,
         tuple(segments_of(path, kinds, files, ALL_FILES)),
         others,
         tuple(sorted(offsets.items())),
         tuple(state_of(files, _join(path, name)) for name in others),
+        cleaner_was_here(own.topic if own else None, kinds, offsets.get(CLEANER, 0)),
+        tuple(sorted(removed_logs(kinds).items())),
     )
 
 
@@ -417,7 +427,7 @@ def partition_again(partition: Partition, files: Files) -> Partition:
 
 def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     """Return what the checkpoints above a partition say of it, without a word about them."""
-    known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
+    known = partition_of(path)
     if known is None or known.state:
         return {}
     parent = parent_of(path)

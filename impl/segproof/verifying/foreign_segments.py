@@ -37,18 +37,15 @@ def foreign_log_of(segment: Segment, files: Files) -> Finding | None:
     return _checked(segment, LAW, files)[0]
 
 
-def cut_out_of(segment: Segment, files: Files) -> tuple[Finding | None, list[CutOutGap]]:
-    """Return the finding that batches were cut out of a log, with the gaps; None and no gap if not.
-
-    A gap is as `LogCarry.cut_outs` has it.
-    """
+def cut_outs_of(segment: Segment, files: Files) -> tuple[list[CutOutGap], int]:
+    """Return the gaps that held batches, and how many offsets the log lacks in other gaps."""
     try:
         if not may_be_cut(segment, files):
-            return None, []
+            return [], 0
     except (OSError, SegproofError):
-        return None, []  # what can't be read is told elsewhere
-    finding, carry = _checked(segment, CUT_OUT, files)
-    return finding, carry.cut_outs
+        return [], 0  # what can't be read is told elsewhere
+    carry = _checked(segment, CUT_OUT, files)[1]
+    return carry.cut_outs, carry.missing_offsets - sum(one.size for one in carry.cut_outs)
 
 
 def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, LogCarry]:

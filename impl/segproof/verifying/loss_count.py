@@ -6,6 +6,7 @@ the next segment, each offset counts once.
 """
 
 from segproof.findings import Finding
+from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.queue_units import LostMessages
 from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.log_damage import LogDamage
@@ -43,8 +44,10 @@ class LossCount:
     def __init__(self) -> None:
         self.at_least = 0
         """So many are known to be lost."""
+        self.unproven = 0
+        """So many more may be lost, or compaction took them."""
         self._is_complete = True
-        """Whether there are no more."""
+        """Whether there are no more than these."""
         self._counted_to = 0
         """The offset up to which every loss is counted."""
         self._gone_from: int | None = None
@@ -77,12 +80,15 @@ class LossCount:
             self._add(int(expected.partition(" ")[0]), int(actual))
             self._is_complete = False
         elif finding.law == LOST_OF_DENSE_LOG and actual is not None:
-            self.at_least += int(actual)
-        elif finding.law == CUT_OUT and actual is not None:
+            if actual.startswith(UP_TO):
+                self.unproven += int(actual.removeprefix(UP_TO))
+            else:
+                self.at_least += int(actual)
+        elif finding.law == CUT_OUT and actual is not None and not actual.startswith(UP_TO):
             self._cut_out = int(actual.removesuffix(OR_MORE)), not actual.endswith(OR_MORE)
         elif finding.law in OF_MESSAGES:
             self._is_of_messages = True
-        else:
+        elif finding.law != CUT_OUT:
             self._is_of_messages |= finding.law in AT_LEAST
             self._is_complete = False
 
@@ -95,8 +101,11 @@ class LossCount:
             self._gone_from = segment.base_offset
         if carry.damage is not None and ".log" in segment.judged:
             self._take_damage(carry.damage, segment.next_base_offset, is_read=carry.is_read)
-        if carry.cut_outs and carry.missing_offsets > sum(one.size for one in carry.cut_outs):
+        others = carry.missing_offsets - sum(one.size for one in carry.cut_outs)
+        if self._cut_out[0] and others > 0:
             self._is_complete = False  # nothing judges the other gaps of this log
+        elif carry.cut_outs and self._lost_here is None:
+            self.unproven += sum(one.unproven for one in carry.cut_outs) + max(0, others)
         if self._lost_here is None:
             self.at_least += self._cut_out[0]
             self._is_complete &= self._cut_out[1]
@@ -120,7 +129,12 @@ class LossCount:
 
     def finish(self) -> int | None:
         """Return how many offsets are lost; None if that is unknown."""
-        return self.at_least if self._is_complete and self._gone_from is None else None
+        return self.at_least if self.is_bounded and not self.unproven else None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no more are lost than are known or unproven."""
+        return self._is_complete and self._gone_from is None
 
     def add_messages(self, lost: LostMessages | None) -> None:
         """Take how many messages damage in a commit log cost; None if that is unknown."""

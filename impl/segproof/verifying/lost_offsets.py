@@ -16,15 +16,18 @@ Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 
 Laws: DISK-25.
 """
 
+from collections.abc import Iterable
+from contextlib import closing
+
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural
 from segproof.errors import SegproofError
-from segproof.files import ReadOnlyFile, holds_zeros
+from segproof.files import File, Files, ReadOnlyFile, holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads, writes
-from segproof.kafka.batch_table import CONTROL, BatchTable
+from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -49,6 +52,8 @@ ZEROED_END = writes(
     " zeros, and removes the entries. Compare the end of the log with another replica; `segproof"
     " salvage DIR --out DIR2` saves what is left"
 )
+KEYS_ASKED = 32
+"""Batches of one log whose records are asked for keys."""
 
 
 def entries_in_zeros(log: LogPass) -> tuple[int, int]:
@@ -173,6 +178,38 @@ def are_of_records(table: BatchTable) -> NDArray[np.bool_]:
     """Return which batches hold records of clients, as their headers say."""
     is_bare = (table["attributes"] & CONTROL != 0) | (table["record_count"] <= 0)
     return np.asarray((table["magic"] != 2) | ~is_bare)
+
+
+def first_keyless(logs: Iterable[str], files: Files) -> int | None:
+    """Return the last offset of a sound batch that has a record without a key, or None.
+
+    At most KEYS_ASKED batches of each log are read, the first to the last one.
+    """
+    for path in logs:
+        try:
+            with closing(files.open(path)) as file:
+                found = keyless_in(file)
+        except (OSError, SegproofError):
+            continue  # what can't be read is told elsewhere
+        if found is not None:
+            return found
+    return None
+
+
+def keyless_in(file: File) -> int | None:
+    """Return as `first_keyless` of one log."""
+    asked: list[np.void] = []
+    for table in check_batches(file).tables():
+        rows = table[are_of_records(table)]
+        asked += [row.copy() for row in rows[:: max(1, len(rows) // KEYS_ASKED)]]
+        while len(asked) > KEYS_ASKED:
+            asked = [*asked[:-1:2], asked[-1]]
+    for row in asked:
+        position, size, magic = (int(row[name]) for name in ("position", "size_bytes", "magic"))
+        batch = RecordBatch(file, position, size, magic, in_file=True)
+        if batch.is_valid() and has_keyless(file, row, MAX_BATCH_BYTES):
+            return int(row["last_offset"])
+    return None
 
 
 def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:

@@ -31,7 +31,7 @@ from segproof.reading.file_names import (
     METADATA_TOPIC,
     FileName,
     NameKind,
-    read_partition_name,
+    partition_of,
 )
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
@@ -264,7 +264,7 @@ def check_metadata_snapshots(
         report = reporter.at(posixpath.join(directory, name), "partition-log")
         is_older = name in whole and name != newest
         check_metadata_snapshot(report, files, newest=newest if is_older else "")
-    own = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    own = partition_of(directory)
     if own is not None and own.topic == METADATA_TOPIC and starts:
         _check_start(start, whole.values(), reporter.at(directory))
 

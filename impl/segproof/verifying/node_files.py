@@ -18,7 +18,7 @@ from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import changes, reads, removes
 from segproof.kafka.segment_names import offset_of_name
-from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.reading.file_names import METADATA_TOPIC, partition_of
 from segproof.reading.node_ids import NODE_FILE_BYTES, UUID, broker_in
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
@@ -52,7 +52,7 @@ def report_missing_vote(
 
     A node creates `quorum-state` at its first start, before it writes the first batch of the log.
     """
-    known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    known = partition_of(directory)
     if known is None or known.topic != METADATA_TOPIC or QUORUM_STATE in names:
         return
     logs = [name for name in names if offset_of_name(name, ".log") is not None]

@@ -212,8 +212,7 @@ class _JoinedLog:
         self._last_start = 0
         """Where the last leader epoch begins, as the checkpoint says."""
         self._ranges: list[NamedRange | None] = []
-        was_compacted = dict(partition.offsets).get(CLEANER, 0) > 0
-        self._dense = DenseLog(self._directory, self._snapshots, was_compacted=was_compacted)
+        self._dense = DenseLog(partition, self._snapshots)
 
     # --- one segment after the other
 
@@ -346,7 +345,7 @@ class _JoinedLog:
         if not self._is_remote:
             names = self._partition, self._ranges, self._reporter, self._files
             if not check_names(*names):
-                self._dense.report(self._reporter)
+                self._dense.report(self._reporter, self._files)
         if self._epochs is not None and entries is not None:
             path = self._partition.path(self._epochs)
             check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)

@@ -11,7 +11,6 @@ Not covered: producers beyond PRODUCERS_MAX (a note says so); the sequence numbe
     `__consumer_offsets`, whose coordinator writes 0 each time.
 """
 
-import posixpath
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
-from segproof.reading.file_names import read_partition_name
+from segproof.reading.file_names import partition_of
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import PathReporter
@@ -61,7 +60,7 @@ LAST_DATA = ("data_epoch", "base_sequence", "last_sequence", "last_offset", "mis
 
 def has_numbers(directory: str) -> bool:
     """Return whether producers number their batches in this partition."""
-    known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    known = partition_of(directory)
     return known is None or known.topic != OFFSETS_TOPIC
 
 

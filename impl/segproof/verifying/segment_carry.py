@@ -123,7 +123,7 @@ class CutOutGap(NamedTuple):
     end_offset: int
     """The first offset of the batch after it."""
     lost: int
-    """How many of these offsets are lost at least."""
+    """How many of these offsets are lost at least; 0 if compaction may have taken all of them."""
     is_exact: bool
     """Whether all of them are, and no other gap of the log is in doubt."""
 
@@ -131,6 +131,11 @@ class CutOutGap(NamedTuple):
     def size(self) -> int:
         """How many offsets are missing."""
         return self.end_offset - self.first_offset
+
+    @property
+    def unproven(self) -> int:
+        """How many may be lost, where no number is known to be."""
+        return 0 if self.lost else self.size
 
 
 @dataclass(slots=True)

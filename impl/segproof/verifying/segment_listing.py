@@ -16,8 +16,8 @@ from segproof.reading.file_names import (
     SNAPSHOT_SUFFIX,
     FileName,
     NameKind,
+    partition_of,
     read_file_name,
-    read_partition_name,
 )
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.log_order import first_offset_of
@@ -167,7 +167,9 @@ def sized(segment: Segment, files: Files) -> Segment:
 def parent_of(directory: str) -> str:
     """Return the directory above."""
     plain = posixpath.normpath(directory)
-    return ".." if plain == "." else posixpath.dirname(plain) or "."
+    if posixpath.basename(plain) in (".", ".."):
+        return posixpath.normpath(posixpath.join(plain, ".."))
+    return posixpath.dirname(plain) or "."
 
 
 def _is_stopped(directory: str, files: Files) -> bool:
@@ -176,7 +178,7 @@ def _is_stopped(directory: str, files: Files) -> bool:
     It says nothing of the log of the metadata, which a broker closes after it, and which is
     recovered at each start (Kafka 4.3.1, KafkaRaftLog).
     """
-    name = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    name = partition_of(directory)
     if name is not None and name.topic == METADATA_TOPIC:
         return False
     marker = posixpath.join(parent_of(directory), CLEAN_SHUTDOWN_MARKER)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
@@ -83,6 +84,8 @@ def is_loss(finding: Finding) -> bool:
         return posixpath.basename(finding.path) == COMMIT_LOG
     if finding.law == FILES_FOLLOW and finding.position == 0:
         return False
+    if finding.law == LOST_OF_DENSE_LOG and (finding.actual or "").startswith(UP_TO):
+        return False  # compaction may have taken them
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 
@@ -137,6 +140,9 @@ class Tally:
             return
         if is_loss(one):
             self._has_losses = True
+            self._losses.find(one)
+        elif one.law == LOST_OF_DENSE_LOG:
+            self._has_others = True
             self._losses.find(one)
         elif is_of_index(one) and one.law not in CONTRADICTIONS:
             self._has_index_damage = True
@@ -210,6 +216,7 @@ class Tally:
                 counts[Severity.WARNING],
                 counts[Severity.NOTE],
                 lost_at_least=self._losses.at_least,
+                unproven_offsets=self._losses.unproven if self._losses.is_bounded else 0,
                 missing_offsets=checked.missing_offsets,
                 not_looked_into=self._not_looked_into,
             )
@@ -226,7 +233,7 @@ class Tally:
         if self._is_not_checked:
             is_partly_read = self.checked.bytes_checked > 0
             return Verdict.READABLE_WITH_DEFECTS if is_partly_read else Verdict.NOT_CHECKED
-        if self._has_zeros and not self.checked.batches:
+        if (self._has_zeros or self._losses.unproven) and not self.checked.batches:
             return Verdict.UNREADABLE
         is_row = self._kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
         is_unread = is_row and not self.checked.bytes_checked

@@ -6,12 +6,16 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from segproof.checksums import crc32c
 from segproof.findings import Finding, Summary
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 
-__all__ = ["aged", "copied_partition", "in_memory", "looked_at", "name_of", "write_segment"]
+__all__ = [
+    "aged", "copied_partition", "in_memory", "keyless_partition", "looked_at", "name_of",
+    "without_first_key", "write_segment",
+]  # fmt: skip
 
 
 def name_of(base_offset: int, suffix: str) -> str:
@@ -31,6 +35,51 @@ def copied_partition(scenario: str, target: Path) -> Path:
     """Return a copy, in `target`, of the partition that a broker wrote in a scenario."""
     (partition,) = (path for path in (KAFKA / scenario).iterdir() if any(path.glob("*.log")))
     return shutil.copytree(partition, target / partition.name)
+
+
+def keyless_partition(scenario: str, target: Path, base_offset: int = 0) -> Path:
+    """Return as `copied_partition`; the first record of one log has no key.
+
+    So the topic is not compacted, and what the log lacks is lost.
+    """
+    folder = copied_partition(scenario, target)
+    log = folder / name_of(base_offset, ".log")
+    log.write_bytes(without_first_key(log.read_bytes()))
+    return folder
+
+
+def without_first_key(log: bytes) -> bytes:
+    """Return a log of magic 2, not compressed: the first key is a part of the value.
+
+    No batch moves.
+    """
+    data = bytearray(log)
+    at = 61
+    while data[at] & 128:  # the length of the record
+        at += 1
+    at += 2  # its last byte, and the attributes
+    for _ in range(2):  # the deltas of timestamp and offset
+        while data[at] & 128:
+            at += 1
+        at += 1
+    size = data[at] >> 1
+    assert size < 64
+    key = bytes(data[at + 1 : at + 1 + size])
+    begin = end = at + 1 + size
+    while data[end] & 128:
+        end += 1
+    number = sum((byte & 127) << 7 * place for place, byte in enumerate(data[begin : end + 1]))
+    number += 2 * size
+    length = bytearray()
+    while number > 127:
+        length.append(number & 127 | 128)
+        number >>= 7
+    length.append(number)
+    assert len(length) == end + 1 - begin
+    data[at : end + 1] = b"\x01" + length + key
+    stop = 12 + int.from_bytes(data[8:12], "big")
+    data[17:21] = crc32c(bytes(data[21:stop])).to_bytes(4, "big")
+    return bytes(data)
 
 
 def in_memory(images: Mapping[str, bytes], folder: str) -> MemoryFiles:

@@ -19,7 +19,13 @@ from segproof.verifying import cut_out_checks
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_model.laws.kafka.format.index_of_log import no_batches_are_cut_out
-from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
+from segproof_tests.partition_files import (
+    copied_partition,
+    in_memory,
+    keyless_partition,
+    looked_at,
+    name_of,
+)
 
 INDEXES = (".index", ".timeindex")
 Rows = list[tuple[int, int, int, int]]
@@ -76,7 +82,7 @@ def test_a_log_of_very_many_batches_is_not_judged(
 @pytest.mark.parametrize("number", [1, 3, 7, 10])
 def test_a_batch_of_a_closed_log_is_gone(number: int, tmp_path: Path) -> None:
     """It was "index damage only"; a rebuild removed the proof, and a salvage kept "everything"."""
-    folder = copied_partition("plain", tmp_path)
+    folder = keyless_partition("plain", tmp_path, 252)
     log = folder / name_of(252, ".log")
     _, _, first, last = rows_of(log.read_bytes())[number]
     data, lost = cut(log.read_bytes(), number)
@@ -122,7 +128,7 @@ def test_each_loss_of_a_drawn_batch_is_counted(scenario: str) -> None:
 @pytest.mark.checks("DISK-70")
 def test_beside_a_damaged_batch(tmp_path: Path) -> None:
     """Neither hides the other, and each offset counts once."""
-    folder = copied_partition("plain", tmp_path)
+    folder = keyless_partition("plain", tmp_path, 252)
     log = folder / name_of(252, ".log")
     data, lost = cut(log.read_bytes(), 3)
     rows = rows_of(data)
@@ -145,11 +151,55 @@ def test_in_a_compacted_log_the_number_is_a_bound(tmp_path: Path) -> None:
     log.write_bytes(data)
     summary, found = looked_at(folder)
     assert summary.verdict is Verdict.READABLE_WITH_GAPS
-    assert summary.lost_offsets is None
-    assert 1 <= summary.lost_at_least <= lost
-    assert "at least" in next(one.message for one in found if one.law == "DISK-70")
+    assert (summary.lost_offsets, summary.lost_at_least) == (None, 0)
+    assert summary.unproven_offsets >= lost
+    assert "up to" in next(one.message for one in found if one.law == "DISK-70")
     (saved,) = salvage(folder, tmp_path / "saved")
-    assert (saved.lost_offsets, saved.are_more_lost) == (summary.lost_at_least, True)
+    assert (saved.lost_offsets, saved.are_more_lost) == (0, False)
+    assert saved.unproven_offsets == summary.unproven_offsets
+
+
+@pytest.mark.checks("DISK-70")
+@pytest.mark.parametrize("number", [1, 7])
+def test_a_cut_beside_a_lawful_gap_is_bounded(number: int, tmp_path: Path) -> None:
+    """Compacted offsets beside the cut were told as lost, and the number as exact."""
+    folder = copied_partition("plain", tmp_path)
+    log = folder / name_of(252, ".log")
+    lawful, compacted = cut(log.read_bytes(), number)
+    log.write_bytes(lawful)
+    assert rebuild(folder, in_place=True).findings
+    for suffix in INDEXES:
+        log.with_suffix(suffix).unlink()
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n1\nplain 0 420\n")
+    assert not rebuild(folder, in_place=True).findings  # as the cleaner makes them
+    assert looked_at(folder)[0].is_sound
+    data, lost = cut(lawful, number, number + 1)
+    log.write_bytes(data)
+    summary, _ = looked_at(folder)
+    assert (summary.lost_offsets, summary.lost_at_least) == (None, 0)
+    assert summary.unproven_offsets == lost + compacted
+    assert summary.verdict is Verdict.READABLE_WITH_GAPS
+
+
+@pytest.mark.checks("DISK-70")
+@pytest.mark.parametrize("suffix", INDEXES)
+def test_a_copy_of_different_moments_is_no_certain_loss(suffix: str, tmp_path: Path) -> None:
+    """An index was copied, then the cleaner replaced the log, then the log was copied."""
+    folder = copied_partition("plain", tmp_path)
+    log = folder / name_of(252, ".log")
+    old = log.with_suffix(suffix).read_bytes()
+    data, taken = cut(log.read_bytes(), 3, 4, 5, 6)
+    log.write_bytes(data)
+    for one in INDEXES:
+        log.with_suffix(one).unlink()
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nplain 0 420\n")
+    assert not rebuild(folder, in_place=True).findings
+    log.with_suffix(suffix).write_bytes(old)
+    summary, found = looked_at(folder)
+    assert (summary.lost_offsets, summary.lost_at_least) == (None, 0)
+    assert summary.unproven_offsets == taken
+    assert "running broker" in next(one.hint for one in found if one.law == "DISK-70")
 
 
 @pytest.mark.checks("DISK-70")

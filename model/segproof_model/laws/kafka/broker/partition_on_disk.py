@@ -434,13 +434,17 @@ def dense_logs_lack_no_offsets(files: Mapping[str, bytes], codecs: Codecs) -> bo
     In doubt is a segment without offset index or time index; an empty one; one with a producer
     snapshot whose offset lies after its last batch and before the next segment. A warning if no
     other segment lacks offsets, and a segment with batches shows that the log was not compacted:
-    a closed one before, or one with both indexes; or there is no batch at all. Else a note, of
-    segments without an index only: compaction may have left the gap.
+    a closed one before, or one with both indexes; or there is no batch at all. The offsets are lost
+    if a record has no key: a compacted topic accepts none. Else that is not known. A note, of
+    segments without an index only, if other segments lack offsets, or a file shows that the log
+    cleaner was here: compaction may have left the gap. Such a file is a checkpoint of the cleaner
+    with the partition, or a removed log beside the new one; the topics of a broker's coordinators
+    are always compacted.
 
-    In doubt is also a segment that lacks offsets after its last batch only, if the log cleaner has
-    no checkpoint of the partition: all files of the next one may be gone. Compared are the closed
-    segments with all their offsets: it lacks at least half of what the one with the fewest has, and
-    its log has at least half the bytes of the longest.
+    In doubt is also a segment that lacks offsets after its last batch only, if no file shows that
+    the cleaner was here: all files of the next one may be gone. Compared are the closed segments
+    with all their offsets: it lacks at least half of what the one with the fewest has, and its log
+    has at least half the bytes of the longest.
 
     Of a damaged log that ends with a sound batch, and has no gap between two sound ones, only the
     offsets after that batch are judged. Not judged: other damaged logs, and gaps that DISK-4,
