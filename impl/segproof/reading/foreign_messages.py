@@ -88,6 +88,15 @@ class SetAside:
         self.ranges: list[ForeignRange] = []
         self.messages = 0
 
+    def without(self, block: MessageBlock) -> MessageBlock:
+        """Return the messages of a block that are none of them."""
+        if not self.ranges:
+            return block
+        places, inside = block.lies_at, np.zeros(len(block.rows), np.bool_)
+        for one in self.ranges:
+            inside |= (places >= one.start) & (places < one.end)
+        return block._replace(rows=block.rows[~inside])
+
     def add(self, start: int, end: int, messages: int) -> None:
         """Add the next ones, which follow each other."""
         self.messages += messages

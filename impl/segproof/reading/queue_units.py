@@ -12,7 +12,7 @@ Not covered: queues kept in RocksDB; queues that other queues' messages are disp
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, Gap
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, UNITS, folders_in
@@ -32,6 +33,8 @@ from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 PIECE_BYTES = UNIT_BYTES << 16
 SPOKEN_FOR_OTHERS = "%LMQ%"
 SAMPLE_ROWS = 64
+TRANSACTION_BITS = 12
+"""Of `sys_flag`: a prepared or rolled back message has a number and no unit."""
 
 Int64Array = NDArray[np.int64]
 
@@ -132,30 +135,45 @@ def _led_to(store: str, files: Files) -> Iterator[Int64Array]:
 
 
 def messages_in(
-    store: str, gaps: Sequence[Gap], files: Files, sound_end: int = INT64_MAX
+    store: str,
+    gaps: Sequence[Gap],
+    files: Files,
+    sound_end: int = INT64_MAX,
+    sound: Callable[[], Iterable[MessageBlock]] = tuple,
 ) -> list[LostMessages] | None:
     """Return how many messages are lost in each gap of the log; None if nothing tells.
 
-    That is so without queues, unless the index leads into one of the gaps.
+    That is so without queues, unless the index leads into one of the gaps. A unit or an entry that
+    contradicts its neighbours proves no loss, nor does a unit whose number a message has that
+    `sound` yields: the sound messages of the log.
 
     The gaps are in order. `sound_end` is the offset behind the last sound message of the log: no
     count of a gap beyond it is exact, since nothing says how far the log went.
 
-    Cost: all files of queues are read once, without their holes, and all entries of the index.
-    Raises: OSError for the queues; what can't be read of the index tells nothing.
+    Cost: all files of queues are read once, without their holes, and all entries of the index; and
+    the log, if units lead into the gaps. Raises: OSError for the queues; what can't be read of the
+    index tells nothing.
     """
     starts = np.array([gap.start for gap in gaps], np.int64)
     ends = np.array([gap.end for gap in gaps], np.int64)
     found, has_queues = [np.zeros((0, 2), np.int64)], False
+    numbered: list[tuple[tuple[str, int], Int64Array]] = []
     for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
         if SPOKEN_FOR_OTHERS in os.path.basename(topic):
             continue
         for queue in folders_in(topic, files):
-            for units in _units(queue, files):
+            for units in _numbered_units(queue, files):
                 has_queues = True
-                found.append(_inside(units, starts, ends))
+                inside = _inside(units, starts, ends)
+                number = os.path.basename(queue)
+                if len(inside) and number.isascii() and number.isdigit():
+                    numbered.append(((os.path.basename(topic), int(number)), inside))
+                else:
+                    found.append(inside[:, :2])
+    found += _without_held(numbered, sound)
     if len(gaps):
         for entries in _index_offsets(os.path.join(store, INDEX), files):
+            entries = entries[~_contradict(entries)]
             known = np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
             found.append(np.unique(_inside(known, starts, ends), axis=0))
     rows = np.concatenate(found)
@@ -172,6 +190,64 @@ def messages_in(
     return [
         one._replace(is_exact=one.is_exact and gap.start < sound_end)
         for one, gap in zip(lost, gaps, strict=True)
+    ]
+
+
+def _numbered_units(queue: str, files: Files) -> Iterator[Int64Array]:
+    """Yield offset, size and number of the units of a queue, but for fillers, and for those that
+    contradict their neighbours.
+    """
+    for name in files.list_directory(queue):
+        start = named_offset(name)
+        if start is None:
+            continue
+        with closing(files.open(os.path.join(queue, name))) as file:
+            for first, units in _stretches_in(file):
+                places = np.flatnonzero(_are_units(units))
+                found = np.empty((len(places), 3), np.int64)
+                found[:, 0] = units["commit_log_offset"][places]
+                found[:, 1] = units["size"][places]
+                found[:, 2] = places + first + start // UNIT_BYTES
+                yield found[~_contradict(found[:, 0])]
+
+
+def _contradict(offsets: Int64Array) -> NDArray[np.bool_]:
+    """Return which of some offsets that should never fall are alone in doing so: one that is above
+    the next one, or below the one before, where these two are in order.
+    """
+    before = np.concatenate([[-1], offsets[:-1]])
+    after = np.concatenate([offsets[1:], [INT64_MAX]])
+    in_order = before <= after
+    are_high = (offsets > after) & in_order
+    follows_high = np.concatenate([[False], are_high[:-1]])
+    found: NDArray[np.bool_] = are_high | ((offsets < before) & in_order & ~follows_high)
+    return found
+
+
+def _without_held(
+    numbered: list[tuple[tuple[str, int], Int64Array]],
+    sound: Callable[[], Iterable[MessageBlock]],
+) -> list[Int64Array]:
+    """Return offset and size of the units whose number no sound message of their queue has."""
+    if not numbered:
+        return []
+    wanted: dict[tuple[str, int], set[int]] = {}
+    for key, units in numbered:
+        wanted.setdefault(key, set()).update(units[:, 2].tolist())
+    pairs = {(key[1], number) for key, numbers in wanted.items() for number in numbers}
+    numbers = np.array(sorted({number for _, number in pairs}), np.int64)
+    held: dict[tuple[str, int], set[int]] = {key: set() for key in wanted}
+    for block in sound():
+        queue_ids, offsets = block.numbers()
+        for row in np.flatnonzero(np.isin(offsets, numbers)).tolist():
+            if (int(queue_ids[row]), int(offsets[row])) not in pairs:
+                continue
+            one = block.message(row)
+            if one.sys_flag & TRANSACTION_BITS in (0, 8) and (one.topic, one.queue_id) in held:
+                held[one.topic, one.queue_id].add(one.queue_offset)
+    return [
+        units[~np.isin(units[:, 2], np.array(sorted(held[key]), np.int64)), :2]
+        for key, units in numbered
     ]
 
 
@@ -226,10 +302,21 @@ def _in_file(file: File) -> Iterator[Int64Array]:
 
 def units_in(file: File) -> Iterator[NDArray[np.void]]:
     """Yield the units of a file of a queue, but for fillers. Raises: OSError."""
+    for _, units in _stretches_in(file):
+        yield units[_are_units(units)]
+
+
+def _stretches_in(file: File) -> Iterator[tuple[int, NDArray[np.void]]]:
+    """Yield the places of a file of a queue in stretches, each with the number of its first one."""
     for begin, behind in file.data_ranges(0, file.size()):
         for at in range(begin - begin % UNIT_BYTES, behind, PIECE_BYTES):
             data = file.pread(min(PIECE_BYTES, behind - at + UNIT_BYTES), at)
             units = np.frombuffer(data, UNITS, min(PIECE_BYTES, len(data)) // UNIT_BYTES)
-            is_unit = (units["commit_log_offset"] >= 0) & (units["size"] > 0)
-            is_unit &= units["size"] != INT32_MAX
-            yield units[is_unit]
+            yield at // UNIT_BYTES, units
+
+
+def _are_units(units: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Return which places contain a unit that leads to a message."""
+    are_units: NDArray[np.bool_] = (units["commit_log_offset"] >= 0) & (units["size"] > 0)
+    are_units &= units["size"] != INT32_MAX
+    return are_units

@@ -33,6 +33,8 @@ SMALL_BODY_BYTES = 4096
 UNITS_OF_A_MESSAGE = 10
 """So many units of a kernel's work is it to read a message, and as many to hash its keys."""
 USUAL_MESSAGE_BYTES = 1024
+QUEUE_ID_AT, QUEUE_OFFSET_AT = 12, 20
+"""Where a message has the number of its queue, and its own number in that."""
 BORN_AT = 40
 """Where a message has its born timestamp."""
 _NAMES = b"KEYSUNIQ_KEYTAGS"
@@ -92,6 +94,13 @@ class MessageBlock(NamedTuple):
         places = self.rows[numbers, :1] + np.arange(BORN_AT, BORN_AT + 8)
         born: Int64Array = np.frombuffer(self.data, np.uint8)[places].view(">i8")[:, 0]
         return born.astype(np.int64)
+
+    def numbers(self) -> tuple[Int64Array, Int64Array]:
+        """Return for each message the number of its queue, and its own number in that."""
+        data = np.frombuffer(self.data, np.uint8)
+        ids = data[self.rows[:, :1] + np.arange(QUEUE_ID_AT, QUEUE_ID_AT + 4)].view(">i4")
+        at = data[self.rows[:, :1] + np.arange(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 8)].view(">i8")
+        return ids[:, 0].astype(np.int64), at[:, 0].astype(np.int64)
 
     def message(self, number: int) -> Message:
         """Return one of the messages."""

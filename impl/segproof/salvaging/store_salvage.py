@@ -381,7 +381,7 @@ class _Salvage:
         counts: list[LostMessages] | None = None
         with suppress(OSError):
             self._close_end()
-            counts = messages_in(self._log.store_path, self._gaps, self._files, self._sound_end)
+            counts = self._messages_in(self._gaps, self._sound_end)
         starts = {one.path: one.start for one in self._log.log_files}
         for number, gap in enumerate(self._gaps):
             count = None if counts is None else counts[number]
@@ -415,6 +415,19 @@ class _Salvage:
                     " for it on a replica"
                 )
 
+    def _messages_in(
+        self, gaps: list[Gap], sound_end: int = INT64_MAX
+    ) -> list[LostMessages] | None:
+        """Return how many messages are lost in each gap, as `verify` counts. Raises: OSError."""
+        return messages_in(self._log.store_path, gaps, self._files, sound_end, self._sound_messages)
+
+    def _sound_messages(self) -> Iterator[MessageBlock]:
+        """Yield the sound messages of this log, read once more. Raises: OSError."""
+        pieces = StorePieces(
+            self._log, self._files, open_file=lambda path: ReadableParts(self._open_file(path))
+        )
+        return (self._set_aside.without(one) for one in pieces if not isinstance(one, Gap))
+
     def _close_end(self) -> None:
         """Take the ends of files for gaps, as far as the old queues lead there. Raises: OSError."""
         last, size = self._log.log_files[-1], self._log.mapped_file_size
@@ -422,7 +435,7 @@ class _Salvage:
         ends = pairwise([last.start + last.size_bytes, *files])
         behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
         possible = self._zeros + behind
-        counts = messages_in(self._log.store_path, possible, self._files) or []
+        counts = self._messages_in(possible) or []
         reached = max((number for number, lost in enumerate(counts, 1) if lost.known), default=0)
         ended = {one.path for one in self._zeros}
         self._zeros = possible[:reached]
@@ -434,7 +447,7 @@ class _Salvage:
             for begin, one in begins
             if one.path not in ended
         ]
-        counts = messages_in(self._log.store_path, rests, self._files) or []
+        counts = self._messages_in(rests) or []
         lost = [gap for gap, count in zip(rests, counts, strict=False) if count.known]
         self.told.gap_count += len(lost)
         self._gaps = sorted([*self._gaps, *lost[: GAPS_MAX - len(self._gaps)]], key=_start_of)

@@ -11,7 +11,7 @@ MappedFileQueue.truncateDirtyFiles.
 Laws: RMQDISK-24, RMQDISK-26, RMQDISK-27.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -100,6 +100,8 @@ class Damage:
     """The offset behind the last sound message of the log."""
     tail: list[Gap] = field(default_factory=list)
     """What follows it, without other bytes than zeros: messages are lost there if queues say so."""
+    sound_messages: Callable[[], Iterable[MessageBlock]] = tuple
+    """Yields the sound messages of the whole log."""
     unsearched_from: int | None = None
     """The offset from which a file was not searched; None if all were."""
 
@@ -153,6 +155,8 @@ class _FileDamage:
     """The messages before its first gap."""
     damage: Damage = field(default_factory=Damage)
     """From its first gap on."""
+    end: int = -1
+    """The offset behind its last message, or its last gap."""
 
 
 class DamageMap:
@@ -176,12 +180,14 @@ class DamageMap:
         """Messages of another store, which say another offset than theirs: they are gaps too."""
         self.of_other_here = SetAside()
         """Messages of another store that say the offset at which they lie."""
+        self._in_order = log
         self._foreign: ForeignMessages | None = None
         self._numbers = QueueNumbers()
         later = tuple(log_files)
         with suppress(OSError):  # which the reader of the records reports
             moved = MovedMessages(log, files, is_cut=True)
             self._moved, self._open, self.copied = moved.moved, moved.open, moved.copied
+            self._in_order = moved.log
             later = tuple(one for one in moved.log.log_files if one.start >= log_files[0].start)
             foreign = ForeignMessages(moved, files, moved.open)
             if foreign.are_possible:  # numbers of queues go on from the first file on
@@ -192,7 +198,8 @@ class DamageMap:
     def at(self, one: LogFile) -> Damage:
         """Return what lies behind the first damage of one of the files."""
         place = next(at for at, each in enumerate(self._found) if each.log_file.start == one.start)
-        told = Damage(moved=self._moved, sound_end=self._sound_end, tail=self._tail())
+        told = Damage(moved=self._moved, sound_end=self._sound_end, tail=self._tail(place))
+        told.sound_messages = self.sound_messages
         for number, each in enumerate(self._found[place:]):
             sound = each.damage.sound if number == 0 else each.before.joined(each.damage.sound)
             told.sound = told.sound.joined(sound._replace(files=int(sound.messages > 0)))
@@ -201,11 +208,21 @@ class DamageMap:
                 told.unsearched_from = each.damage.unsearched_from
         return told
 
-    def _tail(self) -> list[Gap]:
+    def _tail(self, place: int) -> list[Gap]:
+        """Return where messages are lost if queues or index say so: zeros at the end of the log,
+        what follows its last file, and the blank end of each file, which may be damage itself.
+        """
         last, size = self._found[-1].log_file, self._log.mapped_file_size
         end = last.start + last.size_bytes
-        beyond = Gap(GapKind.MISSING, last.path, end, end + FILES_BEYOND * size)
-        return [*(gap for _, gap in self._zeros), beyond]
+        found = [gap for _, gap in self._zeros]
+        found.append(Gap(GapKind.MISSING, last.path, end, end + FILES_BEYOND * size))
+        ended = {gap.path for gap in found[:-1]}
+        for each in self._found[place:]:
+            one = each.log_file
+            begin, behind = max(each.end, one.start), one.start + one.size_bytes
+            if one.path not in ended and begin < behind:
+                found.append(Gap(GapKind.BROKEN, one.path, begin, behind))
+        return sorted(found, key=lambda gap: gap.start)
 
     def _read(self, one: LogFile) -> None:
         found = _FileDamage(one)
@@ -252,12 +269,20 @@ class DamageMap:
         """The offset after the last sound message."""
         return self._sound_end
 
+    def sound_messages(self) -> Iterator[MessageBlock]:
+        """Yield the sound messages of this log, read once more. Raises: OSError."""
+        for piece in StorePieces(self._in_order, self._files, open_file=self._open):
+            if not isinstance(piece, Gap):
+                yield self.of_other.without(self.of_other_here.without(piece))
+
     def whole(self) -> Damage:
         """Return what is lost of all files that were read."""
         return self.at(self._found[0].log_file)
 
     def _gap(self, found: _FileDamage, gap: Gap) -> None:
         self._zeros.append((found, gap))
+        if gap.path == found.log_file.path:
+            found.end = max(found.end, gap.end)
         if gap.kind is not GapKind.ZEROS:
             self._flush()
 
@@ -268,7 +293,7 @@ class DamageMap:
 
     def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
         self._flush()
-        self._sound_end = int(block.lies_at[-1] + block.rows[-1, 1])
+        self._sound_end = found.end = int(block.lies_at[-1] + block.rows[-1, 1])
         if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))
             return
@@ -295,17 +320,17 @@ class Recovery:
         self._is_clean = is_clean
 
     def words(self, damage: Damage, one: LogFile, kept: int, *, is_passed: bool = False) -> str:
-        """Return what lies behind a damage, to follow the words of a finding; empty for a tail.
+        """Return what lies behind a damage, to follow the words of a finding; empty for a tail
+        that costs no known message.
 
         `kept` is how many messages lie before it. `is_passed` says that a recovery goes on behind
         the damage, with the next file: it is a blank end.
         """
         sound, told = damage.sound, damage.words()
-        if not told:
+        gaps, count = damage.gaps, self.lost_messages(damage)
+        if not told and (count is None or not count.known):
             return ""
-        gaps = damage.gaps
         lost = f"{gaps.size_bytes} bytes in {plural(gaps.places, 'place')} are lost"
-        count = self.lost_messages(damage)
         if count is not None:
             known = count.known if count.is_exact else None
             lost += f", with {lost_words(known, count.known, 'message')}, {QUEUES_TELL}"
@@ -328,12 +353,16 @@ class Recovery:
         if not damage.gaps.is_complete:
             return None
         try:
-            gaps = [*damage.gaps.kept, *damage.tail]
-            counts = messages_in(self._store, gaps, self._files, damage.sound_end)
+            gaps = sorted([*damage.gaps.kept, *damage.tail], key=lambda gap: gap.start)
+            counts = messages_in(
+                self._store, gaps, self._files, damage.sound_end, damage.sound_messages
+            )
             if counts is None:
                 return None
-            inside = len(damage.gaps.kept)
-            return lost_together(counts[:inside] + [one for one in counts[inside:] if one.known])
+            kept = {*damage.gaps.kept}
+            return lost_together(
+                [one for gap, one in zip(gaps, counts, strict=True) if gap in kept or one.known]
+            )
         except OSError:
             return None
 

@@ -419,6 +419,14 @@ class LogRecords:
             self.lost = self._recovery.lost_messages(self._map.at(one))
         return self._map.at(one)
 
+    def _is_tail(self, one: LogFile) -> bool:
+        """Return whether nothing lies behind a damage but what an earlier recovery has cut off: so
+        no queue and no index leads there, which a recovery cuts too.
+        """
+        damage = self._behind(one)
+        lost = self._recovery.lost_messages(damage)
+        return damage.is_tail and (lost is None or not lost.known)
+
     def whole_map(self) -> DamageMap:
         """Return the damage of all files, read once more."""
         self._map = DamageMap(self.log, self.log.log_files, -1, self._files)
@@ -530,7 +538,7 @@ class LogRecords:
         self, one: LogFile, offset: int, words: str, is_last: bool, *, is_blank: bool = False
     ) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
-        is_end = is_last and offset > self.known_end and self._behind(one).is_tail
+        is_end = is_last and offset > self.known_end and self._is_tail(one)
         self._reporter.at(one.path).add(
             "RMQDISK-24",
             f"{words}; RocketMQ {rest}{self._words(one, is_blank=is_blank)}",
@@ -564,7 +572,7 @@ class LogRecords:
         found = self._first_byte(one, position)
         if found is not None and not self._holds_more(one, one.start + position):
             behind = self._behind(one)
-            is_cut = behind.is_tail and behind.sound.older > 0
+            is_cut = self._is_tail(one) and behind.sound.older > 0
             is_cut = is_cut and one.start + position > self.known_end
             self._reporter.at(one.path).add(
                 "RMQDISK-27",

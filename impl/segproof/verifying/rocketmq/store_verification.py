@@ -404,8 +404,10 @@ class _Store:
                 path, self._stored, records.newest, self._reporter,
                 has_queues=self._queues.furthest >= 0,
             )  # fmt: skip
-        if lost is not None and records.lost is NOTHING_LOST:
-            records.lost = LostMessages(lost.counts[0], is_exact=False)
+        if lost is not None or records.lost is not NOTHING_LOST:
+            records.count_lost(records.whole_map())
+            if lost is not None and (records.lost is None or not records.lost.known):
+                records.lost = LostMessages(lost.counts[0], is_exact=False)
 
     def _checks_of(self, records: LogRecords) -> list[RecordsCheck]:
         """Return what is compared with the log: index, if it is judged, and queues."""

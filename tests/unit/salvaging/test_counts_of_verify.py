@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verify` and `salvage` count the same lost messages, and one wrong unit is none of them."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Summary, Verdict
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.salvaging.salvaged_store import SalvagedStore
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
+from segproof_tests.store_files import long_store
+
+COUNT = 60
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a sound store with three queues of one topic, in several log files."""
+    return long_store(tmp_path / "store", COUNT)
+
+
+def places_of(store: Path) -> list[int]:
+    """Return where the messages of a sound store lie."""
+    log = CommitLog.open(store)
+    return [at for at, one in log.scan(log.min_offset) if one.message is not None]
+
+
+def counted(store: Path, tmp_path: Path) -> tuple[Summary, SalvagedStore]:
+    """Return what both verbs say; they count the same."""
+    summaries: list[Summary] = []
+    list(verify(store, on_summary=summaries.append))
+    told = salvage_store(store, tmp_path / "saved", hash_slot_num=16, index_num=64)
+    summary = summaries[-1]
+    assert (summary.lost_at_least, summary.lost_offsets is not None) == (
+        told.lost_messages or 0, told.is_lost_exact or not told.gap_count,
+    )  # fmt: skip
+    return summary, told
+
+
+def lose_from(store: Path, place: int, *, torn: int = 0) -> None:
+    """Write zeros from a place of the log on, behind some bytes of its message; remove what
+    follows the file.
+    """
+    for path in sorted((store / "commitlog").iterdir()):
+        start, data = int(path.name), path.read_bytes()
+        if start > place:
+            path.unlink()
+        elif place < start + len(data):
+            path.write_bytes(data[: place - start + torn].ljust(len(data), b"\0"))
+
+
+def damage_unit(store: Path, queue: int, number: int, offset: int) -> None:
+    """Let a unit lead elsewhere."""
+    first = number - number % 8
+    path = store / "consumequeue/T" / str(queue) / f"{20 * first:020d}"
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">q", data, 20 * (number - first), offset)
+    path.write_bytes(data)
+
+
+@pytest.mark.checks("RMQDISK-24", "RMQDISK-52", "RMQDISK-23")
+@pytest.mark.parametrize("torn", [0, 40])
+@pytest.mark.parametrize("lost", [3, 6, 30])
+@pytest.mark.parametrize("gone", ["", "index", "consumequeue"])
+def test_the_end_of_a_log_is_counted_alike(
+    gone: str, lost: int, torn: int, store: Path, tmp_path: Path
+) -> None:
+    """A torn record hid the proof of the queues, and of two parts of a lost end one counted."""
+    place = places_of(store)[-lost]
+    if gone:
+        shutil.rmtree(store / gone)
+    lose_from(store, place, torn=torn)
+    summary, told = counted(store, tmp_path)
+    assert (Verdict.READABLE_WITH_GAPS, lost) == (summary.verdict, summary.lost_at_least)
+    assert COUNT - lost == told.messages
+
+
+@pytest.mark.checks("RMQDISK-36", "RMQDISK-37")
+@pytest.mark.parametrize("number", [0, 1, 10, -1])
+@pytest.mark.parametrize("beyond", [1, 10**6, 1 << 40])
+def test_a_wrong_unit_proves_no_loss(beyond: int, number: int, store: Path, tmp_path: Path) -> None:
+    """One flipped bit in a unit was a lost message and missing files, and each message is there."""
+    end = places_of(store)[-1]
+    damage_unit(store, 1, number % (COUNT // 3), end + 400 + beyond)
+    summary, told = counted(store, tmp_path)
+    assert (Verdict.READABLE_WITH_DEFECTS, 0) == (summary.verdict, summary.lost_at_least)
+    assert (COUNT, 0) == (told.messages, told.gap_count)
+
+
+@pytest.mark.checks("RMQDISK-26", "RMQDISK-36")
+def test_a_wrong_unit_adds_nothing_to_a_loss(store: Path, tmp_path: Path) -> None:
+    """Three damaged bodies and one wrong unit were "at least 4 messages lost"."""
+    for place in places_of(store)[10:40:10]:
+        for path in sorted((store / "commitlog").iterdir()):
+            start, data = int(path.name), bytearray(path.read_bytes())
+            if start <= place < start + len(data):
+                data[place - start + 88] ^= 1
+                path.write_bytes(data)
+    damage_unit(store, 2, 15, 1 << 40)
+    summary, told = counted(store, tmp_path)
+    assert (3, 3) == (summary.lost_at_least, told.gap_count)
