@@ -113,7 +113,7 @@ def _cut_out(
     return files if end is None else followed(files, end)
 
 
-CUT_OUT = Due(LOG_NAME, 2 * SIZE, 0, 1)
+CUT_OUT = Due(LOG_NAME, 2 * SIZE, 0, "up to 1")
 
 
 def _large(suffix: str) -> list[Border]:
