@@ -21,8 +21,19 @@ class Severity(StrEnum):
     """Worth knowing and no defect."""
 
 
+FURTHER = " further places in this file break the same law"
+"""The end of the message of a finding that counts places."""
 NOT_LOOKED_INTO = frozenset({"DISK-45", "RMQDISK-41"})
 """Laws whose findings each name a file or directory that was recognised and not read."""
+
+
+def places_of(message: str, actual: str | None) -> int:
+    """Return in how many places a finding of these words says that the law is broken.
+
+    It is one, but for the finding that counts those beyond the first ones: `actual` says how many.
+    """
+    is_counted = message.endswith(FURTHER) and actual is not None and actual.isdecimal()
+    return int(actual or 1) if is_counted else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,11 @@ class Finding:
     def is_defect(self) -> bool:
         """Whether it is more than a note."""
         return self.severity is not Severity.NOTE
+
+    @property
+    def places(self) -> int:
+        """In how many places of the file the law is broken: see `places_of`."""
+        return places_of(self.message, self.actual)
 
     @property
     def is_not_looked_into(self) -> bool:
@@ -127,7 +143,8 @@ class Summary:
     errors: int
     warnings: int
     notes: int
-    """How many findings there are of each severity."""
+    """In how many places a law is broken, by severity: the sum of `Finding.places`. The findings of
+    a law and a file are given one by one up to a bound, and one more counts the rest."""
     ignored: int = 0
     """How many of them the caller ignores; `verify` itself ignores none."""
     lost_at_least: int = 0

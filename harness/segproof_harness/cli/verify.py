@@ -447,7 +447,7 @@ class Told:
         if self.more:
             return
         for finding in findings:
-            self.counts[finding.severity.value] += 1
+            self.counts[finding.severity.value] += finding.places
             self.counts[FailOn.NOT_CHECKED.value] += finding.files_not_looked_into
             is_hidden = not finding.is_defect and not is_failure(finding, self._fail_on)
             if self._no_notes and is_hidden:

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from segproof.commands import quoted_path
-from segproof.findings import Finding, Severity
+from segproof.findings import FURTHER, Finding, Severity
 from segproof.verifying.log_damage import DAMAGE_BEGINS
 from segproof.verifying.loss_count import LOG_IS_GONE
-from segproof.verifying.reporting import FURTHER
 from segproof.verifying.summarising import is_loss, is_of_index
 from segproof_harness.reports.consumers import what_consumers_see
 
@@ -73,12 +72,9 @@ class Cause:
         """Take one more finding; the one that counts further places may come at any time."""
         if self.first.message.endswith(FURTHER):
             self.first = finding
-        count = 1
-        if finding.message.endswith(FURTHER):
-            count = int(finding.actual or 1)
-        elif finding.position is not None:
+        if not finding.message.endswith(FURTHER) and finding.position is not None:
             self.positions = sorted({*self.positions, finding.position})[:PLACES_MAX]
-        self.laws[finding.law] = self.laws.get(finding.law, 0) + count
+        self.laws[finding.law] = self.laws.get(finding.law, 0) + finding.places
 
     def to_json(self) -> dict[str, Any]:
         """Return the cause as plain values, by name."""

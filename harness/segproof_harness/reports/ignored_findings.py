@@ -75,17 +75,17 @@ class IgnoredFindings:
         self._is_elsewhere: dict[IgnoreEntry, bool] = {}
         """Whether an entry means none of the places that were checked so far."""
 
-    def ignores(self, law: str, path: str) -> bool:
-        """Return whether the next finding, of a law in a file, is ignored; count it then."""
+    def ignores(self, law: str, path: str, places: int = 1) -> bool:
+        """Return whether the next finding is ignored, and count its places if it is."""
         matching = [entry for entry in self._counts if entry.matches(law, path)]
         for entry in matching:
-            self._counts[entry] += 1
-        self.count += bool(matching)
+            self._counts[entry] += places
+        self.count += places if matching else 0
         return bool(matching)
 
     def without(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that no entry ignores."""
-        return (one for one in findings if not self.ignores(one.law, one.path))
+        return (one for one in findings if not self.ignores(one.law, one.path, one.places))
 
     def counted(self, summary: Summary) -> Summary:
         """Return the summary with the number of findings that were ignored since the last one."""

@@ -149,7 +149,7 @@ class PageReport:
 
     def finding(self, finding: Finding) -> None:
         """Take the next finding."""
-        self._severities[finding.severity] += 1
+        self._severities[finding.severity] += finding.places
         self._causes.add(finding)
         if finding.position is not None and finding.is_defect:
             places = self._places.setdefault(finding.path, [])

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple, get_type_hints
 
-from segproof.findings import Finding, Summary
+from segproof.findings import FURTHER, Finding, Summary
 from segproof.integers import INT64_MAX
-from segproof.verifying.reporting import FURTHER
 from segproof_harness.reports.json_lines import SCHEMA_VERSION
 
 LINE_BYTES_MAX = 1 << 20

@@ -10,8 +10,8 @@ from segproof.files import File, Files, FileStatus, NamelessFile, nameless_file
 class DryFiles:
     """Reads through other files; keeps new files nameless, until they are removed or it is closed.
 
-    Only files that it created can be written, renamed or removed. Directories are made, synced and
-    locked in appearance only.
+    Only files that it created can be written or renamed. Others are removed in appearance only, and
+    so are directories made, synced and locked.
     """
 
     def __init__(self, files: Files, *, in_memory: bool) -> None:
@@ -19,6 +19,8 @@ class DryFiles:
         self._in_memory = in_memory
         self._made: dict[str, NamelessFile] = {}
         self._directories: set[str] = set()
+        self._removed: set[str] = set()
+        """Files that are there, and that a run would have removed."""
 
     def close(self) -> None:
         """Let all new files go."""
@@ -31,9 +33,11 @@ class DryFiles:
         made = self._made.get(path)
         if made is not None:
             return made.again()
-        if create and self._files.status(path) is None:
+        if create and self.status(path) is None:
             self._made[path] = nameless_file(path, in_memory=self._in_memory)
             return self.open(path)
+        if path in self._removed:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if writable and self._files.status(path) is not None:
             raise OSError(errno.EROFS, "a dry run changes no file", path)
         return self._files.open(path)
@@ -49,13 +53,17 @@ class DryFiles:
             return FileStatus(made.size(), False, True, 0, (0, id(made)))
         if path in self._directories:
             return FileStatus(0, True, False, 0, (0, 0))
-        return self._files.status(path)
+        return None if path in self._removed else self._files.status(path)
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, with those of new files."""
-        names = {os.path.basename(one) for one in self._made if os.path.dirname(one) == path}
+        made, removed = (
+            {os.path.basename(one) for one in each if os.path.dirname(one) == path}
+            for each in (self._made, self._removed)
+        )
         is_there = path not in self._directories or self._files.status(path) is not None
-        return sorted(names.union(self._files.list_directory(path) if is_there else ()))
+        old = self._files.list_directory(path) if is_there else ()
+        return sorted(made.union(set(old) - removed))
 
     def rename(self, source: str, target: str) -> None:
         """Rename a new file; nothing else."""
@@ -66,11 +74,13 @@ class DryFiles:
         """Do nothing."""
 
     def remove(self, path: str) -> bool:
-        """Remove a new file; return whether there was one."""
-        made = self._made.pop(path, None)
+        """Remove a new file, or another one in appearance; return whether there was one."""
+        made, is_there = self._made.pop(path, None), self.status(path) is not None
         if made is not None:
             made.close()
-        return made is not None
+        elif is_there:
+            self._removed.add(path)
+        return made is not None or is_there
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         """Do nothing."""

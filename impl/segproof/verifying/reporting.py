@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from segproof.commands import quoted_path
 from segproof.files import LINK_TO_NOTHING, LinkOutError, check_limits
-from segproof.findings import Finding, Severity
+from segproof.findings import FURTHER, Finding, Severity
 from segproof.hints import Hint, reads
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
@@ -29,9 +29,6 @@ declare("log-segment", Severity.WARNING,
 OF_ROCKETMQ = ("index-service", "index-file")
 """The structures that findings in a store name."""
 FINDINGS_PER_LAW = 100
-
-FURTHER = " further places in this file break the same law"
-"""How the words of a finding end that stands for all that were only counted."""
 Value = int | str | None
 
 

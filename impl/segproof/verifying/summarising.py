@@ -130,7 +130,7 @@ class Tally:
             yield one
 
     def _take(self, one: Finding) -> None:
-        self._severities[one.severity] += 1
+        self._severities[one.severity] += one.places
         self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
         if not one.is_defect:

@@ -110,6 +110,7 @@ def command(
       segproof spark verify --master spark://host:7077 '/mnt/dumps/*' --checkpoint /mnt/done
       segproof spark verify 's3://dumps/broker-1?region=eu-central-1'
     """
+    from segproof.findings import places_of
     from segproof_spark.verification import Totals, verify_on_spark
 
     laws = known_laws(law)
@@ -132,7 +133,13 @@ def command(
             totals=totals,
         )
         write = _writer(output_format, list_all, color)
-        found = (one for one in found if not ignored.ignores(one["law"], one["path"]))
+        found = (
+            one
+            for one in found
+            if not ignored.ignores(
+                one["law"], one["path"], places_of(one["message"], one["actual"])
+            )
+        )
         counts, hidden = _told(found, write, max_findings, no_notes, fail_on)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
     more += tell_ignored(ignored, laws, is_whole=position is None)
@@ -196,12 +203,12 @@ def _told(
     Without notes these are counted, and neither written nor held against the limit, unless they
     make the exit code 1.
     """
-    from segproof.findings import NOT_LOOKED_INTO
+    from segproof.findings import NOT_LOOKED_INTO, places_of
 
     counts: Counter[str] = Counter()
     written = hidden = 0
     for finding in findings:
-        counts[finding["severity"]] += 1
+        counts[finding["severity"]] += places_of(finding["message"], finding["actual"])
         is_unread = finding["law"] in NOT_LOOKED_INTO
         counts[FailOn.NOT_CHECKED.value] += is_unread
         is_failure = is_unread and fail_on is FailOn.NOT_CHECKED

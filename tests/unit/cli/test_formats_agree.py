@@ -190,12 +190,12 @@ def test_the_page_tells_each_file(
 def test_summaries_and_closing_lines_have_the_sums(
     data: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A summary counts the findings before it; the text has the same numbers, and their sum."""
+    """A summary counts the places before it; the text has the same numbers, and their sum."""
     counts: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
     for row in rows:
         if "law" in row:
-            counts[row["severity"]] += 1
+            counts[row["severity"]] += sum(_places([row]).values())
         if row.get("type") == "summary":
             assert [counts[one] for one in SEVERITIES] == [row[f"{one}s"] for one in SEVERITIES]
             verdicts[row["verdict"]] += 1

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from segproof.findings import Finding, Severity
+from segproof.findings import FURTHER, Finding, Severity
 from segproof.verification import RULES, VERIFIED_LAWS
-from segproof.verifying.reporting import FURTHER
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy

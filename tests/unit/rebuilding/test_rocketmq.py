@@ -469,7 +469,8 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
                 assert files.status(f"/new/{MARKER}") is not None
             if left == new:
                 continue
-        rebuilt(files, in_place=in_place)
+        dry = rebuilt(files, in_place=True, dry_run=True) if in_place else None
+        assert rebuilt(files, in_place=in_place) == dry or not in_place
         assert images_of(complete, place) == images_of(files, place)
         assert files.status(f"/s/{MARKER}") is None
     assert ends > 15

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every count of a summary and of findings, compared with a second way of counting."""
 
+import re
 import struct
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from segproof.counts import plural
 from segproof.findings import Severity, Summary
 from segproof.verification import verify
+from segproof_harness import cli
 from segproof_tests.counted_again import counted, make_partition
 from segproof_tests.partition_files import write_segment
 
@@ -37,14 +40,26 @@ def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("places", [1, 99, 100, 101, 102, 250])
-def test_places_above_a_hundred_are_counted(places: int, tmp_path: Path) -> None:
-    """The first hundred are told one by one, at their bytes; a last finding counts the others."""
+def test_places_above_a_hundred_are_counted(
+    places: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The first hundred are told one by one, at their bytes; a last finding counts the others.
+
+    The summary said "101 errors" beside "250 places".
+    """
     entries = [struct.pack(">ii", 5, number) for number in range(places + 1)]
     folder = write_segment(tmp_path / "t-0", b"", index=b"".join(entries))
-    told = list(verify(folder, laws=["OFFIDX-2"]))
+    summaries: list[Summary] = []
+    told = list(verify(folder, laws=["OFFIDX-2"], on_summary=summaries.append))
     assert [8 * number for number in range(1, min(places, 100) + 1)] == [
         one.position for one in told if one.position is not None
     ]
     more = [one.actual for one in told if one.position is None]
     assert ([] if places <= 100 else [str(places - 100)]) == more
     assert len(told) == min(places, 101)
+    assert places == summaries[0].errors + summaries[0].warnings
+    assert cli.run(["verify", str(folder), "--law", "OFFIDX-2"]) == 1
+    said = capfd.readouterr()
+    assert re.search(rf"\b{plural(places, 'error')}\b", said.err)
+    assert re.search(rf"\b{plural(places, 'error')}\b", said.out)
+    assert (f"{places} places" in said.out) == (places > 1)

@@ -11,6 +11,7 @@ import pytest
 
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.verification import partition_places, verify
+from segproof.verifying import folder_extents
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 
@@ -100,6 +101,24 @@ def test_a_partition_in_two_directories_of_a_broker(
         assert {Verdict.READABLE_WITH_DEFECTS.value} == verdicts
     assert not list(verify(one, laws=["DISK-48"]))
     assert list(verify(one, laws=["DISK-48"], beside=partition_places([one, two])))
+
+
+@pytest.mark.checks("DISK-48")
+@pytest.mark.parametrize("most", [149, 150, 10**9])
+def test_so_many_batches_of_two_folders_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """All batches of two folders were kept in memory, however many they were."""
+    monkeypatch.setattr(folder_extents, "BATCHES_MAX", most)
+    broker(tmp_path / "one")
+    broker(tmp_path / "two", directory="b")
+    found = of(tmp_path, "DISK-48")
+    words = "both have the same batches" if most >= 150 else "too many batches to be compared"
+    assert [True, True] == [words in one.message for one in found]
+    assert [most < 150] * 2 == [
+        one.message.count("more than 149 sound batches") == 2 for one in found
+    ]
+    assert [most < 150] * 2 == ["compare what was saved" in one.hint for one in found]
 
 
 @pytest.mark.checks("DISK-48")
