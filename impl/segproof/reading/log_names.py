@@ -39,15 +39,12 @@ class Misnamed(NamedTuple):
     """Whether files of the log have each other's names: the names together are right."""
 
 
-def with_right_names(
-    log: CommitLog, files: Files, *, only_swapped: bool = False
-) -> tuple[CommitLog, list[Misnamed]]:
+def with_right_names(log: CommitLog, files: Files) -> tuple[CommitLog, list[Misnamed]]:
     """Return the log with each file where its messages say, and the files that are moved so.
 
     A file without a message goes to a name that is left, if another file belongs to its own.
-    `only_swapped` leaves files where they are whose own name no other file has. What can't be read
-    stays where it is. Cost: a look at the first message of each file; 1 MiB of those that tell
-    another offset than their name, or nothing.
+    What can't be read stays where it is. Cost: a look at the first message of each file; 1 MiB of
+    those that tell another offset than their name, or nothing.
     """
     told = {one: _told_start(one, files) for one in log.log_files}
     wrong = {one: start for one, start in told.items() if start is not None and start != one.start}
@@ -67,7 +64,7 @@ def with_right_names(
     }
     silent = [one for one, start in told.items() if start is None]
     # Each name that a file leaves and no other one takes is free for one without a message.
-    moved = _among_names(moved, silent, names, only_swapped=only_swapped)
+    moved = _among_names(moved, silent, names)
     swapped = {one.start for one in moved} == set(moved.values())
     placed = [one._replace(start=moved.get(one, one.start)) for one in log.log_files]
     placed.sort(key=lambda one: one.start)
@@ -97,7 +94,7 @@ def _step(log: CommitLog) -> int:
 
 
 def _among_names(
-    moved: dict[LogFile, int], silent: list[LogFile], names: set[int], *, only_swapped: bool
+    moved: dict[LogFile, int], silent: list[LogFile], names: set[int]
 ) -> dict[LogFile, int]:
     """Return the moves after which no two files have one name."""
     while True:
@@ -106,7 +103,7 @@ def _among_names(
         left = sorted({one.start for one in moved} - set(moved.values()))
         blocked = {
             one for one, start in moved.items()
-            if (start in stays and start not in taken) or (only_swapped and start not in names)
+            if start in stays and start not in taken
         }  # fmt: skip
         if not blocked and len(left) >= len(taken):
             places = zip(taken.values(), left, strict=False)

@@ -31,22 +31,24 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
 
 
 def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
-    """Return the log with files that have each other's names where they belong, and without those
-    that begin where no file of it can; report these. A file whose own name no other file has goes
-    there. Raises: OSError.
+    """Return the log with each file where its messages say, and without those that begin where no
+    file of it can; report these. Raises: OSError.
     """
-    log, swapped = with_right_names(log, files, only_swapped=True)
-    paths = {one.start: one.path for one in log.log_files}
-    for one in swapped:
-        words = f"the names of files of the log are swapped: {_holds(one)}, and"
-        words += f" {posixpath.basename(paths[one.named])} those from {one.named} on"
-        _report_name(one, words, reporter)
-    if not in_step(log, files)[1]:
-        return log
     names = {one.path: one.start for one in log.log_files}
-    log, moved = with_right_names(log, files)
+    placed, moved = with_right_names(log, files)
+    if any(one.named < placed.min_offset for one in moved):
+        moved = []  # a first file may have been overwritten: its messages are judged where they lie
+    log = placed if moved else log
+    paths = {one.start: one.path for one in log.log_files}
     for one in moved:
-        _report_name(one, f"its name is not that of its messages: {_holds(one)}", reporter)
+        words = f"this one holds the messages from offset {one.start} on, as they say themselves"
+        if one.is_swapped:
+            owner = posixpath.basename(paths[one.named])
+            words = f"the names of files of the log are swapped: {words}, and {owner} those from"
+            words += f" {one.named} on"
+        else:
+            words = f"its name is not that of its messages: {words}"
+        _report_name(one, words, reporter)
     log, odd = in_step(log, files)
     if not odd:
         return log
@@ -56,10 +58,6 @@ def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> Comm
     for each in odd:
         _report_odd(each.path, names[each.path], log, shares.of_file(each), reporter)
     return log
-
-
-def _holds(one: Misnamed) -> str:
-    return f"this one holds the messages from offset {one.start} on, as they say themselves"
 
 
 def _report_name(one: Misnamed, words: str, reporter: Reporter) -> None:
