@@ -107,8 +107,10 @@ def save_store(
         f"{', and perhaps without the end of the log' * told.is_end_lost},"
         f" in {time.monotonic() - started:.1f} s"
     )
-    suggest(reads("check what was saved"), "segproof", "verify", out)
-    if told.target is not None:
+    if told.target is None:
+        summarise(f"  nothing was saved: there is no store in {out}, and the old one is as it was")
+    else:
+        suggest(reads("check what was saved"), "segproof", "verify", out)
         summarise(f"  {TO_SERVE}")
     if not told.is_whole:
         raise typer.Exit(EXIT_FINDINGS)

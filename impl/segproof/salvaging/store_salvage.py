@@ -35,6 +35,7 @@ from segproof.reading.store_pieces import (
     StorePieces,
     is_filler,
 )
+from segproof.reading.store_reach import ends_of
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
 from segproof.rebuilding.safe_places import (
@@ -434,6 +435,9 @@ class _Salvage:
         files = range(last.start + size, INT64_MAX - size, size)[: FILES_BEHIND_MAX + 1]
         ends = pairwise([last.start + last.size_bytes, *files])
         behind = [Gap(GapKind.MISSING, last.path, *one) for one in ends if one[0] < one[1]]
+        if not self.told.bytes_read:  # no file tells how long the files of this log are
+            reached = ends_of(self._log.store_path, self._files)[1]
+            behind = [Gap(GapKind.MISSING, last.path, last.start, max(last.start, reached) + 1)]
         possible = self._zeros + behind
         counts = self._messages_in(possible) or []
         reached = max((number for number, lost in enumerate(counts, 1) if lost.known), default=0)

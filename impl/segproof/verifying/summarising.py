@@ -63,7 +63,8 @@ MISPLACED = "RMQDISK-25"
 """A finding of it about one file costs no message: the offset is wrong, or the name of the file.
 One about the whole log says that a file was copied over another one, which is lost."""
 FILES_FOLLOW = "RMQDISK-23"
-"""A finding of it at byte 0 of a file is about a file too many, which costs no message."""
+"""A finding of it at byte 0 of a file is about a file too many, or one that lacks bytes behind the
+last message. It costs no message."""
 KINDS_WITH_MESSAGES = (PlaceKind.STORE, PlaceKind.LOG_FILE)
 
 

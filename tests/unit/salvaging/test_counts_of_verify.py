@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`verify` and `salvage` count the same lost messages, and one wrong unit is none of them."""
 
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -12,7 +13,8 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvaged_store import SalvagedStore
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
-from segproof_tests.store_files import long_store
+from segproof_harness.cli import run
+from segproof_tests.store_files import LOG, copied_store, long_store
 
 COUNT = 60
 
@@ -77,6 +79,43 @@ def test_the_end_of_a_log_is_counted_alike(
     summary, told = counted(store, tmp_path)
     assert (Verdict.READABLE_WITH_GAPS, lost) == (summary.verdict, summary.lost_at_least)
     assert COUNT - lost == told.messages
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("which", [0, 1, -2, -1])
+def test_a_file_that_lacks_bytes_is_counted_alike(
+    which: int, part: int, store: Path, tmp_path: Path
+) -> None:
+    """Of a file that was emptied or cut `verify` told an unknown number of lost messages."""
+    places = places_of(store)
+    path = sorted((store / "commitlog").iterdir())[which]
+    size = path.stat().st_size
+    os.truncate(path, part * size // 2)
+    lost = [one for one in places if int(path.name) <= one < int(path.name) + size]
+    summary, told = counted(store, tmp_path)
+    assert COUNT - told.messages == summary.lost_at_least
+    assert told.messages < COUNT or Verdict.READABLE_WITH_DEFECTS is summary.verdict
+    assert part or len(lost) == summary.lost_at_least
+
+
+@pytest.mark.checks("RMQDISK-23")
+def test_an_emptied_log_tells_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The only file has 0 bytes: 1 GiB was told as its length, and a store that was not made was
+    to be verified.
+    """
+    store = copied_store(tmp_path)
+    os.truncate(store / LOG, 0)
+    summary, told = counted(store, tmp_path)
+    assert (12, None) == (summary.lost_at_least, told.target)
+    (found,) = (one for one in verify(store) if one.law == "RMQDISK-23")
+    assert (None, "0") == (found.expected, found.actual)
+    assert "nothing to save" in (found.hint or "")
+    assert 1 == run(["salvage", str(store), "--out", str(tmp_path / "again")])
+    written = capsys.readouterr()
+    assert "1073741824" not in written.out + found.message
+    assert "segproof verify" not in written.err
+    assert "nothing was saved" in written.err
 
 
 @pytest.mark.checks("RMQDISK-36", "RMQDISK-37")

@@ -222,7 +222,7 @@ BORDERS = (
         "RMQDISK-23", "the second file has the length of the first, or one byte less",
         {**_log(_full()), NEXT_LOG: bytes(LOG_BYTES)},
         {**_log(_full()), NEXT_LOG: bytes(LOG_BYTES - 1)},
-        Due(NEXT_LOG, None, LOG_BYTES, LOG_BYTES - 1),
+        Due(NEXT_LOG, 0, LOG_BYTES, LOG_BYTES - 1),
     ),
     border(
         "RMQDISK-24", "the magic of the second record is right, or one bit is not",

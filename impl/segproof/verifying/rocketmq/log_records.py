@@ -92,6 +92,10 @@ OF_ANOTHER_LENGTH = writes(
     "look for the whole file in lost+found or on a replica, or save what is sound with `segproof"
     " salvage STORE --out DIR2`, which gives each file its length"
 )
+EMPTY_LOG = reads(
+    "look for the whole file in lost+found or on a replica, and keep index and queues until then:"
+    " they tell what is missing. No file of this log has a byte, so there is nothing to save"
+)
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
 """A block ends with the record that reaches it: one record can have many keys."""
@@ -180,7 +184,7 @@ class LogRecords:
         self.without_body = 0
         """Messages without a body that have the checksum of one: they are lost."""
         self.lacks_files = False
-        """Whether a file is missing between two others."""
+        """Whether a file is missing between two others, or lacks a part."""
         self._time_here = -1
         """The same of those in the file that is read; -1 without any."""
         self._store = store
@@ -284,15 +288,23 @@ class LogRecords:
     def _report_length(self, one: LogFile, length: int, *, is_last: bool) -> None:
         """Report a file of another length than the others; what it lacks is dark."""
         size, behind = self.log.mapped_file_size, one.start + length
-        words = f"it has {length} bytes, and the files of this log have {size}"
+        is_size_known = any(each.size_bytes for each in self.log.log_files)
+        words = f"it has {length} bytes"
+        if is_size_known:
+            words += f", and the files of this log have {size}"
         words += ": every release ends its start at such a file" if length else f": {EMPTY_FILE}"
         words += rest_words(one, size, length, self._files)
         is_new = is_last and not length and self.reached < one.start
+        # With a position it is no loss (`is_loss`): the end of the log is there, and nothing leads
+        # to what the file lacks.
+        is_end_here = is_last and length < size and 0 <= self.reached < behind
         self._reporter.at(one.path).add(
-            "RMQDISK-23", words, expected=size, actual=length,
+            "RMQDISK-23", words, expected=size if is_size_known else None, actual=length,
+            position=0 if is_end_here else None,
             severity=Severity.WARNING if is_new else None,
-            hint=NEW_FILE if is_new else OF_ANOTHER_LENGTH,
+            hint=NEW_FILE if is_new else OF_ANOTHER_LENGTH if is_size_known else EMPTY_LOG,
         )  # fmt: skip
+        self.lacks_files |= length < size and not is_new
         if length < size:
             self._dark.append((behind, one.start + size))
 
