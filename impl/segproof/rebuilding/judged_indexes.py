@@ -66,7 +66,8 @@ class Judged:
     """Base offsets of segments with a finding in the log: the build says if an index can be made.
     """
     hidden: tuple[Finding, ...] = ()
-    """Findings of losses that `verify` would no longer report beside new indexes."""
+    """Findings of losses that `verify` would no longer report beside new indexes; and of logs that
+    are none of the partition's."""
     ends: tuple[Finding, ...] = ()
     """The same, where an index has entries beyond the end of its log."""
 
@@ -120,7 +121,8 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
             doubted.add(segment.base_offset)
     findings += carried.finish()
     lacking = {one.path(".log") for one in segments if not {*INDEX_SUFFIXES[:2]} <= one.suffixes}
-    hidden = tuple(one for one in findings if _is_hidden(one, lacking))
+    strangers = {one.path(".log") for one in segments if one.overlap}
+    hidden = tuple(one for one in findings if one.path in strangers or _is_hidden(one, lacking))
     errors = (one for one in findings if one.severity is Severity.ERROR)
     ends += (one for one in errors if one.law == CUT_END)
     findings.sort(key=lambda one: list(Severity).index(one.severity))

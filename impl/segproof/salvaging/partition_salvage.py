@@ -15,6 +15,7 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9, DISK-69.
 import os
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import pairwise
 
 from segproof.errors import SegproofError
@@ -43,12 +44,13 @@ from segproof.salvaging.lost_gaps import (
 )
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.other_logs import first_offset_of, paths_of_other_logs
-from segproof.salvaging.salvaged_partition import SalvagedPartition
+from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.lost_offsets import are_of_records, has_keyless
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
+from segproof.verifying.segment_files import Segment
 from segproof.verifying.small_files import EPOCHS
 
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
@@ -88,7 +90,10 @@ class _Salvage:
         files: Files,
         on_bytes: Callable[[int], None],
     ) -> None:
-        self._partition = partition
+        own = tuple(one for one in partition.segments if one.overlap is None)
+        self._strangers = [one for one in partition.segments if one.overlap is not None]
+        """Segments of other partitions, or of an older copy."""
+        self._partition = replace(partition, segments=own)
         self._target = target
         self._aside_path = aside_path
         self._files = files
@@ -141,6 +146,8 @@ class _Salvage:
     def run(self) -> SalvagedPartition:
         try:
             self._save_segments()
+            for segment in self._strangers:
+                self._set_aside_stranger(segment)
             if self._aside is not None:
                 self._aside.sync()
         finally:
@@ -221,6 +228,15 @@ class _Salvage:
             self._put_aside(file, 0, size, len(read_batch_headers(file, 0, size).table))
         self._pending.append(Gap(path, "misplaced", 0, size, self._next_offset, None))
         self._told.bytes_read += size
+
+    def _set_aside_stranger(self, segment: Segment) -> None:
+        """Set a log aside whole that is none of the partition's: it costs no offset."""
+        path, overlap = segment.path(".log"), segment.overlap
+        assert overlap is not None
+        with closing(ReadableParts(self._files.open(path))) as file:
+            size = file.size()
+            self._put_aside(file, 0, size, overlap.batches)
+        self._told.left_out.append(f"{path}: {overlap.words}. {SET_ASIDE_WHOLE}")
 
     # --- one segment
 
@@ -509,7 +525,9 @@ class _Salvage:
         or batches lay at a wrong place: so the lost ones may be those.
         """
         told = self._told
-        if not (self._is_lossless_gap or told.set_aside_batches or told.moved_batches):
+        foreign = sum(one.overlap.batches for one in self._strangers if one.overlap)
+        is_aside = told.set_aside_batches > foreign
+        if not (self._is_lossless_gap or is_aside or told.moved_batches):
             return False
         return left_out_of(self._logs, self._files) > told.lost_offsets
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from segproof.salvaging.gaps import Gap
 
+SET_ASIDE_WHOLE = "It is set aside whole"
+"""The end of the reason why a log is left out that is none of the partition's."""
+
 
 @dataclass(slots=True)
 class SalvagedPartition:

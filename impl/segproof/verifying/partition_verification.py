@@ -204,8 +204,11 @@ class _JoinedLog:
         self._is_end_damaged = self._is_pointed_beyond = False
         self._is_whole = all(segment.judged == ALL_FILES for segment in partition.segments)
         names = ((name, read_file_name(name)) for name in partition.others)
+        strangers = {one.base_offset for one in partition.segments if one.overlap}
         self._snapshot_names = {
-            known.base_offset: name for name, known in names if known.suffix == SNAPSHOT_SUFFIX
+            known.base_offset: name
+            for name, known in names
+            if known.suffix == SNAPSHOT_SUFFIX and known.base_offset not in strangers
         }
         self._snapshots = sorted(self._snapshot_names)
         self._epochs = EPOCHS if EPOCHS in partition.others else None
@@ -218,8 +221,8 @@ class _JoinedLog:
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment."""
-        if segment.held_by:
-            return  # the log has another name
+        if segment.held_by or segment.overlap:
+            return  # the log has another name, or is none of the partition's
         self._take_range(segment, carry)
         self._dense.add(segment, carry)
         if carry.end_offset is None:

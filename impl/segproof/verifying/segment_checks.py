@@ -3,7 +3,7 @@
 
 A check of the log is a class in `LOG_CHECKS`; add one there.
 
-Laws: DISK-4, DISK-5, and those of the checks.
+Laws: DISK-4, DISK-5, LOG-4, and those of the checks.
 """
 
 import posixpath
@@ -22,6 +22,7 @@ from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
 from segproof.reading.log_order import first_offset_of
+from segproof.reading.overlapping_logs import Overlap
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.cut_out_checks import CutOutCheck
 from segproof.verifying.epoch_checks import EpochCheck
@@ -43,7 +44,7 @@ from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import REBUILD, declare
+from segproof.verifying.rules import REBUILD, SALVAGE, declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
     Segment,
@@ -60,6 +61,11 @@ MADE_NEW = (
 UNDER_OTHER_NAME = writes(
     "copy this directory away before a broker starts here, which removes the index; no record is"
     " lost. What to do about the log, its own findings say"
+)
+STRANGER = SALVAGE.after(
+    "find out which partition this log is of: copy its files into another folder, and look into"
+    " them there with `segproof verify` and `segproof dump`. A salvage sets this log aside whole,"
+    " and keeps the others: "
 )
 DOUBTFUL = REBUILD.after(
     "compare the segment with another replica first: the log lacks offsets or is damaged, and a new"
@@ -129,6 +135,9 @@ class SegmentCheck:
 
     def run(self) -> Iterator[int]:
         """Do all checks; yield the bytes read since the last time."""
+        if self._segment.overlap is not None:
+            self._report_stranger(self._segment.overlap)
+            return
         yield from self._files_of_segment()
         self._check_presence()
 
@@ -200,6 +209,16 @@ class SegmentCheck:
             report_beyond_torn(log, carry.indexed_end)
         self.carry = carry
         yield max(0, log.size - done)
+
+    def _report_stranger(self, overlap: Overlap) -> None:
+        """Report a log that is none of the partition's; what is in it is not judged."""
+        segment = self._segment
+        self._reporter.at(segment.path(".log"), shown_by=segment.directory).add(
+            "LOG-4",
+            f"{overlap.words}. The others lose no record by it, and this log was not judged. A"
+            f" broker answers reads from offset {segment.base_offset} on with this log",
+            hint=STRANGER,
+        )
 
     def _check_presence(self) -> None:
         segment, reporter = self._segment, self._reporter

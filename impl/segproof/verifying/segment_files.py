@@ -11,6 +11,7 @@ from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
 from segproof.reading.file_names import is_of_cache, name_in_segment
 from segproof.reading.live_writer import changed_recently
+from segproof.reading.overlapping_logs import Overlap
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import REBUILD, SALVAGE, declare
 
@@ -83,6 +84,8 @@ class Segment:
     """Whether its files wait as `.swap` for their place."""
     held_by: str = ""
     """Of a segment without a log: the name of the log that begins with its base offset, if any."""
+    overlap: Overlap | None = None
+    """What shows that its log is none of the partition's; then its files are not judged."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""

@@ -21,6 +21,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.log_order import first_offset_of
+from segproof.reading.overlapping_logs import Overlap, overlapping_logs
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.remote_segments import remote_segments
@@ -57,7 +58,11 @@ def segments_of(
     snapshots.sort()
     bases = sorted(found)
     with_log = [base for base in bases if ".log" in found[base]]
-    following = dict(pairwise(with_log))
+    strangers: Mapping[int, Overlap] = {}
+    if judged == ALL_FILES and not swaps:
+        strangers = overlapping_logs(directory, with_log, snapshots, files)
+        snapshots = [one for one in snapshots if one not in strangers]
+    following = dict(pairwise(base for base in with_log if base not in strangers))
     is_stopped = _is_stopped(directory, files)
     held = {}
     if judged == ALL_FILES and len(with_log) < len(bases):
@@ -77,6 +82,7 @@ def segments_of(
             snapshots=tuple(inside) if judged == ALL_FILES else (),
             is_swap=base in swaps,
             held_by="" if ".log" in found[base] else held.get(base, ""),
+            overlap=strangers.get(base),
         )
 
 

@@ -156,8 +156,8 @@ class Tally:
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take what the check of the next segment has read."""
         checked = self.checked
-        if segment.held_by:
-            return  # the log has another name, and counts there
+        if segment.held_by or segment.overlap:
+            return  # the log has another name, and counts there; or is none of the partition's
         checked.segments += 1
         checked.bytes_checked += carry.bytes_checked
         checked.batches += carry.batches

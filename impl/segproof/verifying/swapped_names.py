@@ -38,7 +38,7 @@ def check_names(
 
     `ranges` are those of the logs in the order of their names, None for a log that is damaged.
     """
-    segments = [one for one in partition.segments if ".log" in one.suffixes]
+    segments = [one for one in partition.segments if ".log" in one.suffixes and not one.overlap]
     logs = [NamedLog(one.path(".log"), one.base_offset) for one in segments]
     is_told = False
     for log, placed in zip(logs, in_order(logs, files.open), strict=True):
