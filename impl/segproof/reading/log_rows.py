@@ -16,9 +16,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof.counts import plural, verb
+from segproof.errors import SegproofError
 from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
-from segproof.rocketmq.commit_log import LogFile, inferred_size, named_offset
+from segproof.reading.store_log import LogReader
+from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BORN_HOST_V6
 
 __all__ = [
@@ -96,9 +98,29 @@ def rows_with(own: LogFolder, others: Sequence[LogFolder], files: Files) -> list
     """
     asked = [one for one in others if _is_row([own, one], files, has_gaps=True)]
     for some in (asked, *([one] for one in asked)):
-        if some and _is_row([own, *some], files):
+        if some and _is_row([own, *some], files) and _is_filled([own, *some], files):
             return list(some)
     return []
+
+
+def _is_filled(folders: Sequence[LogFolder], files: Files) -> bool:
+    """Return whether the first file that another folder's file follows may end there.
+
+    A broker fills a file before it goes on in the next one: its messages end with a blank end. With
+    damage before its end nothing is known. Cost: this one file is read.
+    """
+    row = sorted((one, folder.path) for folder in folders for one in folder.log_files)
+    border = next((one for (one, here), (_, then) in pairwise(row) if here != then), None)
+    if border is None:
+        return True
+    log = CommitLog("", inferred_size([one for one, _ in row]), (border,), files)
+    with suppress(OSError, SegproofError), closing(files.open(border.path)) as file:
+        reader = LogReader(log, files)
+        for _ in reader.blocks_of(file, border):
+            pass
+        position = reader.end_offset - border.start
+        return reader.end_result is None or bool(file.pread(8, position).strip(b"\0"))
+    return True
 
 
 def _is_row(folders: Sequence[LogFolder], files: Files, *, has_gaps: bool = False) -> bool:

@@ -3,7 +3,9 @@
 
 The log of a usual store lies whole in `commitlog`. It does not where a broker is configured with
 several paths (`storePathCommitLog=A:B:C`), or replicates with DLedger. A verdict by a part of a log
-would be wrong, so such a store is left alone as a whole.
+would be wrong, so such a store is left alone as a whole. A folder with older files alone, in a row
+before all of the store's own, may be an archive of files that a broker would have removed: such a
+store is read, and the folder is named.
 
 Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, DLedgerCommitLog; DLedger 0.3:
 DLedgerMmapFileStore; StorePathConfigHelper, MessageRocksDBStorage, CompactionStore.
@@ -18,6 +20,7 @@ from contextlib import closing, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
+from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
@@ -75,17 +78,23 @@ class Layout(NamedTuple):
     """What shows it."""
     words: str
     hint: Hint
+    is_beside: bool = False
+    """Whether the store is read, and `path` is a folder with older files of its log."""
 
 
-def check_layout(store: str, files: Files) -> None:
-    """Return if the layout of a store is read. Raises: InvalidArgumentError; OSError."""
+def check_layout(store: str, files: Files) -> Layout | None:
+    """Return the folder with older files beside a store whose layout is read; None if it has none.
+
+    Raises: InvalidArgumentError for a layout that is not read; OSError.
+    """
     found = unread_layout(store, files)
-    if found is not None:
+    if found is not None and not found.is_beside:
         raise InvalidArgumentError(
             f"{found.words}; of such a store nothing is made, since it would lack a part",
             path=found.path,
             hint=found.hint,
         )
+    return found
 
 
 def no_log_in(store: str, files: Files) -> InvalidArgumentError:
@@ -99,7 +108,7 @@ def no_log_in(store: str, files: Files) -> InvalidArgumentError:
 
 
 def unread_layout(store: str, files: Files) -> Layout | None:
-    """Return the layout of a store that is not read at all; None for a usual store.
+    """Return the layout of a store that is not read at all, or in part; None for a usual store.
 
     Raises: OSError.
     """
@@ -108,6 +117,8 @@ def unread_layout(store: str, files: Files) -> Layout | None:
     if groups and _leads_beyond(store, own, files):
         return _dledger(groups)
     others = _other_folders(store, own, files)
+    if own is not None and _are_older(own, others) and has_queue_units(store, files):
+        return _older_files(store, own, others[0], files)
     if others:
         return _several_paths(store, [own, *others] if own is not None else others, files)
     claimed = _claimed_by(store, own, files)
@@ -135,7 +146,8 @@ def layout_around(path: str, files: Files) -> Layout | None:
     for _ in range(LEVELS_OF_PART):
         below, name = posixpath.split(below)
         if name in PART_NAMES:
-            return unread_layout(below, files)
+            found = unread_layout(below, files)
+            return None if found is None or found.is_beside else found
     status = files.status(path)
     is_folder = status is not None and status.is_directory
     folder = posixpath.abspath(path if is_folder else posixpath.dirname(path))
@@ -267,14 +279,51 @@ def _other_folders(store: str, own: LogFolder | None, files: Files) -> list[LogF
     for one in _log_folders_around(store, lacks, files):
         if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
             known = [each for folder in (own, *found) if folder for each in folder.log_files]
-            (found if _adds_to(one, known, store, files) else others).append(one)
+            is_part = _adds_to(one, known, store, files)
+            if is_part:
+                found.append(one)
+            elif is_part is None:
+                others.append(one)
     if own is not None and not found and not has_queue_units(store, files):
         return rows_with(own, others, files)
     return found if own is not None or len(found) > 1 else []
 
 
-def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> bool:
+def _are_older(own: LogFolder, others: Sequence[LogFolder]) -> bool:
+    """Return whether the other files lie in one folder, in a row that ends before the own files.
+
+    A broker that has room on several disks makes files on each of them in turn.
+    """
+    if len(others) != 1:
+        return False
+    size = inferred_size(own.log_files)
+    before = sorted(one.start for one in others[0].log_files)
+    after = sorted(one.start for one in own.log_files)
+    rows = (range(row[0], row[0] + len(row) * size, size) for row in (before, after))
+    return before[-1] < after[0] and [before, after] == [[*row] for row in rows]
+
+
+def _older_files(store: str, own: LogFolder, other: LogFolder, files: Files) -> Layout:
+    """Return the layout of a store beside a folder with older files of its log."""
+    count, first = len(other.log_files), min(one.start for one in own.log_files)
+    hint = _several_paths(store, [own, other], files).hint
+    return Layout(
+        other.path,
+        f"{plural(count, 'file')} of the log of {store} {verb(count, 'lies', 'lie')} here, from"
+        f" before offset {first}, where its own files begin: copies of files that expired, or a"
+        " folder that the broker reads too (storePathCommitLog)",
+        writes(
+            "nothing if they were copied here before they expired. If storePathCommitLog names this"
+            f" folder too, make a copy that has both: {hint}"
+        ),
+        is_beside=True,
+    )
+
+
+def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> bool | None:
     """Return whether a folder has files that the known ones lack, and the store leads into them.
+
+    None if nothing leads into them, so that nothing tells.
 
     A broker makes each file in one folder; the next one, which it makes before it needs it, is
     perhaps in another folder too. A folder with more names that are known is a copy.
@@ -283,7 +332,7 @@ def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> 
     new = [each for each in one.log_files if each.start not in there]
     twice = [(each, there[each.start]) for each in one.log_files if each.start in there]
     if len(twice) > 1 or any(begins(each, files) and begins(old, files) for each, old in twice):
-        return False
+        return None
     written = [each for each in new if begins(each, files)]
     return SamePlaces(store, written, files).hold_what_is_missing()
 
@@ -393,6 +442,8 @@ def _claimed_by(
             continue
         its_own = log_folder(posixpath.join(path, COMMIT_LOG), files)
         others = _other_folders(path, its_own, files)
+        if its_own is not None and _are_older(its_own, others) and has_queue_units(path, files):
+            continue
         if any(_is_same(one.path, own.path, files) for one in others):
             return path, [its_own, *others] if its_own is not None else others
     return None

@@ -107,15 +107,22 @@ def has_queue_units(store: str, files: Files) -> bool:
 
 
 def _first_units(store: str, files: Files) -> Iterator[int]:
-    """Yield the offset of the first unit of each queue. Raises: OSError."""
+    """Yield the offset of the first unit of each queue. Raises: OSError.
+
+    A saved queue may begin with units that lead nowhere: these are passed over.
+    """
     for topic in folders_in(posixpath.join(store, CONSUME_QUEUE), files):
         for queue in folders_in(topic, files):
             names = [name for name in files.list_directory(queue) if named_offset(name) is not None]
             for name in sorted(names)[:1]:
                 with closing(files.open(posixpath.join(queue, name))) as file:
-                    for unit in read_units(file.pread(UNIT_BYTES, 0)):
-                        if unit.is_valid and unit.size != INT32_MAX:
-                            yield unit.commit_log_offset
+                    (unit,) = read_units(file.pread(UNIT_BYTES, 0)) or (None,)
+                    if unit is not None and unit.is_valid and unit.size != INT32_MAX:
+                        yield unit.commit_log_offset
+                        continue
+                    first = next((one for one in units_in(file) if len(one)), None)
+                    if first is not None:
+                        yield int(first["commit_log_offset"][0])
 
 
 def _of_queues(store: str, files: Files) -> Iterator[Int64Array]:
@@ -165,13 +172,14 @@ class SamePlaces:
         self._log_files = log_files
         self._files = files
 
-    def hold_what_is_missing(self) -> bool:
+    def hold_what_is_missing(self) -> bool | None:
         """Return whether queues, or else the index, lead to messages in these files.
 
         Of the first units that lead there nine in ten have the size of the message at their offset.
+        None if nothing leads there.
         """
         if not self._log_files:
-            return False
+            return None
         asked = right = 0
         for offset, size in self._leads():
             asked += 1
@@ -179,7 +187,7 @@ class SamePlaces:
             right += size in found if size else bool(found)
             if asked >= COMPARED_UNITS:
                 break
-        return asked > 0 and right * 10 >= asked * 9
+        return right * 10 >= asked * 9 if asked else None
 
     def _leads(self) -> Iterator[tuple[int, int]]:
         """Yield offset and size of the units that lead into the files; if no unit does, the offsets

@@ -211,7 +211,7 @@ def rebuild_index(
         raise InvalidArgumentError("give either a new directory or in_place")
     _check_places(store, target, kept, files)
     if not is_being_saved:
-        check_finished(store, unfinished_store(store, files))
+        _check_store(store, files)
     wanted = _Wanted(
         told_geometry(store, hash_slot_num, index_num, files), index_tags, count_puts, cut_tail,
         keep_times, all_files, dry_run, kept, zone, on_progress,
@@ -220,6 +220,15 @@ def rebuild_index(
         return _rebuild(store, target, wanted, mapped_file_size, files)
     with closing(DryFiles(files, in_memory=False)) as dry:
         return _rebuild(store, target, wanted, mapped_file_size, dry)
+
+
+def _check_store(store: str, files: SharedFiles) -> None:
+    """Return if a store is whole and its layout is read. Raises: InvalidArgumentError; OSError.
+
+    What a salvage has written is whole, whatever lies beside it.
+    """
+    check_finished(store, unfinished_store(store, files))
+    check_layout(store, files)
 
 
 def _check_places(store: str, out: str | None, backup: str | None, files: Files) -> None:
@@ -240,7 +249,6 @@ def _rebuild(
     mapped_file_size: int | None,
     files: SharedFiles,
 ) -> RebuiltIndex:
-    check_layout(store, files)
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
         raise no_log_in(store, files)

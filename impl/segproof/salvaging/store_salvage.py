@@ -104,7 +104,7 @@ def salvage_store(
     check_outside(target, files)
     check_finished(store, unfinished_store(store, files))
     check_empty(target, files)
-    check_layout(store, files)
+    beside = check_layout(store, files)
     reporter = Reporter(Wanted())
     log, _ = list_log(store, files, reporter)
     if not log.log_files:
@@ -117,6 +117,8 @@ def salvage_store(
     run.put_in_order(odd)
     run.told.misnamed_files = misnamed
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
+    if beside is not None:
+        run.told.left_out.append(f"{beside.path}: {beside.words}; nothing of it was saved")
     begin_salvage(target, files)
     run.copy()
     if run.told.target is not None:

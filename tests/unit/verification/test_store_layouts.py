@@ -478,3 +478,87 @@ def test_a_part_of_a_store_names_the_store(
     (tmp_path / "other" / "log").mkdir(parents=True)
     (none,) = verify(tmp_path / "other" / "log")
     assert none.message == "there is nothing of Kafka's here, and no store of RocketMQ"
+
+
+# --- a folder with older files of the log
+
+
+def archived(top: Path, count: int = 2) -> tuple[Path, Path]:
+    """Move the first files of a log to a folder that has nothing else; return store and folder."""
+    store = long_store(top / "store")
+    folder = top / "old" / "commitlog"
+    folder.mkdir(parents=True)
+    for path in sorted((store / "commitlog").iterdir())[:count]:
+        path.rename(folder / path.name)
+    return store, folder
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_store_beside_an_archive_of_older_files_is_judged(count: int, tmp_path: Path) -> None:
+    """Nothing of it was checked, and salvage ended: its older files had expired, and copies of
+    them lay in a folder of their own."""
+    store, folder = archived(tmp_path, count)
+    summaries: list[Summary] = []
+    found = list(verify(store, on_summary=summaries.append))
+    assert [] == [one for one in found if one.is_defect]
+    (note,) = (one for one in found if one.law == "RMQDISK-41")
+    assert (os.fspath(folder), str(count)) == (note.path, note.actual)
+    assert "storePathCommitLog" in note.message
+    assert (Verdict.SOUND, count) == (summaries[0].verdict, summaries[0].not_looked_into)
+    told = salvage_store(store, tmp_path / "out")
+    assert told.has_every_message
+    assert [os.fspath(folder) in one for one in told.left_out] == [True]
+    rebuild_index(store, tmp_path / "rebuilt", SLOTS, ENTRIES)
+    summaries.clear()
+    list(verify(folder.parent, on_summary=summaries.append))
+    assert Verdict.NOT_CHECKED is not summaries[0].verdict
+    damaged = sorted((store / "commitlog").iterdir())[0]
+    data = bytearray(damaged.read_bytes())
+    data[4] ^= 1
+    damaged.write_bytes(data)
+    assert "RMQDISK-24" in {one.law for one in verify(store)}
+
+
+@pytest.mark.checks("RMQDISK-42")
+def test_files_that_lie_in_turn_are_no_archive(tmp_path: Path) -> None:
+    """A broker makes files on each of its disks in turn, and an empty one before it needs it."""
+    store, folder = archived(tmp_path, 1)
+    last = max((store / "commitlog").iterdir())
+    (folder / last.name).write_bytes(bytes(LOG_BYTES))
+    assert ["RMQDISK-42"] == [one.law for one in verify(store)]
+    (folder / last.name).unlink()
+    (store / "commitlog" / log_name(2 * LOG_BYTES)).rename(folder / log_name(2 * LOG_BYTES))
+    assert ["RMQDISK-42"] == [one.law for one in verify(store)]
+
+
+@pytest.mark.checks("RMQDISK-42")
+def test_a_log_that_the_index_contradicts_is_no_part(tmp_path: Path) -> None:
+    """The queues of a store are gone and it lacks its first file: the log of another store, in a
+    folder beside it, was taken for that file, and none of both was checked."""
+    store = long_store(tmp_path / "store")
+    (store / "commitlog" / log_name(0)).unlink()
+    shutil.rmtree(store / "consumequeue")
+    other = long_store(tmp_path / "other", topic="Another", step=53)
+    for path in sorted((other / "commitlog").iterdir())[1:]:
+        path.unlink()
+    for part in ("consumequeue", "index"):
+        shutil.rmtree(other / part)
+    (other / "checkpoint").unlink()
+    assert "RMQDISK-42" not in {one.law for one in verify(store)}
+    assert "RMQDISK-42" not in {one.law for one in verify(other)}
+    assert salvage_store(other, tmp_path / "out", mapped_file_size=LOG_BYTES).is_whole
+
+
+@pytest.mark.checks("RMQDISK-42")
+def test_a_file_that_is_not_full_has_no_next_one(tmp_path: Path) -> None:
+    """A store with queues in RocksDB, and the later files of another store: no row."""
+    store = long_store(tmp_path / "store", 5)
+    other = long_store(tmp_path / "other")
+    assert 1 == len(list((store / "commitlog").iterdir()))
+    (other / "commitlog" / log_name(0)).unlink()
+    for top, parts in ((store, ("consumequeue", "index")), (other, ("consumequeue", "index"))):
+        for part in parts:
+            shutil.rmtree(top / part)
+    (other / "checkpoint").unlink()
+    assert "RMQDISK-42" not in {one.law for one in verify(store)}

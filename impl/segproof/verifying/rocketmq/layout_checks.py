@@ -15,7 +15,7 @@ from segproof.reading.store_layouts import (
     unread_layout,
 )
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.unread_files import ROCKETMQ, declare_layout, report_layout
+from segproof.verifying.unread_files import ROCKETMQ, declare_layout, files_below, report_layout
 
 LAYOUT = "RMQDISK-42"
 declare_layout(
@@ -26,12 +26,21 @@ DLEDGER_HINT = reads("leave it as it is, and compare the member with the others 
 
 
 def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
-    """Report a layout that is not read at all; return whether the store has one."""
+    """Report a layout that is not read at all; return whether the store has one.
+
+    A folder with older files of its log is a note.
+    """
     try:
         layout = unread_layout(store, files)
     except OSError:
         return False  # what can't be read is reported by the checks of the parts
     if layout is None:
+        return False
+    if layout.is_beside:
+        report = reporter.at(layout.path, shown_by=store)
+        count = files_below(layout.path, files)
+        words = f"it was not looked into here: {layout.words}"
+        report.add(ROCKETMQ, words, actual=count, hint=layout.hint)
         return False
     report_layout(reporter.at(layout.path, shown_by=store), LAYOUT, layout.words, layout.hint)
     return True

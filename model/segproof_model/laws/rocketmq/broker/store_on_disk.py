@@ -138,6 +138,9 @@ def log_files_follow(store: StoreFiles) -> bool:
 def log_is_in_its_folder(store: StoreFiles) -> bool:
     """The commit log of a store is whole in its folder `commitlog`: no part of it lies in a folder
     of DLedger, or in a folder outside of the store that a broker reads too (`storePathCommitLog`).
+
+    Not judged: a folder with older files alone, in a row before those of the store. It may have
+    copies of files that expired.
     """
     return not store.is_dledger
 
