@@ -282,7 +282,8 @@ def _index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
                 header = read_stored_header(file)
                 stop = 0 if header is None else min(header.index_count, answer.geometry.index_num)
                 for _, block in entry_blocks(file, answer.geometry, 1, stop):
-                    yield block["phy_offset"].astype(np.int64)
+                    offsets = block["phy_offset"].astype(np.int64)
+                    yield offsets if header is None else offsets[offsets <= header.end_phy_offset]
 
 
 def _units(queue: str, files: Files) -> Iterator[Int64Array]:

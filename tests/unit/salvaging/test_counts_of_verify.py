@@ -66,7 +66,7 @@ def damage_unit(store: Path, queue: int, number: int, offset: int) -> None:
 
 @pytest.mark.checks("RMQDISK-24", "RMQDISK-52", "RMQDISK-23")
 @pytest.mark.parametrize("torn", [0, 40])
-@pytest.mark.parametrize("lost", [3, 6, 30])
+@pytest.mark.parametrize("lost", [1, 2, 3, 6, 30])
 @pytest.mark.parametrize("gone", ["", "index", "consumequeue"])
 def test_the_end_of_a_log_is_counted_alike(
     gone: str, lost: int, torn: int, store: Path, tmp_path: Path

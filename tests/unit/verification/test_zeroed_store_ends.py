@@ -73,13 +73,17 @@ def test_an_end_of_zeros_is_a_lost_end(queues: str, lost: int, tmp_path: Path) -
 
 
 @pytest.mark.checks("RMQDISK-52", "RMQDISK-28")
-def test_few_wrong_entries_are_no_lost_end(tmp_path: Path) -> None:
-    """Two messages fewer than the index knows: each entry is told, and no lost end."""
+@pytest.mark.parametrize("lost", [1, 2])
+def test_one_message_is_a_lost_end_if_nothing_contradicts(lost: int, tmp_path: Path) -> None:
+    """Of one or two lost messages each entry was told, and no loss: the last ones before a loss of
+    power are often so few, and `salvage` counts them.
+    """
     store = long_store(tmp_path / "store")
-    zero_from(store, offsets(store)[-2])
-    laws = {one.law for one in judged(store)[0]}
-    assert "RMQDISK-28" in laws
-    assert "RMQDISK-52" not in laws
+    zero_from(store, offsets(store)[-lost])
+    found, summary = judged(store)
+    laws = {one.law for one in found}
+    assert laws >= {"RMQDISK-28", "RMQDISK-52"}
+    assert (Verdict.READABLE_WITH_GAPS, lost) == (summary.verdict, summary.lost_at_least)
 
 
 @pytest.mark.checks("RMQDISK-23")

@@ -60,6 +60,12 @@ def _queue_beyond(beyond: int) -> Files:
     return store(queue=queue_of(*UNITS, *(unit(END + number) for number in range(beyond))))
 
 
+def _wrong_beyond(beyond: int) -> Files:
+    """Return a store whose last units lead beyond the last record, and its records have theirs."""
+    wrong = [unit(END + number) for number in range(beyond)]
+    return store(queue=queue_of(*UNITS[: len(UNITS) - beyond], *wrong))
+
+
 def _timers(*offsets: int, rest: bytes = b"") -> Files:
     """Return a store with timers for messages at these offsets of the log."""
     entries = [struct.pack(">iqiqiqiiq", 52, -1, 0, 1, 1, at, SIZE, 0, 0) for at in offsets]
@@ -91,8 +97,12 @@ BORDERS = (
         _queue_of_another_log(8), Due("consumequeue", None, None, 8, WARNING),
     ),
     border(
-        "RMQDISK-52", "2 units lead beyond the last record, or 3",
-        _queue_beyond(2), _queue_beyond(3), Due(LOG, END, f"messages up to offset {END + 2}", END),
+        "RMQDISK-52", "no unit leads beyond the last record, or one that nothing contradicts",
+        SOUND, _queue_beyond(1), Due(LOG, END, f"messages up to offset {END}", END),
+    ),
+    border(
+        "RMQDISK-52", "2 units of numbers that records have lead beyond the last record, or 3",
+        _wrong_beyond(2), _wrong_beyond(3), Due(LOG, END, f"messages up to offset {END + 2}", END),
     ),
     border(
         "RMQDISK-45", "the timer leads to the last message, or to the end of the log",

@@ -366,6 +366,16 @@ class Recovery:
         except OSError:
             return None
 
+    def known_beyond(self, found: DamageMap, end: int) -> int:
+        """Return how many messages index and queues know from an offset after the log on."""
+        log = self._log
+        far = log.max_offset + FILES_BEYOND * log.mapped_file_size
+        beyond = Gap(GapKind.MISSING, log.log_files[-1].path, end, far)
+        with suppress(OSError):
+            counts = messages_in(self._store, [beyond], self._files, 0, found.sound_messages)
+            return counts[0].known if counts else 0
+        return 0
+
     def _start(self, one: LogFile) -> str:
         """Return whether the next start of 5.5.1 reads a file."""
         if self._checkpoint is None:

@@ -444,6 +444,10 @@ class LogRecords:
         self._map = DamageMap(self.log, self.log.log_files, -1, self._files)
         return self._map
 
+    def count_beyond(self) -> int:
+        """Return how many messages index and queues know after the last record."""
+        return self._recovery.known_beyond(self.whole_map(), self.end)
+
     def count_lost(self, found: DamageMap) -> None:
         """Count what is lost in all files, as a salvage does, and not from the first damage on."""
         self.lost = self._recovery.lost_messages(found.whole())

@@ -87,7 +87,7 @@ def report_missing_end(store: str, log: CommitLog, reach: Reach, reporter: Repor
     reporter.at(posixpath.join(store, COMMIT_LOG)).add(
         "RMQDISK-23",
         f"the last file ends at offset {log.max_offset}, and index or queues lead to"
-        f" {_counted(reach)} messages from there on, the last at {reach.furthest}:"
+        f" {_counted(reach)} from there on, the last at {reach.furthest}:"
         f" {plural(missing, 'file')} of {log.mapped_file_size} bytes {verb(missing, 'is', 'are')}"
         " missing or elsewhere, or a recovery cut the log; nothing that leads there was judged",
         expected=f"files up to offset {reach.furthest}",
@@ -103,7 +103,7 @@ def report_zeroed_end(log: CommitLog, end: int, reach: Reach, reporter: Reporter
     reporter.at(last.path).add(
         "RMQDISK-52",
         f"the log ends in this file at offset {end}{zeros} and index or queues"
-        f" lead to {_counted(reach)} messages from there on, the last at {reach.furthest}: zeros"
+        f" lead to {_counted(reach)} from there on, the last at {reach.furthest}: zeros"
         " were written over them, or they never reached the disk, or a recovery cut the log",
         position=end - last.start,
         expected=f"messages up to offset {reach.furthest}",
@@ -113,7 +113,7 @@ def report_zeroed_end(log: CommitLog, end: int, reach: Reach, reporter: Reporter
 
 def _counted(reach: Reach) -> str:
     at_least = "at least " * (reach.counts[0] >= FAR_OFFSETS_MAX)
-    return f"{at_least}{reach.counts[0]}"
+    return f"{at_least}{plural(reach.counts[0], 'message')}"
 
 
 def report_later_checkpoint(

@@ -397,6 +397,12 @@ class _Store:
         if (reach := beyond.reach) is not None:
             lost = reach
             report_zeroed_end(records.log, records.end, reach, self._reporter)
+        elif beyond.offsets and not is_of_other:
+            # So few may be wrong: those count that nothing contradicts.
+            count = records.count_beyond()
+            if count:
+                lost = Reach([count], beyond.furthest)
+                report_zeroed_end(records.log, records.end, lost, self._reporter)
         is_judged = records.is_read_whole and records.newest >= 0 and not records.is_time_doubted
         if lost is None and not is_of_other and is_judged:
             path = self._path("checkpoint")

@@ -221,12 +221,35 @@ def log_files_end_well(store: StoreFiles) -> bool:
 
 @law("RMQDISK-52", MessageStore, "RocketMQ DefaultMessageStore 4.7.0 to 5.5.1")
 def log_goes_as_far_as_index_and_queues(followed: StoreFiles) -> bool:
-    """Index and queues lead to at most two offsets from the end of the last record on.
+    """Index and queues lead to at most two offsets from the end of the last record on, which are
+    wrong: each contradicts its neighbours, or is of a unit whose number a record has, or of an
+    entry beyond the end offset of its file.
 
     A broker sends a message to them after it has put it into the log. Not judged: what leads to
     parts of the log that can't be read, or that are missing.
     """
-    return len({at for at in followed.led_to if at >= followed.end}) <= 2
+    beyond = {at for at in followed.led_to if at >= followed.end}
+    is_near = followed.end_of_files + 1024 * max([0, *(len(one.data) for one in followed.log)])
+    return len(beyond) <= 2 and not any(at < is_near for at in beyond & _trusted(followed))
+
+
+def _trusted(store: StoreFiles) -> set[int]:
+    """Return the offsets of units and entries that nothing contradicts."""
+    found: set[int] = set()
+    for queue, units in store.units.items():
+        held = {place for place, _ in store.records_of_queues[queue]}
+        in_order = _in_order([at for _, at, _ in units])
+        found |= {at for place, at, _ in units if at in in_order and place not in held}
+    for file in store.filled:
+        own = _in_order([entry.phy_offset for entry in file.entries])
+        found |= {at for at in own if at <= file.header.end_phy_offset}
+    return found
+
+
+def _in_order(offsets: list[int]) -> set[int]:
+    """Return the offsets without those that alone are above the next one or below the previous."""
+    around = zip([-1, *offsets], offsets, [*offsets[1:], 2**63 - 1], strict=False)
+    return {at for before, at, after in around if before > after or before <= at <= after}
 
 
 @law("RMQDISK-53", MessageStore, "RocketMQ StoreCheckpoint, FlushRealTimeService 4.7.0 to 5.5.1")
