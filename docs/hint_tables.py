@@ -3,12 +3,13 @@
 
 import ast
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import segproof
 from segproof.hints import Effect, Hint
+from segproof.reading.unfinished import Unfinished
 from segproof.verification import RULES
 
 EFFECTS = {
@@ -32,6 +33,8 @@ SECTIONS = {
     Effect.READS: "Hints that only read",
 }
 NO_HINT = "No hint does.\n"
+UNFINISHED = Unfinished("SAVED/segproof-salvage.incomplete", "salvage", ("orders-0",))
+"""One whose hint names what is there: it is made when it is found."""
 ROOT = Path(segproof.__file__).parent
 
 
@@ -39,6 +42,7 @@ class Given(NamedTuple):
     """A hint that a check gives in the place of the usual one."""
 
     law: str
+    """Empty where a check gives it to findings of several laws."""
     hint: Hint
 
 
@@ -49,7 +53,7 @@ def hint_tables(laws: Iterable[str]) -> str:
     for law, rule in RULES.items():
         known.setdefault(rule.hint, set()).add(law)
     for law, hint in given_hints():
-        known.setdefault(hint, set()).add(law)
+        known.setdefault(hint, set()).update({law} - {""})
     parts = [OPENING]
     for effect, title in SECTIONS.items():
         rows = [
@@ -70,31 +74,73 @@ def given_hints() -> Iterator[Given]:
             continue
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         names = vars(importlib.import_module(".".join(parts)))
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call):
-                yield from _of_call(node, names)
+        given = list(_of_scope(ast.parse(text), names))
+        yield from given
+        told = {*(one.hint for one in given), *(rule.hint for rule in RULES.values())}
+        for value in list(names.values()):
+            yield from (Given("", one) for one in hints_in(value) if one not in told)
+    yield Given("DISK-61", UNFINISHED.hint(["orders-0"]))
 
 
-def _of_call(node: ast.Call, names: dict[str, object]) -> Iterator[Given]:
-    constants = [one.value for one in node.args if isinstance(one, ast.Constant)]
-    laws = [one for one in constants if isinstance(one, str) and one in RULES]
-    for keyword in node.keywords:
-        if keyword.arg == "hint" and laws:
-            for part in _branches(keyword.value):
-                try:
-                    hint = eval(compile(ast.Expression(part), "hint", "eval"), dict(names))
-                except (NameError, AttributeError, KeyError):
-                    continue  # a hint that a run makes of these
-                if isinstance(hint, Hint):
+def hints_in(value: object) -> Iterator[Hint]:
+    """Yield a hint, or those in a mapping or a sequence."""
+    if isinstance(value, Hint):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from hints_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from hints_in(one)
+
+
+def _of_scope(scope: ast.AST, names: dict[str, object]) -> Iterator[Given]:
+    """Yield the hints of the calls in a module or a function."""
+    inner = (ast.FunctionDef, ast.ClassDef)
+    nodes = [one for one in ast.walk(scope) if isinstance(one, ast.Call)]
+    for one in ast.walk(scope):
+        if isinstance(one, inner) and one is not scope:
+            yield from _of_scope(one, names)
+    values: dict[str, list[ast.expr]] = {}
+    for one in ast.walk(scope):
+        if isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None:
+            for target in one.targets if isinstance(one, ast.Assign) else [one.target]:
+                if isinstance(target, ast.Name):
+                    values.setdefault(target.id, []).append(one.value)
+    laws_here = _laws_in(names, scope) if isinstance(scope, ast.FunctionDef) else []
+    for node in nodes:
+        laws = _laws_in(names, *node.args) or laws_here
+        for keyword in node.keywords:
+            if keyword.arg == "hint" and laws:
+                for hint in _reached(keyword.value, names, values):
                     yield Given(laws[0], hint)
 
 
-def _branches(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.IfExp):
-        yield from _branches(node.body)
-        yield from _branches(node.orelse)
+def _laws_in(names: Mapping[str, object], *nodes: ast.AST) -> list[str]:
+    parts = [one for node in nodes for one in ast.walk(node)]
+    said = [one.value for one in parts if isinstance(one, ast.Constant)]
+    named = [names.get(one.id) for one in parts if isinstance(one, ast.Name)]
+    return [one for one in (*said, *named) if isinstance(one, str) and one in RULES]
+
+
+def _reached(
+    node: ast.expr, names: dict[str, object], values: Mapping[str, list[ast.expr]]
+) -> Iterator[Hint]:
+    """Yield the hints that an expression may give: those of its constants, or of the constants of
+    the module that it and the variables in it name.
+    """
+    try:
+        hint = eval(compile(ast.Expression(node), "hint", "eval"), dict(names))
+    except Exception:
+        parts = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+        for name in parts:
+            if name in names:
+                yield from hints_in(names[name])
+            elif name in values:
+                left = {key: value for key, value in values.items() if key != name}
+                for value in values[name]:
+                    yield from _reached(value, names, left)
     else:
-        yield node
+        yield from hints_in(hint)
 
 
 def _head(effect: Effect) -> tuple[str, str]:
@@ -107,7 +153,7 @@ def _head(effect: Effect) -> tuple[str, str]:
 
 
 def _row(hint: Hint, laws: list[str]) -> str:
-    links = ", ".join(f"[{law}](#{law.lower()})" for law in laws)
+    links = ", ".join(f"[{law}](#{law.lower()})" for law in laws) or "several"
     cells = [links, str(hint)]
     if hint.effect in (Effect.REMOVES, Effect.CHANGES_FILES):
         cells = [links, hint.copy_step, hint.only_if, hint.action, hint.if_wrong]

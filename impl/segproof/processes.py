@@ -123,6 +123,7 @@ class Workers(Closing):
 
     def __init__(self, jobs: int, meter: Meter) -> None:
         context = process_context()
+        self._others = set(multiprocessing.active_children())
         self._meter = meter
         self._before = meter.done
         self._counter = context.Value("q", 0)
@@ -131,9 +132,16 @@ class Workers(Closing):
         )
 
     def submit(self, work: Callable[..., Result], *arguments: object) -> "Future[Result]":
-        """Let a process do some work."""
-        with quiet_fork():
-            return self._pool.submit(unless_leaving, work, *arguments)
+        """Let a process do some work. Raises: OSError where the system gives no process."""
+        try:
+            with quiet_fork():
+                return self._pool.submit(unless_leaving, work, *arguments)
+        except OSError:
+            # A pool that could begin only some of its processes ends none, and its end waits.
+            for child in multiprocessing.active_children():
+                if child not in self._others:
+                    child.terminate()
+            raise
 
     def result(self, future: "Future[Result]") -> Result:
         """Wait for the result of some work, showing progress.

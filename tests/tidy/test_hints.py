@@ -23,6 +23,8 @@ VERBS = (
     "move", "nothing", "open", "read", "rebuild", "save", "say", "see", "stop", "verify", "write",
 )  # fmt: skip
 ACTION = re.compile(rf"(?:^|[;:,.] |\b(?:else|or|and) )(?:{'|'.join(VERBS)})\b", re.IGNORECASE)
+ROOT = Path(__file__).resolve().parents[2]
+DANGEROUS = (Effect.CHANGES_FILES, Effect.REMOVES)
 FACTORIES = ("reads", "writes", "changes", "removes")
 DESTROYING = (
     "stop the broker and remove the file",
@@ -117,6 +119,20 @@ def test_the_words_of_each_hint_have_the_class_that_is_declared() -> None:
     assert len(found) > len(RULES)
     faults = {name: faults_of(hint) for name, hint in found.items()}
     assert {} == {name: told for name, told in faults.items() if told}
+
+
+def test_the_page_shows_each_hint_that_changes_or_removes() -> None:
+    """Those in a table, or under a name that a variable holds, were not on it."""
+    page = (ROOT / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
+    shown = [
+        (name, hint)
+        for name, hint in declared_hints().items()
+        if hint.effect in DANGEROUS and not name.startswith("segproof_harness")
+    ]
+    assert len(shown) > 20
+    assert [] == [name for name, hint in shown if hint.action.replace("|", "&#124;") not in page]
+    assert "take none from another" in page
+    assert "run `mkdir SAVED.unfinished && mv SAVED/segproof-salvage.incomplete" in page
 
 
 def test_the_words_of_hints_made_in_place_have_their_class() -> None:

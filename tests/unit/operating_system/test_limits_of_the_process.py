@@ -2,6 +2,7 @@
 """A limit of the process is an error of the call, and never a finding about the files."""
 
 import errno
+import multiprocessing
 import os
 import resource
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import popen_fork
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from segproof.errors import ProcessLimitError
 from segproof.files import LIMITS, REAL_FILES
+from segproof.processes import Meter, Workers
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ, partition_of
@@ -113,3 +116,26 @@ def test_a_low_limit_in_a_process_of_its_own(data: Path) -> None:
         assert "DISK-1" not in ended.stdout
         codes.add(ended.returncode)
     assert {0, 2} == codes
+
+
+def test_no_process_waits_where_only_some_could_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`salvage` printed its error, and never ended: the first worker waited for work for ever."""
+    launched = 0
+    launch = vars(popen_fork.Popen)["_launch"]
+
+    def once(self: Any, process: Any) -> None:
+        nonlocal launched
+        launched += 1
+        if launched > 1:
+            raise OSError(errno.EMFILE, "too many open files")
+        launch(self, process)
+
+    monkeypatch.setattr(popen_fork.Popen, "_launch", once)
+    monkeypatch.setattr("threading.active_count", lambda: 1)
+    before = set(multiprocessing.active_children())
+    with pytest.raises(OSError, match="too many open files"), Workers(3, Meter(None, 0)) as workers:
+        workers.submit(os.getpid)
+    for child in set(multiprocessing.active_children()) - before:
+        child.join(30)
+        assert not child.is_alive()
+    assert launched == 2
