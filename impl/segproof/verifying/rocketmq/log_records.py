@@ -485,9 +485,8 @@ class LogRecords:
         self.without_body += 1
         self._reporter.at(one.path, shown_by=one.path).add(
             "RMQDISK-55",
-            f"this message has no body, and the checksum {message.body_crc} of one: its body is"
-            " lost, or other fields of it are damaged. RocketMQ reads it, and gives consumers an"
-            " empty body",
+            f"this message has no body, and the checksum {message.body_crc} of one. A broker gives"
+            " consumers an empty body: the right one is lost, or other fields are damaged",
             position=offset - one.start,
             expected=0,
             actual=message.body_crc,
