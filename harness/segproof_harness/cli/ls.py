@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     complain,
     progress,
     refuse,
+    summarise,
     with_times,
     write_row,
 )
@@ -79,6 +80,8 @@ def command(
         sane = False
         complain(text)
 
+    from segproof.verifying.rules import BROKER_FILE
+
     told = ""
     with progress("ls", unit="partitions") as show:
         for path in paths:
@@ -92,7 +95,9 @@ def command(
                 if row["reason"] is not None and not told.startswith(text := _with_path(row)):
                     told = text  # of a partition: it is the reason of its first such segment too
                     tell(text)
-            if not found:
+            if not found and (path / BROKER_FILE).is_file():
+                summarise(f"{path}: no partition in use in this data directory")
+            elif not found:
                 refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
     if is_table:
         _write_tables(shown)

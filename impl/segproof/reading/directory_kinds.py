@@ -5,6 +5,7 @@ One stray file decides nothing: a log that somebody put beside the partitions wo
 """
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable
 
 from segproof.files import Files, status_of
@@ -22,12 +23,13 @@ from segproof.reading.folder_names import names_of
 
 OF_PARTITION = frozenset({"leader-epoch-checkpoint", "partition.metadata"})
 """Files that a broker writes into each partition, and beside none."""
+_WAITING = re.compile(r"\.(deleted|cleaned|swap)$")
 STRAY = "a file of a segment in a directory of partitions, in no partition: no broker reads it"
 
 
 def is_stray_beside(name: str) -> bool:
     """Return whether a file of this name belongs into a partition, or into another layout."""
-    kind = read_file_name(name).kind
+    kind = read_file_name(_WAITING.sub("", name)).kind
     is_of_segment = kind in (NameKind.SEGMENT, NameKind.MISNAMED)
     return is_of_segment or is_of_redpanda(name) or read_remote_name(name) is not None
 
@@ -66,8 +68,9 @@ def _is_whole(names: Collection[str]) -> bool:
 
 
 def _segments_in(names: Iterable[str]) -> set[str]:
-    """Return the names that are files of a segment."""
-    return {name for name in names if read_file_name(name).kind is NameKind.SEGMENT}
+    """Return the names that are files of a segment, or will be, without the suffix of waiting."""
+    bare = (_WAITING.sub("", name) for name in names)
+    return {name for name in bare if read_file_name(name).kind is NameKind.SEGMENT}
 
 
 def _is_folder(path: str, name: str, files: Files) -> bool:

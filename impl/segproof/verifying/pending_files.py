@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import reads, writes
+from segproof.hints import reads
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.waiting_logs import bases_of, is_kept, swap_logs
-from segproof.verifying.replaced_logs import ReplacedLogs
+from segproof.verifying.replaced_logs import COPY_AWAY, ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
@@ -26,7 +26,6 @@ from segproof.verifying.swapped_logs import report_damage, report_only_copies
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
-COPY_AWAY = writes("copy this file away before a broker starts here")
 declare("partition-log", Severity.WARNING, COPY_AWAY, "DISK-42")
 
 
@@ -52,13 +51,14 @@ def report_pending(
         only_copies |= replacing.report(found, reporter)
     for name in pending:
         path = posixpath.join(directory, name)
-        known = kinds[name]
+        known, hint = kinds[name], COPY_AWAY
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
             cost = replacing.words_of_removed(known.base_offset)
             if cost and name.endswith(".log.deleted") and not is_alone and path not in only_copies:
                 words += cost
-                if not replacing.is_before_all(known.base_offset):
+                if (told := replacing.hint_of_removed(known.base_offset)) is not None:
+                    hint = told
                     only_copies.add(path)
         elif name.endswith(".cleaned"):
             words = (
@@ -81,7 +81,7 @@ def report_pending(
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
             words = f"at its next start Kafka renames it to {name.removesuffix('.swap')}"
-        reporter.at(path).add("LOAD-1", words, hint=COPY_AWAY if path in only_copies else None)
+        reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             words = "it was being written: Kafka does not read it, and the next write replaces it"

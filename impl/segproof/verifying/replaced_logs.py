@@ -24,7 +24,7 @@ import numpy as np
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import writes
+from segproof.hints import Hint, writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
@@ -35,6 +35,10 @@ from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 
+COPY_AWAY = writes("copy this file away before a broker starts here")
+UNLESS_COMPACTED = writes(
+    "nothing, if the topic is compacted; else copy this file away before a broker starts here"
+)
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
 ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"
@@ -171,8 +175,10 @@ class ReplacedLogs:
         """
         paths = (self._path(segment_file_name(one, ".log")) for one in self._logs if one < base)
         before = [path for path in paths if not self._is_empty(path)]
-        if not before or not self._ends_without_key(before[-1]):
-            return False
+        return bool(before) and self._ends_without_key(before[-1]) and self._is_end_gone(base)
+
+    def _is_end_gone(self, base: int) -> bool:
+        """Return whether no log has the last offset of a removed one, and one goes on after it."""
         last = -1
         for table in self._tables(self._path(self._deleted[base])):
             last = int(table["last_offset"][-1])
@@ -228,6 +234,9 @@ class ReplacedLogs:
             kept = base if is_empty else end_of(self._path(last), bases[-1], self._files)
             first, end = max(base, kept or base), end_of(path, base, self._files)
             why = "it follows the last log, so a truncation or a recovery has removed it"
+        elif base not in self._swaps and self._is_end_gone(base):
+            first, end = self._gap_of(base)
+            why = "if the topic is compacted, the log that a cleaning made is in its place"
         else:
             return ""
         if end is not None and end <= first:
@@ -235,9 +244,25 @@ class ReplacedLogs:
         offsets = f"offsets from {first} on" if end is None else f"offsets {first} to {end - 1}"
         return f"; {why}, and {REST} {offsets}"
 
-    def is_before_all(self, base: int) -> bool:
-        """Return whether a removed log lies before all logs, as retention leaves it."""
-        return base < min({*self._swaps, *self._logs}, default=0)
+    def _gap_of(self, base: int) -> tuple[int, int]:
+        """Return the offsets of a removed log that no log has, up to its last one: first and end.
+
+        Those before a batch of another log may be gaps of a cleaning.
+        """
+        end = end_of(self._path(self._deleted[base]), base, self._files) or base + 1
+        first = base
+        for name in (segment_file_name(one, ".log") for one in self._logs if one < end):
+            for table in self._tables(self._path(name)):
+                lasts = table["last_offset"][table["last_offset"] < end]
+                first = max([first, *(lasts[-1:] + 1).tolist()])
+        return first, end
+
+    def hint_of_removed(self, base: int) -> Hint | None:
+        """Return what to do about a removed log whose offsets no log has; None: nothing."""
+        bases = sorted({*self._swaps, *self._logs})
+        if not bases or base < bases[0]:  # as retention leaves it
+            return None
+        return COPY_AWAY if base >= bases[-1] else UNLESS_COMPACTED
 
     def _is_empty(self, path: str) -> bool:
         """Return whether a log has no batch."""

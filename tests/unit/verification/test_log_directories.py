@@ -399,6 +399,7 @@ def test_a_data_directory_without_a_partition(tmp_path: Path, going: int) -> Non
     found = list(verify(data, on_summary=summaries.append))
     assert [] == [one for one in found if one.is_defect]
     assert [(str(data), Verdict.SOUND)] == [(one.path, one.verdict) for one in summaries]
+    assert cli.run(["ls", str(data)]) == 0
 
 
 @pytest.mark.checks("DISK-20")

@@ -155,7 +155,8 @@ def test_removed_logs_that_nothing_replaces(
     )
     expected = [name_of(one, ".log.deleted") for one in names]
     assert expected == replaced(folder)
-    assert expected == [name for name, hint in hints(folder).items() if "copy" in hint]
+    told = [name for name, hint in hints(folder).items() if hint.startswith("copy")]
+    assert expected == told
     found, _ = judged(folder)
     assert not [one for one in found if one.law == "LOAD-1" and "truncation" in one.message]
     for one in deleted:
@@ -237,6 +238,29 @@ def test_no_cleaning_comes_after_a_record_without_a_key(
 
 
 @pytest.mark.checks("LOAD-1")
+@pytest.mark.parametrize(
+    ("logs", "offsets"),
+    [
+        ([(0, 0), (4, 8), (8, 10)], "0 to 3"),  # 0 bytes are what a cleaning leaves, or a mistake
+        ([(0, 2), (4, 8), (8, 10)], "2 to 3"),
+        ([(0, 4), (4, 8), (8, 10)], ""),
+    ],
+)
+def test_a_closed_log_in_the_place_of_a_removed_one(
+    logs: list[tuple[int, int]], offsets: str, tmp_path: Path
+) -> None:
+    """A salvage "kept everything", and no verb told of the records of the removed log."""
+    kept = {base: log(base, end) for base, end in logs}
+    folder = lay(tmp_path / "t-0", log=kept, deleted={0: LOGS[0]})
+    found, _ = judged(folder)
+    (told,) = [one for one in found if one.law == "LOAD-1"]
+    assert bool(offsets) == (f"no log here has its offsets {offsets}" in told.message)
+    assert bool(offsets) == told.hint.startswith("nothing, if the topic is compacted; else copy")
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert bool(offsets) == bool(saved.removed)
+
+
+@pytest.mark.checks("LOAD-1")
 def test_offsets_that_retention_removed_are_named(tmp_path: Path) -> None:
     """A note says which ones, up to the first log; there is nothing to do."""
     folder = lay(tmp_path / "t-0", log={8: LOGS[8]}, deleted={0: LOGS[0], 4: log(4, 9)})
@@ -257,7 +281,8 @@ def test_offsets_that_retention_removed_are_named(tmp_path: Path) -> None:
     ("logs", "deleted", "code", "named"),
     [
         ([0, 4, 8], {}, 0, []),
-        ([0, 8], {0: LOGS[0], 4: LOGS[4]}, 0, []),  # a cleaning
+        ([0, 4, 8], {4: LOGS[4]}, 0, []),  # a cleaning that took nothing
+        ([0, 8], {0: LOGS[0], 4: LOGS[4]}, 0, [4]),  # a cleaning, if they were written again
         ([4, 8], {0: LOGS[0]}, 0, [0]),
         ([0, 4], {9: log(9, 10)}, 0, [9]),  # a truncation
         ([0, 4], {8: LOGS[8]}, 1, [8]),

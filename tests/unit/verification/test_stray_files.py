@@ -29,6 +29,8 @@ STRAYS = (
     LOG,
     "00000000000000000007.index",
     "7.log",
+    "00000000000000000000.log.deleted",
+    "00000000000000000007.log.swap",
     "0-1-v1.log",
     "00000000000000000000-nTUvKKLyQvyLgNeBaVtNmA.log",
 )
@@ -151,6 +153,17 @@ def test_a_folder_of_such_a_name_makes_no_data_directory(
     assert cli.run(["dump", str(folder), "--max", "2"]) == 0
     assert cli.run(["rebuild", str(folder), "--out", str(tmp_path / "rebuilt")]) in (0, 1)
     assert STRAY not in capfd.readouterr().err
+
+
+@pytest.mark.checks("DISK-60")
+def test_removed_logs_make_a_partition_too(tmp_path: Path) -> None:
+    """An old partition with a copy of itself in it was "sound", though all its logs are removed."""
+    folder = old_partition(tmp_path / "old-0")
+    shutil.copytree(folder, folder / "old-0")
+    for path in [one for one in folder.iterdir() if one.is_file()]:
+        path.rename(path.with_name(path.name + ".deleted"))
+    found = [one.path for one in verify(folder) if one.law == "DISK-60"]
+    assert sorted(str(one) for one in folder.glob("*.log.deleted")) == found
 
 
 @pytest.mark.checks("DISK-3")

@@ -58,6 +58,26 @@ def test_only_the_name_is_wrong(old: int, new: int, with_indexes: bool, tmp_path
     assert saved.renamed_logs == 1
 
 
+@pytest.mark.checks("DISK-69", "DISK-62")
+@pytest.mark.parametrize("scenario", ["compacted", "plain", "v1-gzip"])
+def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: Path) -> None:
+    """Of a compacted partition one log was set aside as that of another topic, and "lost"."""
+    folder = copied_partition(scenario, tmp_path)
+    logs = [path for path in sorted(folder.glob("*.log")) if path.stat().st_size]
+    contents = {path.name: path.read_bytes() for path in logs}
+    for number, (one, two) in enumerate([(0, 1), (0, -1), (-2, -1)]):
+        logs[one].write_bytes(contents[logs[two].name])
+        logs[two].write_bytes(contents[logs[one].name])
+        (saved,) = salvage(folder, tmp_path / str(number))
+        assert (0, 0) == (saved.set_aside_batches, saved.lost_offsets)
+        for path in logs:
+            assert (
+                contents[path.name]
+                == (tmp_path / str(number) / folder.name / path.name).read_bytes()
+            )
+            path.write_bytes(contents[path.name])
+
+
 @pytest.mark.parametrize(
     ("source", "name", "lost"),
     [(602, 0, (0, 59)), (602, 252, (252, 341)), (342, 420, (420, 516)), (693, 517, (517, 601))],
