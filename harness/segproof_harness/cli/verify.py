@@ -312,6 +312,8 @@ def verified(
     asked: Asked, told: "Told", ignored: "IgnoredFindings", against: Against | None = None
 ) -> "Callable[[str], None]":
     """Verify what is asked for; return what writes the closing lines, with words at the end."""
+    from segproof_harness.reports.own_outputs import OwnOutputs
+
     started = time.monotonic()
     left_out = LeftOut()
 
@@ -319,7 +321,8 @@ def verified(
         told.summary(ignored.counted(one))
 
     with progress("verify") as show:
-        told.take(ignored.without(_found(asked, show, summary, left_out.add)))
+        found = _found(asked, show, summary, left_out.add)
+        told.take(OwnOutputs().of(ignored.without(found)))
     if against is not None:
         for path in asked.paths:
             told.take(_compared(path))

@@ -167,6 +167,9 @@ class _Salvage:
         self._miss_of_dense_log()
         self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
         self._told.are_more_lost |= self._is_loss_hidden_in_gap
+        if self._told.target is None and not self._told.bytes_read:
+            words = "its logs are empty, so there is nothing to save"
+            self._told.left_out.append(f"{self._told.directory}: {words}")
         if self._told.target is not None:
             self._told.left_out += bring_topic_id(self._partition, self._target, self._files)
             known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise

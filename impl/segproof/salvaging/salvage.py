@@ -7,7 +7,7 @@ Not covered: the log of a cluster's metadata; records inside of broken batches (
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -98,7 +98,8 @@ def salvage(
     check_empty(target, files, _is_written_here)
     partitions, refused, unread, findings = _partitions(source, files)
     removed = [one for one in findings if _is_removed(one) and REST in one.message]
-    _check_new(target, partitions, files)
+    taken = _taken(target, partitions, files)
+    refused |= {partitions.pop(name).directory: why for name, why in taken.items()}
     begin_salvage(target, files, partitions)
     meter = Meter(on_progress, sum(one.size_bytes for one in partitions.values()))
     starts: dict[tuple[str, int], int] = {}
@@ -127,14 +128,25 @@ def _is_written_here(name: str) -> bool:
     return name == START or is_of_salvage(name) or (known is not None and not known.state)
 
 
-def _check_new(target: str, partitions: Iterable[str], files: SharedFiles) -> None:
-    """Return if the new directory has nothing of these partitions. Raises: FileExistsError."""
+def _taken(target: str, partitions: Collection[str], files: SharedFiles) -> dict[str, str]:
+    """Return the partitions of which the new directory has something, with the reason.
+
+    Raises: FileExistsError if that are all of them.
+    """
     there = set(names_in_new(target, files) or ())
+    taken: dict[str, str] = {}
     for name in partitions:
         for new in (name, SET_ASIDE_FILE.format(name), CUT_RECORDS_FILE.format(name)):
             if new in there:
-                words = "it is there already, from another salvage; give another directory"
-                raise not_empty(os.path.join(target, new), words)
+                taken.setdefault(name, os.path.join(target, new))
+    if taken and len(taken) == len(partitions):
+        words = "it is there already, from another salvage; give another directory"
+        raise not_empty(next(iter(taken.values())), words)
+    return {
+        name: f"{path} is there already, from another salvage: save this one by itself into"
+        " another directory"
+        for name, path in taken.items()
+    }
 
 
 def _is_removed(finding: Finding) -> bool:
@@ -224,6 +236,11 @@ def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
     return salvage_partition(partition, target, aside, REAL_FILES, count_bytes)
 
 
+def _level(partition: Partition) -> int:
+    """Return how many folders lie above a partition."""
+    return os.path.normpath(partition.directory).count("/")
+
+
 def _partitions(
     source: str, files: SharedFiles
 ) -> tuple[dict[str, Partition], dict[str, str], list[Finding], list[Finding]]:
@@ -235,7 +252,8 @@ def _partitions(
     reporter = Reporter(Wanted())
     found: dict[str, Partition] = {}
     refused: dict[str, str] = {}
-    for partition in find_partitions(source, files, reporter):
+    # A broker loads what lies in its directory itself; a copy in a folder of it comes second.
+    for partition in sorted(find_partitions(source, files, reporter), key=_level):
         directory = partition.directory
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)

@@ -65,8 +65,8 @@ HINT_OF_COPIES = reads(
     " replica: only one may be in log.dirs"
 )
 HINT_OF_PARTS = writes(
-    "copy both folders to another disk, save each copy by itself (`segproof salvage DIR --out"
-    " SAVED`), and compare what was saved: neither folder replaces the other one"
+    "copy both folders to another disk, save each copy by itself (`segproof salvage"
+    " FOLDER --out DIR2`), and compare what was saved: neither folder replaces the other one"
 )
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 LEVELS_MAX = 16

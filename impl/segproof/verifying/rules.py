@@ -19,7 +19,7 @@ from segproof.reading.data_places import data_directory_around
 
 COMMAND = re.compile(r"`segproof [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
-PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE)\b")
+PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE|FOLDER)\b")
 BROKER_FILE = "meta.properties"
 """What a broker of Kafka keeps in each of its data directories."""
 REBUILD = writes(
@@ -83,10 +83,11 @@ class Rule(NamedTuple):
 
 
 def with_paths(hint: Hint, path: str, shown_by: str) -> str:
-    """Return a hint whose commands name real places for DIR, STORE and DIR2.
+    """Return a hint whose commands name real places for DIR, STORE, FOLDER and DIR2.
 
-    DIR is the directory of the file at `path`. STORE is the store that holds it: if its path does
-    not tell, `shown_by`, the path whose verification shows the finding. DIR2 is a new directory;
+    DIR is the directory of the file at `path`, and FOLDER is that path. STORE is the store that
+    holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
+    DIR2 is a new directory;
     what the command makes is at saved/NAME or rebuilt/NAME, for a directory of this name.
     """
 
@@ -96,7 +97,7 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
         out = new_place("saved" if is_salvage else "rebuilt", place)
         if is_store or not is_salvage:  # a salvage gives each partition a directory below --out
             out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
-        places = {"DIR": place, "STORE": place, "DIR2": out}
+        places = {"DIR": place, "STORE": place, "DIR2": out, "FOLDER": path}
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
 
     return COMMAND.sub(filled, str(hint))

@@ -87,3 +87,39 @@ def test_a_printed_output_lies_outside(
     for out in outs:
         new = (tmp_path / here / out).resolve()
         assert new.parent in (tmp_path, tmp_path / "rebuilt")
+
+
+@pytest.mark.checks("DISK-48")
+def test_the_partition_itself_comes_before_a_copy_in_a_folder(tmp_path: Path) -> None:
+    """A backup in a folder whose name is that of a partition was saved, and the partition not."""
+    data = tmp_path / "data"
+    own = copied_partition("plain", data)
+    copied_partition("plain", data / "backup-2024")
+    first, second = salvage(data, tmp_path / "out")
+    assert (str(own), str(tmp_path / "out/plain-0")) == (first.directory, first.target)
+    assert (str(data / "backup-2024/plain-0"), None) == (second.directory, second.target)
+
+
+def test_a_partition_that_is_there_already_costs_no_other_one(tmp_path: Path) -> None:
+    """The others are saved, and it is told; what is there stays as it is."""
+    source, out = copied_partition("plain", tmp_path / "data").parent, tmp_path / "out"
+    list(salvage(source, out))
+    before = state_of(out)
+    copied_partition("compacted", source)
+    saved_now, left = salvage(source, out)
+    assert str(out / "compacted-0") == saved_now.target
+    assert (str(source / "plain-0"), None) == (left.directory, left.target)
+    (why,) = left.left_out
+    assert f"{out}/plain-0 is there already" in why
+    after = state_of(out)
+    assert all(after[path] == state for path, state in before.items() if "plain-0" in str(path))
+
+
+def test_empty_logs_are_told_as_the_reason(tmp_path: Path) -> None:
+    """A topic that was made on a full disk has one empty log: nothing said why it was not saved."""
+    folder = tmp_path / "data/new-3"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020d}.log").touch()
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.target is None
+    assert [f"{folder}: its logs are empty, so there is nothing to save"] == told.left_out
