@@ -138,20 +138,6 @@ class RecordsCheck(Protocol):
         """Judge what only the end of the log shows."""
 
 
-class TimesAlone:
-    """Judges the store times of a log that no index is compared with."""
-
-    def __init__(self, records: "LogRecords") -> None:
-        self._records = records
-
-    def add(self, block: LogBlock) -> None:
-        """Take the next block."""
-        self._records.likely_times(block, Bounds.none(len(block.offsets)))
-
-    def finish(self) -> None:
-        """Nothing is left to judge."""
-
-
 class LogRecords:
     """Reads all records once; iterate `blocks`, then `end` and `is_dark` are known."""
 

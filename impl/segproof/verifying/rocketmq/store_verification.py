@@ -33,7 +33,6 @@ from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_k
 from segproof.verifying.rocketmq.log_records import (
     LogRecords,
     RecordsCheck,
-    TimesAlone,
 )
 from segproof.verifying.rocketmq.lost_end import (
     LedBeyond,
@@ -60,6 +59,7 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rocketmq.timer_checks import TimerChecks
+from segproof.verifying.rocketmq.times_alone import TimesAlone
 from segproof.verifying.rocketmq.unread_parts import (
     KNOWN_NAMES,
     ROCKSDB_STORE,
