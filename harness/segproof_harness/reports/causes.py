@@ -25,10 +25,14 @@ from segproof_harness.reports.consumers import what_consumers_see
 PLACES_MAX = 3
 """The places of a cause that are shown."""
 PART_OF = re.compile(re.escape(DAMAGE_BEGINS) + r"([0-9]+)$")
-SAVES = re.compile(r"(?<!save the partition in another directory with )`segproof salvage")
-"""In a hint: a salvage of records that a broker may delete. One that only makes small files new has
-other words (`SALVAGE` of `segproof.verifying.rules`)."""
-MAKES_NEW = re.compile(r"`segproof rebuild|save the partition in another directory with")
+SAVES = re.compile(
+    r"(?<!save the partition in another directory with )(?<!save the store with )`segproof salvage"
+)
+"""In a hint: a salvage of records that a broker may delete. One that only makes small files or
+queues new has other words (`SALVAGE`, `REMAKE_STORE` of `segproof.verifying.rules`)."""
+MAKES_NEW = re.compile(
+    r"`segproof rebuild|save the partition in another directory with|save the store with"
+)
 SAVE_FIRST = (
     "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"

@@ -43,6 +43,10 @@ from segproof.verifying.segment_files import (
     wait_for_a_step,
 )
 
+NO_GEOMETRY = REMAKE_INDEX.after(
+    "if it has the length of the other index files, say with --hash-slots how many slots it has"
+    " (maxHashSlotNum of the broker); else it lacks a part, or is of another broker: "
+)
 declare("index-file", Severity.ERROR,
     REMAKE_LOST_INDEX.after("RocketMQ grows a short file with zeros, and reads another geometry"
     " out of place: "), "RMQDISK-1")  # fmt: skip
@@ -200,6 +204,7 @@ class _IndexFile:
             self._report.add(
                 "RMQDISK-2",
                 "no number of slots fits its length, header and chains: it was not looked into",
+                hint=NO_GEOMETRY,
             )
 
     def _count_fits(self, geometry: Geometry | None) -> None:

@@ -60,9 +60,18 @@ HELD_MAX = 5000
 """Findings that are held back until it is known whether the index is of this log."""
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
-NO_INDEX_HINT = REMAKE_AND_SCAN.after(
+NO_INDEX_HINT = writes(
     "nothing if the broker makes no index (messageIndexEnable=false); else these messages are found"
-    " by offset and not by key, and no broker makes their entries by itself; "
+    " by offset and not by key, and no broker makes their entries by itself; make the index new"
+    " from the commit log with `segproof rebuild STORE --out DIR2`. If no old index file tells how"
+    " many slots and entries the files have, add --hash-slots and --index-num: maxHashSlotNum and"
+    " maxIndexNum of the broker. The new files belong into the folder index of the store; until"
+    " then `segproof lookup STORE --key TOPIC#KEY --scan` reads the log"
+)
+RUNNING_HINT = reads(
+    "nothing while the broker runs. If it died, its next start makes the entries of the messages"
+    " that it recovers, and no others: verify the store again after its next stop; until then"
+    " `segproof lookup STORE --key TOPIC#KEY --scan` reads the log"
 )
 
 
@@ -366,7 +375,7 @@ class KeyChecks:
                 words + (": the broker indexes them when it runs" if is_behind else ""),
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,
-                hint=None if self._has_entries else NO_INDEX_HINT,
+                hint=RUNNING_HINT if is_behind else None if self._has_entries else NO_INDEX_HINT,
             )
 
     def _end_now(self) -> int:

@@ -45,11 +45,12 @@ declare("index-service", Severity.WARNING,
     REMAKE_STORE.after("after an abnormal stop the broker would keep index files that may be"
     " damaged: "), "RMQDISK-21")  # fmt: skip
 declare("index-service", Severity.WARNING,
-    removes("remove this file, which only says that they are a guess", only_if="maxHashSlotNum and"
-    " maxIndexNum of the broker are these numbers, as they are by default with 5000000 and"
-    " 20000000; with others make the index new in place with the verb rebuild, and give"
-    " --hash-slots, --index-num and --backup", if_wrong="the broker finds no message by its key,"
-    " and nothing says why", copy_step="copy this file away"), "RMQDISK-51")  # fmt: skip
+    removes("remove this file, which only says that they are a guess",
+    only_if="they are the same", if_wrong="the broker finds no message by its key, and nothing says"
+    " why: with other numbers make the index new in place with the verb rebuild, and give"
+    " --hash-slots, --index-num and --backup",
+    copy_step="compare the two numbers with maxHashSlotNum and maxIndexNum of the broker (by"
+    " default 5000000 and 20000000), and copy this file away"), "RMQDISK-51")  # fmt: skip
 declare("index-service", Severity.NOTE,
     reads("nothing while the broker runs; else see what the message says of its next start"),
     "RMQDISK-22")  # fmt: skip
