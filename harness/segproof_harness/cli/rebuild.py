@@ -90,7 +90,7 @@ CutOption = Annotated[
     bool,
     typer.Option(
         "--cut-tail",
-        help="With --out: leave out what follows the last valid batch of the last log.",
+        help="With --out: leave out a torn tail of the last log, if no sound batch follows it.",
     ),
 ]
 InPlaceOption = Annotated[

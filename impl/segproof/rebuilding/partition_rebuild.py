@@ -92,8 +92,9 @@ def rebuild(
 
     `out` is a new or an empty directory. Logs and what else belongs to the partition are linked
     into it, or copied with `copy` and where no link is possible; nothing changes in `directory`.
-    With `cut_tail` the last log is copied up to the first batch that is not valid; producer
-    snapshots and leader epochs behind that are left out, as a recovery removes them.
+    With `cut_tail` the last log is copied up to the first batch that is not valid, if no sound one
+    follows; producer snapshots and leader epochs behind that are left out, as a recovery removes
+    them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
     file that can't be read, a log that a broker would not find, and a loss that new indexes would
@@ -155,8 +156,9 @@ def rebuild_partition(
         place = NewDirectory(partition, out, files, copies=options.copy)
     with refusing_what_vanishes(source), place:
         judged = judge(partition, interval[0], files, meter, jobs)
-        if judged.hidden:
-            return Rebuilt((), judged.hidden, partition.left_out)
+        refused = judged.hidden or (judged.cut_off if options.cut_tail else ())
+        if refused:
+            return Rebuilt((), refused, partition.left_out)
         wrong = None if options.is_all else judged
         built = build(partition, wanted, wrong, files, meter, jobs)
         check_unchanged(partition, files)

@@ -401,7 +401,8 @@ class _Build:
         if self._defects is None:
             return Defect(None, ASKED)
         if self._end_position < self._segment.status.size_bytes:
-            return self._defects.get(suffix, Defect(None, "the log is cut"))
+            found = self._defects.get(suffix, Defect(None, "the log is cut"))
+            return found._replace(kept_bytes=None)
         return self._defects.get(suffix) or self._cut_short(suffix)
 
     def _cut_short(self, suffix: str) -> Defect | None:

@@ -71,6 +71,29 @@ def test_a_tail_that_is_cut_is_given_up(tmp_path: Path) -> None:
     assert (done.findings, done.cut_bytes) == ((), 4)
 
 
+@pytest.mark.checks("BATCH-3", "DUMP-6", "DISK-6")
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_cut_leaves_no_sound_batch_out(is_last: bool, tmp_path: Path) -> None:
+    """It left out all that follows a damaged batch, ended with 0, and kept the entries of an index
+    with preallocated zeros: they led beyond the new log."""
+    folder, out = copied_partition("plain", tmp_path), tmp_path / "out" / "plain-0"
+    log = folder / name_of(693, ".log")
+    data = bytearray(log.read_bytes())
+    starts = read_batch_headers(bytes(data)).table["position"].tolist()
+    data[starts[-1 if is_last else -4] + 70] ^= 1
+    log.write_bytes(data[:-5] if is_last else data)
+    for suffix, size in zip(INDEXES, (8, 12), strict=True):
+        index = folder / name_of(693, suffix)
+        index.write_bytes(index.read_bytes().rstrip(bytes(1)).ljust(size * 400, bytes(1)))
+    done = rebuild(aged(folder), out, cut_tail=True)
+    if not is_last:
+        assert ["BATCH-3"] == [one.law for one in done.findings]
+        assert not out.exists()
+        return
+    assert (done.findings, done.cut_bytes) == ((), len(data) - 5 - starts[-1])
+    assert looked_at(out)[0].is_sound
+
+
 @pytest.mark.checks("SEG-7", "DISK-9")
 @pytest.mark.parametrize("suffix", INDEXES)
 @pytest.mark.parametrize("image", [bytes(range(1, 97)), b"\x7f" * 96])
