@@ -4,7 +4,7 @@
 Laws: DISK-69.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 from segproof.files import Files
@@ -47,6 +47,43 @@ def _is_of_index(log: str, segment: Segment, files: Files) -> bool:
                 return False
             right += 1
     return right > 1
+
+
+def doubts_of_indexes(segments: Iterable[Segment], files: Files) -> Iterator[str]:
+    """Yield in words which offsets may be lost where a segment has a name below its own.
+
+    Entries are relative to the base offset of the name: under a lower name all of them are for
+    offsets that are lower by the same number. A gap of compaction leaves them right. Raises:
+    OSError.
+    """
+    for one in segments:
+        if {".log", ".index"} <= one.suffixes and (apart := _apart(one, files)) > 0:
+            base = one.base_offset
+            yield (
+                f"{one.path('.log')}: its index was made under the name {base + apart}: the name"
+                f" {base} is that of another segment, and no log here has the offsets {base} to"
+                f" {base + apart - 1}. They are lost, unless they were removed or compacted:"
+                " compare with another replica"
+            )
+
+
+def _apart(segment: Segment, files: Files) -> int:
+    """Return by how much the entries that are asked, two at least, are for too low offsets; else 0.
+
+    They lie below their batches, so that none has the first offset of its batch.
+    """
+    entries = entries_in(segment.path(".index"), segment.base_offset, files)
+    step = max(1, len(entries.positions) // ASKED_MAX)
+    asked = zip(entries.offsets[::step].tolist(), entries.positions[::step].tolist(), strict=True)
+    found: list[int] = []
+    with closing(ReadableParts(files.open(segment.path(".log")))) as file:
+        pieces = LogPieces(file, 0, file.size())
+        for offset, position in asked:
+            batch = pieces.batch_at(position) if position < file.size() else None
+            if batch is None or batch.first_offset <= offset:
+                return 0
+            found.append(batch.last_offset - offset)
+    return found[0] if len(found) > 1 and len({*found}) == 1 else 0
 
 
 def first_offset_of(log: NamedLog, files: Files) -> int:

@@ -43,7 +43,11 @@ from segproof.salvaging.lost_gaps import (
     lost_cut_outs,
 )
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
-from segproof.salvaging.other_logs import first_offset_of, paths_of_other_logs
+from segproof.salvaging.other_logs import (
+    doubts_of_indexes,
+    first_offset_of,
+    paths_of_other_logs,
+)
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -541,6 +545,8 @@ class _Salvage:
             return
         partition, logs, files = self._partition, self._logs, self._files
         own = [one for one in partition.segments if one.path(".log") not in self._others]
+        with suppress(OSError):  # a log that can't be opened is left out
+            self._told.doubts += doubts_of_indexes(own, files)
         cuts, unproven = lost_cut_outs(own, logs, files)
         args = partition, logs, self._told.gaps, [one for _, one in cuts]
         lost, self._told.unproven_offsets = gaps_of_dense_log(

@@ -294,8 +294,7 @@ def _partitions(
         is_unread = one.path not in by_path and _is_unread_directory(one, files)
         if one.law in LAYOUTS or is_unread:
             refused[one.path] = one.message
-    if found:
-        refused |= _stores_below(source, files)
+    refused |= _stores_below(source, files) if found else {}
     place = None if found else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:
         raise InvalidArgumentError(

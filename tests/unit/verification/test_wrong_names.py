@@ -80,7 +80,14 @@ def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("source", "name", "lost"),
-    [(602, 0, (0, 59)), (602, 252, (252, 341)), (342, 420, (420, 516)), (693, 517, (517, 601))],
+    [
+        (602, 0, (0, 59)),
+        (693, 602, (602, 692)),
+        (342, 252, (252, 341)),
+        (602, 252, (252, 341)),
+        (342, 420, (420, 516)),
+        (693, 517, (517, 601)),
+    ],
 )
 def test_a_log_in_the_place_of_another_one_may_have_cost_it(
     source: int, name: int, lost: tuple[int, int], tmp_path: Path
