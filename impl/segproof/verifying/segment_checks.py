@@ -24,6 +24,7 @@ from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
 from segproof.reading.log_order import first_offset_of
 from segproof.reading.overlapping_logs import Overlap
 from segproof.verifying.batch_checks import BatchCheck
+from segproof.verifying.copies_beside import copies_beside, hints_with
 from segproof.verifying.cut_out_checks import CutOutCheck
 from segproof.verifying.epoch_checks import EpochCheck
 from segproof.verifying.foreign_logs import ForeignLogCheck
@@ -140,6 +141,19 @@ class SegmentCheck:
             return
         yield from self._files_of_segment()
         self._check_presence()
+        is_absent = ".log" not in self._segment.suffixes and not self._segment.held_by
+        if (is_absent or self.carry.damage is not None) and not self._segment.stem:
+            self._name_copies()
+
+    def _name_copies(self) -> None:
+        """Name the files beside a log that is damaged or missing which may be a copy of it."""
+        segment = self._segment
+        copies = copies_beside(segment, self._files)
+        if not copies:
+            return
+        for law, hint in hints_with(segment, copies).items():
+            for suffix in {".log", *segment.suffixes}:
+                self._reporter.advise(law, segment.path(suffix), hint)
 
     def _files_of_segment(self) -> Iterator[int]:
         segment = self._segment

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files beside a damaged or missing log that may be a copy of it: packed, renamed, or removed.
+
+Laws: DISK-4, and those by which a log is damaged.
+"""
+
+from segproof.commands import quoted_path
+from segproof.files import Files
+from segproof.hints import Hint
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.folder_names import names_of
+from segproof.verifying.rules import DECLARED, RESTORE
+from segproof.verifying.segment_files import Segment
+
+DAMAGES = ("BATCH-2", "BATCH-3", "SCAN-2", "SCAN-10", "DISK-23")
+"""Laws by which records of a log can't be read."""
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+OWN = (".swap", ".cleaned", ".tmp")
+"""Suffixes with which a broker writes; other findings tell what becomes of them."""
+NAMED = 3
+"""Files that are named, at most."""
+
+
+def copies_beside(segment: Segment, files: Files) -> list[str]:
+    """Return the names in the folder that begin with that of the log, sorted."""
+    own = segment_file_name(segment.base_offset, ".log")
+    found = (name for name in names_of(segment.directory, files) if name.startswith(own))
+    return sorted(name for name in found if name != own and not name.endswith(OWN))
+
+
+def hints_with(segment: Segment, copies: list[str]) -> dict[str, Hint]:
+    """Return the hint of each law of a loss in this log, with the copies to look into first."""
+    own = segment_file_name(segment.base_offset, ".log")
+    which = " and ".join(quoted_path(name) for name in copies[:NAMED])
+    if len(copies) > NAMED:
+        which += f" and {len(copies) - NAMED} more"
+    unpacked = ", unpacked," if any(name.endswith(PACKED) for name in copies) else ""
+    first = (
+        f"{which} beside it may hold these records: copy it{unpacked} into another folder under the"
+        f" name {own}, and look into that with `segproof verify` before you take it or give it up. "
+    )
+    usual = dict.fromkeys(DAMAGES, RESTORE) | {"DISK-4": DECLARED["DISK-4"].hint}
+    return {law: hint.after(first) for law, hint in usual.items()}
