@@ -129,7 +129,7 @@ def _is_written_here(name: str) -> bool:
 
 
 def _taken(target: str, partitions: Collection[str], files: SharedFiles) -> dict[str, str]:
-    """Return the partitions of which the new directory has something, with the reason.
+    """Return the partitions that the new directory has something of, with the reason.
 
     Raises: FileExistsError if that are all of them.
     """
