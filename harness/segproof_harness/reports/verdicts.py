@@ -16,7 +16,7 @@ from segproof.reading.file_names import is_of_remote_segment
 from segproof_harness.reports.causes import Cause, Causes, command_of, in_groups
 from segproof_harness.reports.terminal import Lines
 
-COMMAND = re.compile(r"`(segproof [a-z]+) ((?![^`]*TOPIC#KEY)[^`]+)`")
+COMMAND = re.compile(r"`(segproof [a-z]+|cp|install|ln) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""
 DETAIL_COLUMNS = 13
 FILES_MAX = 3

@@ -473,15 +473,17 @@ def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> La
         for name in ("index", "consumequeue", "config", "checkpoint")
         if name in names_of(store, files)
     )
-    copies = f"cp -a {parts} NEW/; " * bool(parts)
+    commands = ["install -d NEW/commitlog", *([f"cp -a {parts} NEW/"] if parts else []), *links]
+    steps = ", ".join(f"`{one}`" for one in commands)
     return Layout(
         posixpath.join(store, COMMIT_LOG),
         words,
         writes(
             "stop the broker, make a new directory NEW on the same host, copy index, consumequeue,"
             " config and checkpoint of this store into it, and link each log file into its folder"
-            f" commitlog: install -d NEW/commitlog; {copies}"
-            f"{'; '.join(links)}. Then verify, rebuild or salvage NEW. The folders stay as they are"
+            f" commitlog, with {steps}. Then verify, rebuild or salvage NEW. The folders stay as"
+            " they are. If the broker's storePathCommitLog names one folder only, somebody moved"
+            " files out of it: they belong where the others are, if there is room"
         ),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from segproof.findings import Severity
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_tests.store_files import copied_store
+from segproof_tests.store_files import copied_store, long_store
 
 
 @pytest.mark.checks("RMQDISK-2", "RMQDISK-18")
@@ -48,3 +48,28 @@ def test_the_hint_about_an_index_that_is_gone(is_running: bool, tmp_path: Path) 
     assert is_running is not ("no broker makes their entries" in told.hint)
     assert is_running is not ("--hash-slots and --index-num" in told.hint)
     assert is_running is not ("belong into the folder index" in told.hint)
+
+
+@pytest.mark.checks("RMQDISK-42", "RMQDISK-23")
+def test_commands_of_a_shell_are_whole_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a narrow terminal the commands to join a log were wrapped, and failed when pasted."""
+    monkeypatch.setenv("COLUMNS", "80")
+    store = long_store(tmp_path / "store", 90)
+    log_files = sorted((store / "commitlog").iterdir())
+    other = tmp_path / "moved-away-by-hand-to-another-disk"
+    other.mkdir()
+    shutil.move(log_files[1], other)
+    assert 1 == run(["verify", str(store), "--fail-on", "not-checked"])
+    written = capsys.readouterr().out
+    lines = [line.strip() for line in written.splitlines()]
+    assert "install -d NEW/commitlog" in lines
+    assert f"ln -s {other}/[0-9]* NEW/commitlog/" in lines
+    assert "somebody moved files out of it" in " ".join(written.split())
+    for path in log_files[:1] + log_files[2:]:
+        shutil.move(path, store)
+    shutil.move(other / log_files[1].name, store)
+    assert 1 == run(["verify", str(store)])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert f"install -d {store}/commitlog && mv {store}/0* {store}/commitlog/" in lines

@@ -48,12 +48,12 @@ def report_missing_log(store: str, files: Files, reporter: Reporter, *, is_there
         )
         return
     put_in = f"mv {shlex.quote(store)}/0* {shlex.quote(folder)}/"
-    make = "" if is_there else f"mkdir {shlex.quote(folder)} && "
+    put_in = f"`install -d {shlex.quote(folder)} && {put_in}`"
     reporter.at(folder).add(
         "RMQDISK-23",
         f"{words}, and {words_of_log_in_store(found)}, where no broker reads them; {AT_A_START}",
         hint=changes(
-            f"put them into the folder of the log with {make}{put_in} and verify the store again",
+            f"put them into the folder of the log with {put_in}, and verify the store again",
             only_if="these files are the log of this store, as the next verify shows: else it tells"
             " RMQDISK-44",
             if_wrong="index and queues are of another log than the one beside them: move the files"
