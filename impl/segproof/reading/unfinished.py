@@ -27,7 +27,7 @@ class Unfinished(NamedTuple):
     """Of the mark."""
     verb: str
     partitions: tuple[str, ...] | None = None
-    """The names of those that a salvage was to write, as its mark says; None: unknown."""
+    """The names of those that were to be written, as the mark says; None: unknown."""
 
     def parts(self, names: Iterable[str]) -> list[str] | None:
         """Return which of the names beside the mark are of this output; None: unknown.
@@ -45,6 +45,11 @@ class Unfinished(NamedTuple):
         parts = self.parts(names)
         if parts is None:
             return writes(self.step)
+        if self.verb != "salvage":
+            return writes(
+                "run `segproof rebuild` again from what it was made of, into this directory: it"
+                " makes what lacks, and leaves what is whole"
+            )
         folder = posixpath.dirname(self.path) or "."
         place = posixpath.normpath(folder)
         away = quoted_path(f"{'../part' if place == '.' else place}.unfinished")
@@ -84,7 +89,8 @@ def unfinished_store(store: str, files: Files) -> Unfinished | None:
 def unfinished_at(directory: str, files: Files) -> Unfinished | None:
     """Return the mark that makes a partition a part of an unfinished output; else None.
 
-    It lies in the directory itself; that of a salvage may lie in the one above. Above a link is
+    It lies in the directory itself, or in the one above if it names the partition, as that of a
+    salvage or of a rebuild of several does; that of a salvage may name none. Above a link is
     what is above the link, and what is above the directory that it leads to. Raises: never.
     """
     lexical = (
@@ -94,19 +100,20 @@ def unfinished_at(directory: str, files: Files) -> Unfinished | None:
     )
     real = posixpath.dirname(posixpath.realpath(directory or "."))
     places = [(directory, MARKER), (directory, SALVAGE_MARKER)]
-    places += [(above, SALVAGE_MARKER) for above in (lexical, real)]
+    places += [(above, name) for above in (lexical, real) for name in VERBS]
     for place, name in places:
         path = posixpath.join(place, name)
         if status_of(files, path) is not None:
             mark = Unfinished(path, VERBS[name], partitions_of(path, files))
             own = posixpath.basename(posixpath.realpath(directory))
-            if place == directory or mark.partitions is None or own in mark.partitions:
+            is_of_all = mark.partitions is None and name == SALVAGE_MARKER
+            if place == directory or is_of_all or own in (mark.partitions or ()):
                 return mark
     return None
 
 
 def mark_of(partitions: Iterable[str]) -> bytes:
-    """Return the content of the mark of a salvage that is to write these partitions."""
+    """Return the content of the mark of a verb that is to write these partitions."""
     return json.dumps(sorted(partitions)).encode() + b"\n"
 
 

@@ -20,11 +20,18 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
 from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
+from segproof.reading.unfinished import MARKER
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
 from segproof.rebuilding.partition_targets import lock_path
-from segproof.rebuilding.safe_places import check_apart, check_outside, lock_of
+from segproof.rebuilding.safe_places import (
+    begin_rebuild,
+    check_apart,
+    check_outside,
+    end_rebuild,
+    lock_of,
+)
 from segproof.rebuilding.segment_build import PASSES, Options
 from segproof.verifying.directory_checks import find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
@@ -108,10 +115,47 @@ def rebuild_all(
                 lock = lock_of(path, "data directory", files)
                 if lock is not None:
                     locks.callback(lock.close)
-        yield from _run([*tasks.values()], asked, files, meter, jobs)
+        made = _run([*tasks.values()], asked, files, meter, jobs)
+        if out is not None and not asked.dry_run:
+            made = _marked(made, os.fspath(out), [*tasks.values()], files)
+        yield from made
     for path, findings in unread.items():
         if findings:
             yield RebuiltPartition(path, Rebuilt((), findings, ()), None, "directory")
+
+
+def _marked(
+    made: Iterator[RebuiltPartition], out: str, tasks: Sequence[_Task], files: SharedFiles
+) -> Iterator[RebuiltPartition]:
+    """Yield what was done, while a mark in a directory of several partitions names these.
+
+    It stays where the rebuild is ended, and names those that could not be made for an error of the
+    system: without it the others would be taken for all.
+    """
+    names = {
+        one.path: os.path.basename(one.target)
+        for one in tasks
+        if one.target not in (None, os.path.normpath(out)) and not _is_there(one.target, files)
+    }
+    status = files.status(out)
+    if not names or (status is not None and not status.is_directory):
+        yield from made
+        return
+    is_new = begin_rebuild(out, names.values(), files)
+    failed = []
+    for one in made:
+        failed += [names[one.path]] if one.error is not None and one.path in names else []
+        yield one
+    end_rebuild(out, failed, files, is_new=is_new)
+
+
+def _is_there(target: str, files: SharedFiles) -> bool:
+    """Return whether an earlier rebuild has made a partition: it is refused, and stays."""
+    status = files.status(target)
+    if status is None or not status.is_directory:
+        return False
+    names = files.list_directory(target)
+    return bool(names) and MARKER not in names
 
 
 @dataclass(frozen=True, slots=True)

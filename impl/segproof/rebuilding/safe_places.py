@@ -6,7 +6,7 @@ Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageSto
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -14,7 +14,13 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, SharedFiles
 from segproof.hints import writes
 from segproof.reading.data_places import data_directory_around
-from segproof.reading.unfinished import SALVAGE_MARKER, Unfinished, mark_of, partitions_of
+from segproof.reading.unfinished import (
+    MARKER,
+    SALVAGE_MARKER,
+    Unfinished,
+    mark_of,
+    partitions_of,
+)
 
 IS_FULL: Final = "the directory exists and is not empty; give a new one"
 COMPARED_BYTES: Final = 1 << 20
@@ -150,6 +156,37 @@ def end_salvage(directory: str, files: Files) -> None:
     files.sync_directory(directory)
     files.remove(os.path.join(directory, SALVAGE_MARKER))
     files.sync_directory(directory)
+
+
+def begin_rebuild(directory: str, partitions: Iterable[str], files: Files) -> bool:
+    """Mark a directory in which several partitions are to be made; return whether it is new.
+
+    The mark of a rebuild that was killed there is written over. Raises: OSError.
+    """
+    is_new = files.status(directory) is None
+    made = make_directory(directory, directory, files) if is_new else {directory}
+    path = os.path.join(directory, MARKER)
+    with closing(files.open(path, writable=True, create=True)) as mark:
+        mark.truncate(0)
+        mark.pwrite(mark_of(partitions), 0)
+        mark.sync()
+    for folder in sorted(made, reverse=True):
+        files.sync_directory(folder)
+    return is_new
+
+
+def end_rebuild(directory: str, failed: Sequence[str], files: Files, *, is_new: bool) -> None:
+    """Let the mark name the partitions that could not be made, or take it away, and the directory
+    too where it is new and empty. Raises: OSError.
+    """
+    if failed and files.list_directory(directory) != [MARKER]:
+        begin_rebuild(directory, failed, files)
+        return
+    files.remove(os.path.join(directory, MARKER))
+    if is_new and not files.list_directory(directory):
+        files.remove_directory(directory)
+    else:
+        files.sync_directory(directory)
 
 
 def is_as_long(old: str, new: str, files: Files) -> bool:

@@ -63,6 +63,8 @@ def report_marks(directory: str, names: Iterable[str], files: Files, reporter: R
                 of_it = ", ".join(filter(_is_partition, parts)) or "none so far"
                 how = f". Partitions of it: {of_it}. Whole, of another one: "
                 how += ", ".join(whole) or "none"
+                lacking = [one for one in mark.partitions or () if one not in there]
+                how += f". Not here: {', '.join(lacking)}" if lacking else ""
             report = reporter.at(path, shown_by=directory)
             report.add(LAW, f"{mark.words}{how}", hint=mark.hint(there))
 

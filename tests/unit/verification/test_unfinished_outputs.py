@@ -5,18 +5,22 @@ A salvage that a full disk had ended became "sound" by the hints of `verify` and
 65 of 80 partitions were gone.
 """
 
+import errno
 import re
 import shutil
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.unfinished import MARKER, SALVAGE_MARKER
+from segproof.rebuilding import directory_rebuild
 from segproof.rebuilding.directory_rebuild import rebuild_all
+from segproof.rebuilding.partition_files import Partition
 from segproof.rebuilding.segment_build import Options
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.salvaging.salvage import salvage
@@ -140,6 +144,52 @@ def test_a_rebuild_that_was_ended_is_never_sound_and_no_input(tmp_path: Path) ->
     assert "rebuild" in str(told.error)
     with pytest.raises(InvalidArgumentError, match="ended here before it was whole"):
         list(salvage(partition, tmp_path / "out"))
+
+
+@pytest.mark.checks("DISK-61")
+@pytest.mark.parametrize("ends_by", ["a kill", "a full disk"])
+def test_a_rebuild_of_several_partitions_that_was_ended(
+    ends_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partitions that it had made were sound, and nothing told of the others. The same command
+    makes the others, and takes the mark away."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    for name in ("compacted", "plain"):
+        copied_partition(name, data)
+    write = vars(directory_rebuild)["rebuild_partition"]
+
+    def full(partition: Partition, *given: Any, **named: Any) -> Any:
+        if partition.directory.endswith("plain-0"):
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return write(partition, *given, **named)
+
+    if ends_by == "a kill":
+        made = rebuild_all([data], out)
+        next(made)
+        made.close()  # type: ignore[attr-defined]
+    else:
+        monkeypatch.setattr(directory_rebuild, "rebuild_partition", full)
+        assert [True, False] == [one.error is None for one in rebuild_all([data], out)]
+        monkeypatch.undo()
+    ((found,), _) = verified(out)
+    assert (Severity.ERROR, True) == (found.severity, "Not here: plain-0" in found.message)
+    assert ("Whole, of another one: compacted-0" in found.message) == (ends_by == "a full disk")
+    again = {Path(one.path).name: one.error is None for one in rebuild_all([data], out)}
+    assert {"compacted-0": False, "plain-0": True} == again
+    assert ([], 2) == (verified(out)[0], len(list(out.iterdir())))
+    assert 1 == len(list(rebuild_all([data / "plain-0"], tmp_path / "alone")))
+    assert not (tmp_path / "alone" / MARKER).exists()
+
+
+@pytest.mark.checks("DISK-61")
+def test_a_rebuild_that_makes_nothing_leaves_nothing(tmp_path: Path) -> None:
+    """Each partition is refused: the new directory is not there."""
+    partition = copied_partition("plain", tmp_path / "data")
+    log = partition / "00000000000000000060.log"
+    log.write_bytes(log.read_bytes()[:-7] + b"damaged")
+    (told,) = rebuild_all([partition.parent], tmp_path / "out")
+    assert told.done.findings
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.checks("DISK-61")
