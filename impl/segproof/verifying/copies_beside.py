@@ -37,7 +37,7 @@ def hints_with(segment: Segment, copies: list[str]) -> dict[str, Hint]:
     unpacked = ", unpacked," if any(name.endswith(PACKED) for name in copies) else ""
     first = (
         f"{which} beside it may hold these records: copy it{unpacked} into another folder under the"
-        f" name {own}, and look into that with `segproof verify` before you take it or give it up. "
+        f" name {own}, and look into that with `segproof verify`. If it lacks them, "
     )
     usual = dict.fromkeys(DAMAGES, RESTORE) | {"DISK-4": DECLARED["DISK-4"].hint}
     return {law: hint.after(first) for law, hint in usual.items()}
