@@ -142,3 +142,18 @@ def test_a_known_topic_without_queues_is_told(
     _, found = verified(store)
     (told,) = (one for one in found if one.law == "RMQDISK-37")
     assert (severity, "such as T" in told.message) == (told.severity, True)
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("sibling", ["", "abort", "consumequeue", "config"])
+def test_an_index_that_is_alone_is_only_noted(sibling: str, store: Path) -> None:
+    """An index that somebody copied with its checkpoint is no store that has lost its log."""
+    shutil.rmtree(store / "commitlog")
+    shutil.rmtree(store / "consumequeue")
+    if sibling == "abort":
+        (store / sibling).touch()
+    elif sibling:
+        (store / sibling).mkdir()
+    _, found = verified(store)
+    (told,) = (one for one in found if one.law == "RMQDISK-23")
+    assert (Severity.ERROR if sibling else Severity.NOTE) is told.severity

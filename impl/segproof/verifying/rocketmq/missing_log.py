@@ -12,6 +12,7 @@ import posixpath
 import shlex
 
 from segproof.files import Files
+from segproof.findings import Severity
 from segproof.hints import changes, reads
 from segproof.reading.log_rows import log_in_store, words_of_log_in_store
 from segproof.rocketmq.commit_log import COMMIT_LOG
@@ -35,8 +36,13 @@ EMPTY = reads(
 )
 
 
-def report_missing_log(store: str, files: Files, reporter: Reporter, *, is_there: bool) -> None:
-    """Report that a store has no file of a log. `is_there`: the folder exists, and is empty."""
+def report_missing_log(
+    store: str, files: Files, reporter: Reporter, *, is_there: bool, is_index_alone: bool = False
+) -> None:
+    """Report that a store has no file of a log. `is_there`: the folder exists, and is empty.
+
+    Of an index that is alone, perhaps with its checkpoint, that is noted: it was copied by itself.
+    """
     folder = posixpath.join(store, COMMIT_LOG)
     words = "it holds no file" if is_there else "it is not here"
     found = log_in_store(store, files)
@@ -45,6 +51,7 @@ def report_missing_log(store: str, files: Files, reporter: Reporter, *, is_there
             "RMQDISK-23",
             f"{words}, and index, queues or checkpoint tell of messages; {AT_A_START}",
             hint=EMPTY if is_there else NOT_HERE,
+            severity=Severity.NOTE if is_index_alone else None,
         )
         return
     put_in = f"mv {shlex.quote(store)}/0* {shlex.quote(folder)}/"

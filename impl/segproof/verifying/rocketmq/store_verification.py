@@ -287,7 +287,11 @@ class _Store:
         leads = self._queues.furthest >= 0 or (has_entries and "checkpoint" in self._names)
         leads |= self._stored.physic_msg_timestamp > 0 or self._has_rocksdb_queues
         if COMMIT_LOG not in self._names and leads:
-            report_missing_log(self._store, self._files, self._reporter, is_there=False)
+            is_index_alone = {"consumequeue", "abort", CONFIG}.isdisjoint(self._names)
+            report_missing_log(
+                self._store, self._files, self._reporter,
+                is_there=False, is_index_alone=is_index_alone and not self._has_rocksdb_queues,
+            )  # fmt: skip
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
             log = judged_by_contents(log, self._files, self._reporter)

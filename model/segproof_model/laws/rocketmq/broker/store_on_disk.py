@@ -119,16 +119,14 @@ def slots_are_not_guessed(store: StoreFiles) -> bool:
 @law("RMQDISK-23", MessageStore, "RocketMQ MappedFileQueue")
 def log_files_follow(store: StoreFiles) -> bool:
     """The files of the commit log have one length, and each begins at the end of the previous one;
-    the log has a file if a queue has an entry, the index has one beside a checkpoint or a folder of
-    the log, or the checkpoint has a time of the log. Index and queues lead to at most two
+    the log has a file if index or queues have an entry, or the checkpoint has a time of the log,
+    but for an index that is alone, perhaps with a checkpoint. Index and queues lead to at most two
     offsets beyond the last file.
     """
     if not store.log:
-        has_units = any(store.units.values())
-        has_entries = store.furthest >= 0 and not {"commitlog", "checkpoint"}.isdisjoint(
-            store.parts
-        )
-        return not (has_units or has_entries or store.times[0] > 0 or store.has_queues_in_rocksdb)
+        is_index_alone = {"commitlog", "consumequeue", "abort", "config"}.isdisjoint(store.parts)
+        has_messages = store.furthest >= 0 or store.times[0] > 0 or store.has_queues_in_rocksdb
+        return is_index_alone or not has_messages
     follows = all(before.behind == after.start for before, after in pairwise(store.log))
     is_even = len({len(one.data) for one in store.log}) == 1
     return follows and is_even and not store.lacks_its_end
