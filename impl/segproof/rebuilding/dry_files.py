@@ -37,7 +37,7 @@ class DryFiles:
             self._made[path] = nameless_file(path, in_memory=self._in_memory)
             return self.open(path)
         if path in self._removed:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
         if writable and self._files.status(path) is not None:
             raise OSError(errno.EROFS, "a dry run changes no file", path)
         return self._files.open(path)
