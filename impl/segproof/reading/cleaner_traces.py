@@ -50,6 +50,16 @@ class CleanerTraces(NamedTuple):
         return Cleaning.SHOWN if self.was_here else Cleaning.UNKNOWN
 
 
+def is_lost_in(base_offset: int, first_offset: int, keyless_from: int | None) -> bool:
+    """Return whether one log by itself excludes that compaction left a gap in it.
+
+    What shows that the cleaner was here is not looked at. So a record without a key counts if it
+    lies before the gap, or if the log begins with the gap.
+    """
+    traces = CleanerTraces(first_offset > base_offset, keyless_from)
+    return traces.of_gap(first_offset) is Cleaning.EXCLUDED
+
+
 def removed_logs(kinds: Mapping[str, FileName]) -> dict[int, str]:
     """Return the names of the `.log.deleted` files of a partition, by base offset."""
     return {

@@ -6,22 +6,25 @@ Laws: DISK-25, DISK-63, DISK-70.
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
-from segproof.reading.cleaner_traces import Cleaning
+from segproof.reading.claimed_offsets import claims
+from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets
 from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_outs_of
-from segproof.verifying.lost_offsets import first_keyless
+from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
 
@@ -54,6 +57,77 @@ class _Kept:
     def missing(self) -> int:
         """How many offsets are missing."""
         return sum(last - first + 1 for _, first, last in self.gaps)
+
+
+class Doubt(NamedTuple):
+    """Offsets in no batch that was kept."""
+
+    first_offset: int
+    number: int
+    is_damaged: bool = False
+    """Whether bytes of a log are damaged there; else only names of files tell of the offsets."""
+
+
+def doubts_of_zeros(gaps: Sequence[Gap]) -> list[Doubt]:
+    """Return the offsets that zeros in place of closed logs cost, as the names of files tell."""
+    return [
+        Doubt(one.first_lost_offset, one.last_lost_offset + 1 - one.first_lost_offset)
+        for one in gaps
+        if one.last_lost_offset is not None
+    ]
+
+
+def is_loss_hidden(
+    told: SalvagedPartition, logs: Sequence[str], files: Files, foreign: int, *, is_lossless: bool
+) -> bool:
+    """Return whether lost offsets may be among those that no gap tells.
+
+    Offsets are left out between batches that touch, as by compaction. In a gap that `is_lossless`
+    none is missing, or batches lay at a wrong place: so the lost ones may be those. `foreign` are
+    the batches of other partitions among those that were set aside.
+    """
+    is_asked = is_lossless or told.set_aside_batches > foreign or told.moved_batches > 0
+    return is_asked and left_out_of(logs, files) > told.lost_offsets
+
+
+def are_claimed(pending: Sequence[Gap], lost: int, files: Files) -> bool:
+    """Return whether the broken batches of gaps side by side claim so many lost offsets."""
+    first, last = pending[0], pending[-1]
+    end = last.position + last.size_bytes
+    is_in_one = sum(one.size_bytes for one in pending) == end - first.position
+    if first.path != last.path or not is_in_one:
+        return False
+    with suppress(OSError), closing(files.open(first.path)) as file:
+        return claims(file, first.position, end, lost)
+    return False
+
+
+def take_doubts(
+    told: SalvagedPartition,
+    doubtful: Sequence[Doubt],
+    partition: Partition,
+    logs: Sequence[str],
+    files: Files,
+) -> None:
+    """Count those of the lost offsets as unproven that compaction may have taken.
+
+    `logs` are the new logs: if they lack offsets that no gap tells, the log was compacted.
+    """
+    if not doubtful:
+        return
+    traces = CleanerTraces(partition.was_cleaned, first_keyless(logs, files))
+    ranges = {(one.first_lost_offset, one.last_lost_offset) for one in told.gaps}
+    known = sum(
+        last + 1 - first
+        for first, last in ranges
+        if last is not None and told.first_offset <= first <= last <= told.last_offset
+    )
+    was_cleaned = traces.was_here or left_out_of(logs, files) > known
+    for one in doubtful:
+        is_lost = traces.of_gap(one.first_offset) is Cleaning.EXCLUDED
+        if not is_lost and (one.is_damaged or was_cleaned):
+            told.lost_offsets -= one.number
+            told.unproven_offsets += one.number
 
 
 def lost_cut_outs(

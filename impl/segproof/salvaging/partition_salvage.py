@@ -36,11 +36,15 @@ from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
 from segproof.salvaging.lost_gaps import (
+    Doubt,
+    are_claimed,
     doubts_of_names,
+    doubts_of_zeros,
     gaps_of_dense_log,
     gaps_of_zeros,
-    left_out_of,
+    is_loss_hidden,
     lost_cut_outs,
+    take_doubts,
 )
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
 from segproof.salvaging.other_logs import (
@@ -52,8 +56,8 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.lost_offsets import are_of_records, has_keyless
-from segproof.verifying.record_checks import MAX_BATCH_BYTES
+from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.small_files import EPOCHS
 
@@ -140,6 +144,8 @@ class _Salvage:
         """The logs that are of another segment."""
         self._is_loss_hidden_in_gap = False
         """Whether more offsets of a gap may be lost than its indexes tell."""
+        self._doubtful: list[Doubt] = []
+        """Offsets that are counted as lost, and that compaction may have taken."""
         self._is_lossless_gap = False
         """Whether a gap was told in which no offset is missing."""
         self._place_end = 0
@@ -167,13 +173,18 @@ class _Salvage:
         if len(ends) == 1 or None in ends:
             self._told.lost_offsets += max(0, end - self._next_offset)
         self._lose(zeros)
+        self._doubtful += doubts_of_zeros(zeros)
         self._count(at_end)
         self._miss_of_dense_log()
-        self._told.are_more_lost = self._told.is_end_lost or self._is_loss_hidden()
+        foreign = sum(one.overlap.batches for one in self._strangers if one.overlap)
+        asked = self._told, self._logs, self._files, foreign
+        is_hidden = is_loss_hidden(*asked, is_lossless=self._is_lossless_gap)
+        self._told.are_more_lost = self._told.is_end_lost or is_hidden
         self._told.are_more_lost |= self._is_loss_hidden_in_gap
         if self._told.target is None and not self._told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
             self._told.left_out.append(f"{self._told.directory}: {words}")
+        take_doubts(self._told, self._doubtful, self._partition, self._logs, self._files)
         if self._told.target is not None:
             self._told.left_out += bring_topic_id(self._partition, self._target, self._files)
             known = self._partition.path(EPOCHS), self._epoch, self._do_epochs_rise
@@ -516,6 +527,9 @@ class _Salvage:
         pending = [one for one in self._pending if is_lost or one.kind not in _LOSSLESS]
         if pending:
             self._told.lost_offsets += max(0, lost)
+            if is_lost and not are_claimed(self._pending, lost, self._files):
+                is_damaged = any(one.kind == PieceKind.BROKEN for one in self._pending)
+                self._doubtful.append(Doubt(self._next_offset, lost, is_damaged))
         self._is_lossless_gap |= bool(pending) and not is_lost
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 
@@ -524,19 +538,6 @@ class _Salvage:
         told.gap_count += len(gaps)
         told.gaps += gaps[: GAPS_TOLD - len(told.gaps)]
         self._pending = []
-
-    def _is_loss_hidden(self) -> bool:
-        """Return whether lost offsets may be among those that no gap tells.
-
-        Offsets are left out between batches that touch, as by compaction. In a gap none is missing,
-        or batches lay at a wrong place: so the lost ones may be those.
-        """
-        told = self._told
-        foreign = sum(one.overlap.batches for one in self._strangers if one.overlap)
-        is_aside = told.set_aside_batches > foreign
-        if not (self._is_lossless_gap or is_aside or told.moved_batches):
-            return False
-        return left_out_of(self._logs, self._files) > told.lost_offsets
 
     def _miss_of_dense_log(self) -> None:
         """Take note of offsets that logs lack, as their indexes show, or else all other logs."""

@@ -17,6 +17,7 @@ from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
+from segproof.reading.claimed_offsets import claims
 from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
 from segproof.reading.pieces import Piece
 from segproof.verifying.cut_out_checks import rows_again
@@ -431,7 +432,7 @@ class BatchCheck(LogCheck):
             return self._damage
         behind = [piece for piece in self._pieces if piece.start >= start]
         if behind and behind[0].start == start:
-            return summed_up(behind, start, self._reached)
+            return self._summed_up(behind, start, self._reached)
         damage = self._damage_from(start, self._reached)
         self._damage = self._damage or damage
         return damage
@@ -446,7 +447,22 @@ class BatchCheck(LogCheck):
             next_offset=self._segment.next_base_offset,
         )  # fmt: skip
         self._pieces = list(pieces)
-        return summed_up(self._pieces, start, reached)
+        return self._summed_up(self._pieces, start, reached)
+
+    def _summed_up(self, pieces: list[Piece], start: int, reached: int) -> LogDamage:
+        damage = summed_up(pieces, start, reached, self._is_lost)
+        following, first = self._segment.next_base_offset, damage.last_sound_offset + 1
+        if damage.broken_from is None or following is None:
+            return damage
+        place = damage.broken_from, self._log.size
+        return damage._replace(is_end_claimed=claims(self._file, *place, following - first))
+
+    def _is_lost(self, start: int, end: int, first: int, following: int) -> bool:
+        """Return whether damage, and not the log cleaner, took the offsets before `following`.
+
+        The bytes [start, end) have no sound batch.
+        """
+        return claims(self._file, start, end, following - first) or self._log.is_lost(first)
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on what the first damage costs."""

@@ -18,16 +18,14 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
-from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
+from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_outs
 from segproof.reading.index_entries import genuine_entries
 from segproof.reading.indexed_ends import Block as EntryBlock
 from segproof.reading.indexed_ends import entry_blocks
-from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.lost_offsets import keyless_in
 from segproof.verifying.offset_distances import distances
-from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rows import shifted
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
@@ -87,9 +85,15 @@ class CutOutCheck(LogCheck):
             _following(self._segment),
         )
         if found:
-            keyless = keyless_in(log.file)
-            self._found = [_gap(one, self._segment.base_offset, keyless) for one in found]
+            self._found = [self._gap(one) for one in found]
             self._tell()
+
+    def _gap(self, found: CutOut) -> CutOutGap:
+        base = self._segment.base_offset
+        first, end = base + found.first, base + found.end
+        is_lost = self._log.is_lost(first)
+        lost = found.lost if is_lost else 0
+        return CutOutGap(found.position, first, end, lost, found.is_exact and is_lost)
 
     def _tell(self) -> None:
         found, first = self._found, self._found[0]
@@ -120,19 +124,6 @@ class CutOutCheck(LogCheck):
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on the gaps, so that nothing else counts their offsets."""
         carry.cut_outs = self._found
-
-
-def _gap(found: CutOut, base_offset: int, keyless_from: int | None) -> CutOutGap:
-    """Return a gap with what is known to be lost of it.
-
-    Other logs, and what shows that the cleaner was here, are not looked at. So a record without a
-    key counts if it lies before the gap, or if the log begins with the gap.
-    """
-    first, end = base_offset + found.first, base_offset + found.end
-    traces = CleanerTraces(was_here=found.first > 0, keyless_from=keyless_from)
-    is_lost = traces.of_gap(first) is Cleaning.EXCLUDED
-    lost = found.lost if is_lost else 0
-    return CutOutGap(found.position, first, end, lost, found.is_exact and is_lost)
 
 
 def rows_again(log: LogPass) -> BatchRows | None:

@@ -13,7 +13,7 @@ from segproof.hints import reads
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.lost_offsets import first_keyless
+from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry

@@ -22,6 +22,9 @@ from segproof.verifying.segment_files import Segment
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20
 """A block of large batches ends with the first one that begins so far behind its start."""
+MAX_BATCH_BYTES = 16 << 20
+"""Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
+read: a warning says so."""
 
 
 class LogScan(Protocol):

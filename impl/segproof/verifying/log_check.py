@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from segproof.files import File
+from segproof.reading.cleaner_traces import is_lost_in
 from segproof.verifying.index_file_checks import (
     OffsetIndexFile,
     TimeIndexFile,
     TransactionIndexFile,
 )
+from segproof.verifying.keyless_records import keyless_in
 from segproof.verifying.log_blocks import Block, LogScan
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
@@ -73,6 +75,14 @@ class LogPass:
     """Whether every checksum was right and, at the end, the scan reached the last batch."""
     tail_is_empty: bool = False
     """Whether, at the end, no batch follows the last one: zeros, or too few bytes for one."""
+
+    _keyless: list[int | None] = field(default_factory=list)
+
+    def is_lost(self, first_offset: int) -> bool:
+        """Return whether this log excludes that compaction left a gap from this offset on."""
+        if not self._keyless:
+            self._keyless.append(keyless_in(self.file))
+        return is_lost_in(self.segment.base_offset, first_offset, self._keyless[0])
 
     @property
     def report(self) -> PathReporter:

@@ -7,7 +7,7 @@ Upstream: Kafka 4.3.1: LogSegment.recover cuts a log at its first batch that is 
 Laws: SEG-20.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
 from segproof.counts import lost_words, plural, verb
@@ -31,13 +31,19 @@ class LogDamage(NamedTuple):
     broken_places: int = 0
     broken_bytes: int = 0
     lost_offsets: int = 0
-    """Offsets in no sound batch, between the sound batches around broken bytes."""
+    """Offsets in no sound batch, between the sound batches around broken bytes, that are lost."""
     unsearched_from: int | None = None
     """Where the search for sound batches gave up; None if it did not."""
     last_sound_offset: int = -1
     """The last offset of the last sound batch, behind the damage or before it."""
     ends_broken: bool = False
     """Whether damage follows that batch."""
+    broken_from: int | None = None
+    """Where the damage begins that follows it."""
+    is_end_claimed: bool = False
+    """Whether headers there claim each offset up to the next segment."""
+    unproven_offsets: int = 0
+    """The others between them: the damage took them, or compaction before it."""
     restorable_batches: int = 0
     """Batches whose size or magic is wrong, and whose checksum proves them."""
 
@@ -87,7 +93,7 @@ class LogDamage(NamedTuple):
                 f"whether sound batches follow{', which a recovery would delete,' * is_recovered}"
                 f" is not known: the search ended at byte {self.unsearched_from}"
             )
-        elif told and not (self.broken_places or self.lost_offsets):
+        elif told and not (self.broken_places or self.lost_offsets or self.unproven_offsets):
             told.append("no offset is lost")
         elif told:
             told.append(
@@ -101,35 +107,59 @@ class LogDamage(NamedTuple):
     def _lost_words(self) -> str:
         """Return how many offsets are lost: behind the last sound batch nothing counts them."""
         known = None if self.ends_broken else self.lost_offsets
-        return lost_words(known, self.lost_offsets, "offset")
+        if not self.unproven_offsets:
+            return lost_words(known, self.lost_offsets, "offset")
+        if self.ends_broken:
+            return lost_words(None, self.lost_offsets, "offset")
+        return lost_words(None, self.lost_offsets, "offset", self.unproven_offsets)
 
 
-def summed_up(pieces: Iterable[Piece], start: int, reached: int) -> LogDamage:
-    """Return what pieces from a damage on say together."""
+def summed_up(
+    pieces: Iterable[Piece],
+    start: int,
+    reached: int,
+    is_lost: Callable[[int, int, int, int], bool] = lambda *_: True,
+) -> LogDamage:
+    """Return what pieces from a damage on say together.
+
+    `is_lost` gets the bytes of broken pieces, from and to, and the offsets that are missing there,
+    the first and the one after the last; it returns whether these are lost for certain.
+    """
     damage = LogDamage(start)
-    is_broken = False
+    broken_from: int | None = None
     for piece in pieces:
         if piece.kind in (PieceKind.SOUND, PieceKind.RESTORABLE):
-            lost = piece.first_offset - reached - 1 if is_broken else 0
-            damage = damage._replace(lost_offsets=damage.lost_offsets + lost)
-            reached, is_broken = piece.last_offset, False
+            missing = piece.first_offset - reached - 1
+            if broken_from is not None and missing:
+                at = broken_from, piece.start, reached + 1, piece.first_offset
+                if missing < 0 or is_lost(*at):
+                    damage = damage._replace(lost_offsets=damage.lost_offsets + missing)
+                else:
+                    unproven = damage.unproven_offsets + missing
+                    damage = damage._replace(unproven_offsets=unproven)
+            reached, broken_from = piece.last_offset, None
             if piece.kind is PieceKind.RESTORABLE:
                 damage = damage._replace(restorable_batches=damage.restorable_batches + 1)
             else:
                 sound = piece if damage.sound is None else damage.sound.joined(piece)
                 damage = damage._replace(sound=sound)
-        elif piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
+            continue
+        if piece.kind in (PieceKind.MISPLACED, PieceKind.UNLOADABLE):
             damage = damage._replace(odd_batches=damage.odd_batches + piece.batches)
-            is_broken = True
         elif piece.kind is PieceKind.UNSEARCHED:
             damage = damage._replace(unsearched_from=piece.start)
+            continue
         elif piece.kind is PieceKind.BROKEN:
             damage = damage._replace(
                 broken_places=damage.broken_places + 1,
                 broken_bytes=damage.broken_bytes + piece.size_bytes,
             )
-            is_broken = True
-    return damage._replace(last_sound_offset=reached, ends_broken=is_broken)
+        else:
+            continue
+        broken_from = piece.start if broken_from is None else broken_from
+    return damage._replace(
+        last_sound_offset=reached, ends_broken=broken_from is not None, broken_from=broken_from
+    )
 
 
 def _times(piece: Piece) -> str:

@@ -6,7 +6,7 @@ the next segment, each offset counts once.
 """
 
 from segproof.findings import Finding
-from segproof.reading.cleaner_traces import UP_TO
+from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
 from segproof.reading.queue_units import LostMessages
 from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.log_damage import LogDamage
@@ -41,7 +41,17 @@ records counts what index and queues know of them, and there may have been more.
 class LossCount:
     """Give it each finding of a loss, and each segment behind its findings."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, was_cleaned: bool = False) -> None:
+        self._was_cleaned = was_cleaned
+        self._keyless_from: int | None = None
+        """The first offset up to which a record is known to have no key."""
+        self._has_gaps = False
+        """Whether a segment lacks offsets that nothing tells of, as after compaction."""
+        self._has_gap_behind = False
+        """Whether the segment before does, if the present one has its log."""
+        self._damaged = self._named = 0
+        """Offsets after which no such record is known, or before it: those that damage took, or
+        compaction before it; and those that names of files show."""
         self.at_least = 0
         """So many are known to be lost."""
         self.unproven = 0
@@ -77,7 +87,7 @@ class LossCount:
         elif finding.law == OTHER_LOG and expected is not None and actual is not None:
             self._lost_here = int(expected), int(actual)
         elif finding.law in ENDS_LOST and expected is not None and actual is not None:
-            self._add(int(expected.partition(" ")[0]), int(actual))
+            self._add(int(expected.partition(" ")[0]), int(actual), is_proven=True)
             self._is_complete = False
         elif finding.law == LOST_OF_DENSE_LOG and actual is not None:
             if actual.startswith(UP_TO):
@@ -94,6 +104,9 @@ class LossCount:
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, and what was read of it."""
+        is_own = self._lost_here is None
+        self._has_gaps |= self._has_gap_behind and not self._is_gone
+        self._has_gap_behind = False
         if carry.end_offset is not None and self._gone_from is not None:
             self._add(self._gone_from, segment.base_offset)
             self._gone_from = None
@@ -117,7 +130,7 @@ class LossCount:
         if carry.indexed_end is not None and carry.end_offset is not None:
             damage = carry.damage
             sound = carry.end_offset if damage is None else damage.last_sound_offset + 1
-            self._add(max(sound, segment.base_offset), carry.indexed_end)
+            self._add(max(sound, segment.base_offset), carry.indexed_end, is_proven=True)
             self._is_complete = False  # an index has no entry for each batch
         if self._lost_behind is not None:
             # After what is lost before this segment: `_add` takes losses in the order of offsets.
@@ -126,9 +139,25 @@ class LossCount:
             if segment.next_base_offset is None:
                 self._is_complete = False  # an index has no entry for each batch
         self._is_damaged = self._is_gone = False
+        if self._keyless_from is None:
+            self._keyless_from = carry.keyless_from
+        if carry.has_sound_gap and (carry.damage is not None or carry.is_gap_told):
+            # No index shows whether its other gaps held batches, and DISK-63 does not judge them.
+            self._is_complete &= {".index", ".timeindex"} <= segment.suffixes
+        if is_own and not carry.cut_outs:
+            self._has_gaps |= carry.has_sound_gap
+            is_told = carry.damage is not None or carry.is_gap_told or not carry.batches
+            self._has_gap_behind = carry.missing_offsets > 0 and not is_told
 
     def finish(self) -> int | None:
         """Return how many offsets are lost; None if that is unknown."""
+        traces = CleanerTraces(self._was_cleaned, self._keyless_from)
+        known = traces.of_gap(0)
+        is_named = known is Cleaning.UNKNOWN and not self._has_gaps
+        is_lost = known is Cleaning.EXCLUDED
+        self.at_least += self._damaged * is_lost + self._named * (is_lost or is_named)
+        self.unproven += (self._damaged + self._named) * (not is_lost) - self._named * is_named
+        self._damaged = self._named = 0
         return self.at_least if self.is_bounded and not self.unproven else None
 
     @property
@@ -152,18 +181,29 @@ class LossCount:
         torn tail there, which a killed broker leaves, is no loss.
         """
         self.at_least += damage.lost_offsets
+        self._damaged += damage.unproven_offsets
         if damage.unsearched_from is not None:
             self._is_complete = False
         elif damage.ends_broken and next_base_offset is not None:
-            self._add(damage.last_sound_offset + 1, next_base_offset)
+            start = damage.last_sound_offset + 1
+            self._add(start, next_base_offset, is_proven=damage.is_end_claimed)
         elif damage.ends_broken and (self._is_damaged or not damage.is_tail):
             self._is_complete = False
         if not damage.ends_broken and not is_read and next_base_offset is not None:
             # Nothing judges whether a segment is missing after a log that was not read to its end.
             self._is_complete &= damage.last_sound_offset + 1 >= next_base_offset
 
-    def _add(self, start: int, end: int) -> None:
-        """Count the offsets [start, end) that are not counted yet."""
+    def _add(self, start: int, end: int, *, is_proven: bool = False) -> None:
+        """Count the offsets [start, end) that are not counted yet.
+
+        Unless it `is_proven` that each of them was there, as at the end of a partition, which is
+        never compacted, only names of files or a few entries show them: in a log that was compacted
+        a part may have been compacted away.
+        """
         start = max(start, self._counted_to)
         self._counted_to = max(self._counted_to, end)
-        self.at_least += max(0, end - start)
+        traces = CleanerTraces(was_here=True, keyless_from=self._keyless_from)
+        if is_proven or traces.of_gap(start) is Cleaning.EXCLUDED:
+            self.at_least += max(0, end - start)
+        else:
+            self._named += max(0, end - start)

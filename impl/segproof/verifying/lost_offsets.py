@@ -16,22 +16,15 @@ Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 
 Laws: DISK-25.
 """
 
-from collections.abc import Iterable
-from contextlib import closing
-
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.counts import plural
-from segproof.errors import SegproofError
-from segproof.files import File, Files, ReadOnlyFile, holds_zeros
+from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads, writes
-from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
-from segproof.kafka.record_batch import RecordBatch
-from segproof.verifying.log_blocks import Block
+from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.record_checks import MAX_BATCH_BYTES
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
 
@@ -52,8 +45,6 @@ ZEROED_END = writes(
     " zeros, and removes the entries. Compare the end of the log with another replica; `segproof"
     " salvage DIR --out DIR2` saves what is left"
 )
-KEYS_ASKED = 32
-"""Batches of one log whose records are asked for keys."""
 
 
 def entries_in_zeros(log: LogPass) -> tuple[int, int]:
@@ -84,6 +75,9 @@ class LostOffsetsCheck(LogCheck):
         self._last: np.void | None = None
         """The header of the last sound batch of records."""
         self._is_gap_told = False
+        self._first_held: np.void | None = None
+        """The header of the first one."""
+        self._keyless_from: int | None = None
         self._first: int | None = None
         """Distance of the first offset of the log from that of its name."""
 
@@ -96,10 +90,20 @@ class LostOffsetsCheck(LogCheck):
         rows = np.flatnonzero(crc_valid & are_of_records(table))
         if len(rows):
             self._last = table[rows[-1]].copy()
+            self._first_held = (
+                table[rows[0]].copy() if self._first_held is None else self._first_held
+            )
 
     def finish(self) -> None:
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
+        last = self._last
+        is_keyless = last is not None and has_keyless(self._log.file, last, self._limit)
+        held = self._first_held
+        if held is not None and has_keyless(self._log.file, held, self._limit):
+            self._keyless_from = int(held["last_offset"])
+        elif last is not None and is_keyless:
+            self._keyless_from = int(last["last_offset"])
         position = self._log.scan.end_position
         if following is None:
             self._judge_zeros(end, position)
@@ -112,8 +116,6 @@ class LostOffsetsCheck(LogCheck):
         if position < size and not holds_zeros(self._log.file, position, size):
             return
         indexed, is_zeroed = self._indexed(end, following), position < size
-        last = self._last
-        is_keyless = last is not None and has_keyless(self._log.file, last, self._limit)
         if not (indexed or is_zeroed or is_keyless):
             return
         if not indexed and self._log.begins_elsewhere(end):
@@ -144,6 +146,7 @@ class LostOffsetsCheck(LogCheck):
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on whether the offsets before the next segment were reported as lost."""
         carry.is_gap_told = self._is_gap_told
+        carry.keyless_from = self._keyless_from
 
     def _judge_zeros(self, end: int | None, position: int) -> None:
         """Judge zeros at the end of the last log."""
@@ -172,56 +175,3 @@ class LostOffsetsCheck(LogCheck):
                 is_gone &= block["position"] >= self._log.scan.end_position
                 count += int(np.count_nonzero(is_gone))
         return count
-
-
-def are_of_records(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches hold records of clients, as their headers say."""
-    is_bare = (table["attributes"] & CONTROL != 0) | (table["record_count"] <= 0)
-    return np.asarray((table["magic"] != 2) | ~is_bare)
-
-
-def first_keyless(logs: Iterable[str], files: Files) -> int | None:
-    """Return the last offset of a sound batch that has a record without a key, or None.
-
-    At most KEYS_ASKED batches of each log are read, the first to the last one.
-    """
-    for path in logs:
-        try:
-            with closing(files.open(path)) as file:
-                found = keyless_in(file)
-        except (OSError, SegproofError):
-            continue  # what can't be read is told elsewhere
-        if found is not None:
-            return found
-    return None
-
-
-def keyless_in(file: File) -> int | None:
-    """Return as `first_keyless` of one log."""
-    asked: list[np.void] = []
-    for table in check_batches(file).tables():
-        rows = table[are_of_records(table)]
-        asked += [row.copy() for row in rows[:: max(1, len(rows) // KEYS_ASKED)]]
-        while len(asked) > KEYS_ASKED:
-            asked = [*asked[:-1:2], asked[-1]]
-    for row in asked:
-        position, size, magic = (int(row[name]) for name in ("position", "size_bytes", "magic"))
-        batch = RecordBatch(file, position, size, magic, in_file=True)
-        if batch.is_valid() and has_keyless(file, row, MAX_BATCH_BYTES):
-            return int(row["last_offset"])
-    return None
-
-
-def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:
-    """Return whether a batch can be read and has a record without a key: no compaction took it.
-
-    `header` is the batch's row of a table; a batch of more than `limit` bytes is not read.
-    """
-    position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
-    if size > limit:
-        return False
-    batch = RecordBatch(file, position, size, magic, in_file=True)
-    try:
-        return sum(record.key is None for record in batch.records(limit=limit)) > 0
-    except SegproofError:
-        return False

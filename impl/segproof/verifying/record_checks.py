@@ -27,9 +27,6 @@ declare("record-batch", Severity.ERROR,
     " the messages is right; consumers with check.crcs=false read past it"), "DISK-56",
     is_deep=True)  # fmt: skip
 
-MAX_BATCH_BYTES = 16 << 20
-"""Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
-read: a warning says so."""
 OFFSETS = (
     "the offsets of the records do not rise to the batch's last offset {said}: they fall, or end at"
     " {found}"

@@ -30,8 +30,8 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.pieces import first_offsets
 from segproof.reading.waiting_logs import bases_of, end_of, sound_end_of, swap_logs
-from segproof.verifying.lost_offsets import are_of_records, has_keyless
-from segproof.verifying.record_checks import MAX_BATCH_BYTES
+from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 

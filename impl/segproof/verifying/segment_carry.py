@@ -175,6 +175,8 @@ class LogCarry:
     """Gaps that held batches, as the indexes show."""
     is_gap_told: bool = False
     """Whether a finding says that offsets between its end and the next segment are lost."""
+    keyless_from: int | None = None
+    """The last offset of its first batch of records, or of the last, if one there has no key."""
     end_position: int = 0
     """The byte after the last batch."""
     first_offset: int | None = None
@@ -189,7 +191,7 @@ Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
     "is_gap_told", "end_position", "is_blank", "first_offset", "indexed_end",
-    "has_sound_gap",
+    "has_sound_gap", "keyless_from",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 

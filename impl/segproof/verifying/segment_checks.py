@@ -39,11 +39,11 @@ from segproof.verifying.index_log_checks import (
     TimeEntriesCheck,
     report_beyond_torn,
 )
-from segproof.verifying.log_blocks import LogScan, blocks_of
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES, LogScan, blocks_of
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
-from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
+from segproof.verifying.record_checks import RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rules import REBUILD, SALVAGE, declare
 from segproof.verifying.segment_carry import LogCarry

@@ -100,7 +100,13 @@ class Tally:
     """Counts what was found and checked of one path; `end` tells its summary."""
 
     def __init__(
-        self, path: str, kind: str, on_summary: OnSummary | None, found: Sequence[Finding] = ()
+        self,
+        path: str,
+        kind: str,
+        on_summary: OnSummary | None,
+        found: Sequence[Finding] = (),
+        *,
+        was_cleaned: bool = False,
     ) -> None:
         self._path = path
         self._kind = kind
@@ -111,7 +117,7 @@ class Tally:
         self._has_losses = self._has_index_damage = self._has_others = False
         self._is_refused = self._is_not_checked = self._has_zeros = False
         self._not_looked_into = 0
-        self._losses = LossCount()
+        self._losses = LossCount(was_cleaned=was_cleaned)
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
@@ -134,6 +140,10 @@ class Tally:
         self._severities[one.severity] += one.places
         self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
+        if one.law == LOST_OF_DENSE_LOG and not is_loss(one):
+            self._losses.find(one)
+            self._has_others |= one.is_defect
+            return
         if not one.is_defect:
             return
         if one.is_not_looked_into or one.law in LAYOUTS:
@@ -141,9 +151,6 @@ class Tally:
             return
         if is_loss(one):
             self._has_losses = True
-            self._losses.find(one)
-        elif one.law == LOST_OF_DENSE_LOG:
-            self._has_others = True
             self._losses.find(one)
         elif is_of_index(one) and one.law not in CONTRADICTIONS:
             self._has_index_damage = True
@@ -201,6 +208,7 @@ class Tally:
             return
         checked, counts = self.checked, self._severities
         self._losses.add_messages(checked.lost_messages)
+        lost = self._losses.finish()
         self._on_summary(
             Summary(
                 self._path,
@@ -211,7 +219,7 @@ class Tally:
                 checked.segments,
                 checked.first_offset,
                 checked.end_offset,
-                self._losses.finish(),
+                lost,
                 checked.batches_behind_damage,
                 counts[Severity.ERROR],
                 counts[Severity.WARNING],
@@ -307,7 +315,7 @@ class Tallies:
         if len(segments) == 1 and segments[0].judged != ALL_FILES:
             return Tally(self._path, "file", self._on, found)
         kind = "remote folder" if segments and segments[0].stem else "partition"
-        return Tally(work.directory, kind, self._on, found)
+        return Tally(work.directory, kind, self._on, found, was_cleaned=work.was_cleaned)
 
 
 def _holds_something(work: Work) -> bool:

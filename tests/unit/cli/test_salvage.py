@@ -39,7 +39,9 @@ def test_gaps_are_told_and_make_exit_code_1(
     partition, gap = map(json.loads, capsys.readouterr().out.splitlines())
     names = [field.name for field in fields(SalvagedPartition)]
     assert [name for name in names if name != "gaps"] == list(partition)
-    assert (6, 1, []) == (partition["lost_offsets"], partition["gap_count"], partition["left_out"])
+    # All records have keys, and zeros took the headers: compaction may have left a part of the gap.
+    assert (0, 6) == (partition["lost_offsets"], partition["unproven_offsets"])
+    assert (1, []) == (partition["gap_count"], partition["left_out"])
     assert {
         "path": str(source / "00000000000000000060.log"),
         "kind": "broken",

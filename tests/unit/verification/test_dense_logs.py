@@ -26,6 +26,7 @@ from segproof_tests.partition_files import (
     keyless_partition,
     looked_at,
     name_of,
+    without_first_key,
     write_segment,
 )
 
@@ -70,7 +71,8 @@ def test_a_dense_log_lost_offsets(damage: str, gone: tuple[str, ...], tmp_path: 
     folder = keyless_partition("plain", tmp_path)
     start, end, lost, offsets = DAMAGES[damage]
     log = folder / name_of(342, ".log")
-    log.write_bytes(log.read_bytes()[start:end])
+    left = log.read_bytes()[start:end]
+    log.write_bytes(without_first_key(left) if start else left)
     remove(folder, 342, *gone)
     told, found = looked_at(folder)
     assert (told.verdict, told.lost_offsets) == (Verdict.READABLE_WITH_GAPS, lost)
@@ -358,7 +360,7 @@ def test_a_trace_of_the_cleaner_explains_a_gap(cause: str, trace: str, tmp_path:
     else:
         (folder / f"{name_of(60, '.index')}.swap").write_bytes(b"")
     told, found = looked_at(folder)
-    assert (told.lost_at_least, told.unproven_offsets) == (0, 0)
+    assert (told.lost_at_least, told.lost_offsets or 0) == (0, 0)
     assert told.verdict is not Verdict.READABLE_WITH_GAPS
     assert {one.severity for one in found if one.law == "DISK-63"} <= {Severity.NOTE}
     assert saved(folder).lost_offsets == 0

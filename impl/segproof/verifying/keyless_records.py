@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds records without a key, which exclude that the log cleaner took what follows them.
+
+Laws: DISK-25, DISK-63, DISK-70, BATCH-3.
+"""
+
+from collections.abc import Iterable
+from contextlib import closing
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import SegproofError
+from segproof.files import File, Files, ReadOnlyFile
+from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
+from segproof.kafka.record_batch import RecordBatch
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES
+
+KEYS_ASKED = 32
+"""Batches of one log whose records are asked for keys."""
+
+
+def are_of_records(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches hold records of clients, as their headers say."""
+    is_bare = (table["attributes"] & CONTROL != 0) | (table["record_count"] <= 0)
+    return np.asarray((table["magic"] != 2) | ~is_bare)
+
+
+def first_keyless(logs: Iterable[str], files: Files) -> int | None:
+    """Return the last offset of a sound batch that has a record without a key, or None.
+
+    At most KEYS_ASKED batches of each log are read, the first to the last one.
+    """
+    for path in logs:
+        try:
+            with closing(files.open(path)) as file:
+                found = keyless_in(file)
+        except (OSError, SegproofError):
+            continue  # what can't be read is told elsewhere
+        if found is not None:
+            return found
+    return None
+
+
+def keyless_in(file: File) -> int | None:
+    """Return as `first_keyless` of one log."""
+    asked: list[np.void] = []
+    for table in check_batches(file).tables():
+        rows = table[are_of_records(table)]
+        asked += [row.copy() for row in rows[:: max(1, len(rows) // KEYS_ASKED)]]
+        while len(asked) > KEYS_ASKED:
+            asked = [*asked[:-1:2], asked[-1]]
+    for row in asked:
+        position, size, magic = (int(row[name]) for name in ("position", "size_bytes", "magic"))
+        batch = RecordBatch(file, position, size, magic, in_file=True)
+        if batch.is_valid() and has_keyless(file, row, MAX_BATCH_BYTES):
+            return int(row["last_offset"])
+    return None
+
+
+def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:
+    """Return whether a batch can be read and has a record without a key: no compaction took it.
+
+    `header` is the batch's row of a table; a batch of more than `limit` bytes is not read.
+    """
+    position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
+    if size > limit:
+        return False
+    batch = RecordBatch(file, position, size, magic, in_file=True)
+    try:
+        return sum(record.key is None for record in batch.records(limit=limit)) > 0
+    except SegproofError:
+        return False
