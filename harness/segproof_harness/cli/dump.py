@@ -326,7 +326,8 @@ def _dump(
     from segproof.errors import SegproofError
     from segproof_harness.reading.segment_file_rows import CUT_MEANWHILE
 
-    told = _Damage(path, ends=asked.on_damage is OnDamage.FAIL)
+    word = "batch" if is_log else "message"
+    told = _Damage(path, word, ends=asked.on_damage is OnDamage.FAIL)
     output.begin(path)
     try:
         for row in rows(told.tell):
@@ -350,8 +351,10 @@ def _dump(
 class _Damage:
     """What was told of the damage of one file; with `ends` the dump ends at the first."""
 
-    def __init__(self, path: str, *, ends: bool) -> None:
+    def __init__(self, path: str, word: str, *, ends: bool) -> None:
         self._path = path
+        self._word = word
+        """What has a checksum in it."""
         self._ends = ends
         self._places = 0
         self.wrong_checksums = 0
@@ -379,6 +382,9 @@ class _Damage:
             more = plural(self._places - TOLD_PLACES, "more place")
             complain(f"{self._path}: {more} with damage in this file")
         if self.wrong_checksums:
-            rows = plural(self.wrong_checksums, "row")
-            complain(f"{self._path}: wrong checksums: crc_valid is false in {rows}")
+            shown = plural(self.wrong_checksums, self._word, "is", "are")
+            complain(
+                f"{self._path}: {shown} shown with a wrong checksum: crc_valid is false in each row"
+                " of it"
+            )
         return not (self._places or self.wrong_checksums)

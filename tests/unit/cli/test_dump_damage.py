@@ -73,7 +73,7 @@ def test_a_wrong_checksum_is_never_silent(
         assert f"{log}: byte " in told[how][2]
         assert "wrong checksum" in told[how][2]
     assert "--on-damage keep" in told["fail"][2]
-    assert "crc_valid is false" in told["keep"][2]
+    assert "1 batch is shown with a wrong checksum: crc_valid is false" in told["keep"][2]
     if output_format == "text":
         assert b"crc_valid: false" in told["keep"][1]
         assert not any(b"crc_valid: false" in told[how][1] for how in ("fail", "skip"))
