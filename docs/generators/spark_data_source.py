@@ -18,9 +18,9 @@ what is damaged and says so, `keep` has the rows of a wrong checksum, with `crc_
 [Damage](spark-data-source.md#damage) has the details. A read that goes on adds the column
 `crc_valid` with `keep`, if it was not asked for, and on Spark the column `damage`.
 
-What no checksum covers is shown as it is: base offset and leader epoch of a batch, and the header of
-a message of RocketMQ. So offsets that run backwards or come twice, as in a log put together by hand,
-are no error of a read: `segproof verify` tells of them ({law}`DISK-13`, {law}`LOG-4`).
+What no checksum covers is shown as it is: base offset and leader epoch of a batch, and the header
+of a message of RocketMQ. So offsets that run backwards or come twice, as in a log put together by
+hand, are no error of a read: `segproof verify` tells of them ({law}`DISK-13`, {law}`LOG-4`).
 
 """
 OPENING = """\
