@@ -247,6 +247,7 @@ def test_directory_of_nothing(tmp_path: Path) -> None:
 
 def refusing(refused: str, error: OSError | None = None, cut: int | None = None) -> Any:
     """Return real files of which some can't be listed or opened, or shrink behind their size."""
+    sizes: dict[str, int] = {}
 
     def list_directory(path: str) -> list[str]:
         if path.endswith(refused) and error:
@@ -261,7 +262,7 @@ def refusing(refused: str, error: OSError | None = None, cut: int | None = None)
         file = REAL_FILES.open(path)
         if cut is None or not path.endswith(refused):
             return file
-        size = file.size()
+        size = sizes.setdefault(path, file.size())  # as it was before the first look
         os.truncate(path, cut)
         return altered(file, size=lambda: size)
 
