@@ -65,6 +65,7 @@ GROUPS = {
             "segproof.salvaging.store_salvage.SalvagedStore",
             "segproof.salvaging.store_salvage.StoreGap",
             "segproof.reading.log_names.Misnamed",
+            "segproof.salvaging.offsets_beyond.OffsetBeyond",
             "segproof.salvaging.consume_queue_copy.LostNumbers",
         ),
     ),

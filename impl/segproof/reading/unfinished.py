@@ -47,8 +47,8 @@ class Unfinished(NamedTuple):
             return writes(self.step)
         if self.verb != "salvage":
             return writes(
-                "run `segproof rebuild` again from what it was made of, into this directory: it"
-                " makes what lacks, and leaves what is whole"
+                "make the rest: run `segproof rebuild` again from what this was made of, into this"
+                " directory, which leaves what is whole as it is"
             )
         folder = posixpath.dirname(self.path) or "."
         place = posixpath.normpath(folder)

@@ -183,8 +183,8 @@ PLANTED = [
         tests=(f"{FORMATS}::test_sarif_keeps_so_many_summaries",),
     ),
     Planted(
-        "segproof_harness.reports.causes", "elif finding.position is not None:",
-        "elif finding.position:", tests=(f"{FORMATS}::test_the_page_tells_each_file",),
+        "segproof_harness.reports.causes", "FURTHER) and finding.position is not None:",
+        "FURTHER) and finding.position:", tests=(f"{FORMATS}::test_the_page_tells_each_file",),
     ),
 ]  # fmt: skip
 """Relations, one attribute bit, the end of the log, byte 0, and what is left out of a count."""

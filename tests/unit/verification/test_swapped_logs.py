@@ -90,7 +90,7 @@ def test_a_torn_swap_is_damage_and_its_deleted_logs_are_copies(tmp_path: Path) -
     assert {("DUMP-6", ERROR, swap.name)} | {
         ("DISK-59", WARNING, name_of(base, ".log.deleted")) for base in (0, 4)
     } == {(one.law, one.severity, Path(one.path).name) for one in found}
-    assert (Verdict.READABLE_WITH_GAPS, 1) == (summary.verdict, summary.lost_offsets)
+    assert (Verdict.READABLE_WITH_GAPS, 1) == (summary.verdict, summary.lost_at_least)
     hints = {one.path: one.hint for one in verify(folder, laws=["LOAD-1"])}
     assert "copy this file away" in hints[str(swap)]
     assert "copy this file away" in hints[str(folder / name_of(4, ".log.deleted"))]

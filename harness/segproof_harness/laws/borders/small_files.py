@@ -291,7 +291,7 @@ TEXTS = (
         Due(SHUTDOWN, None, '{"version": 0, "brokerEpoch": NUMBER}', "x", NOTE), below=SHUTDOWN,
     ),
     # what a data directory says of its partitions
-    _beyond(RECOVERY, WARNING), _beyond(HIGH_WATERMARK, WARNING), _beyond(CLEANER, NOTE),
+    _beyond(RECOVERY, WARNING), _beyond(HIGH_WATERMARK, WARNING), _beyond(CLEANER, WARNING),
     Border(
         "DISK-43", "the log start is the end of the log, or one more",
         _offset(START, END), _offset(START, END + 1), Due("", None, f"{END + 1} or more", END),
