@@ -19,7 +19,7 @@ def verb(count: int, one: str, many: str) -> str:
 def lost_words(known: int | None, at_least: int, word: str, unproven: int = 0) -> str:
     """Return how many of something are lost: `known`, or as far as it is known.
 
-    With `unproven` no more than so many beside those `at_least`.
+    At most `unproven` more may be lost than `at_least`.
 
     >>> lost_words(3, 3, "offset"), lost_words(None, 3, "offset"), lost_words(None, 0, "offset")
     ('3 offsets', 'at least 3 offsets', 'an unknown number of offsets')

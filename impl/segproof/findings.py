@@ -153,7 +153,8 @@ class Summary:
     """Offsets from the first to the last in no batch of a log that could be read there: compaction
     leaves them, and so does a salvage. Of RocketMQ messages with which a salvage filled gaps."""
     unproven_offsets: int = 0
-    """So many more may be lost, or the log cleaner took them; 0 where no file bounds that."""
+    """This many further offsets may be lost, or the log cleaner took them; 0 where no file bounds
+    them."""
     not_looked_into: int = 0
     """Files in it that were recognised and not read: a note names each, or the directory that they
     are in (DISK-45, RMQDISK-41). The verdict says nothing about them."""

@@ -10,7 +10,7 @@ Laws: BATCH-2, BATCH-3.
 from segproof.files import ReadOnlyFile
 
 HEADER_BYTES = 27
-"""Up to the last offset delta of magic 2."""
+"""The part of a batch header that ends with its last offset delta (magic 2)."""
 CODEC = 7
 
 

@@ -20,18 +20,18 @@ from segproof.reading.file_names import FileName, NameKind
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that a broker creates with `cleanup.policy=compact`."""
 UP_TO = "up to "
-"""How a number of lost offsets begins that is an upper bound: compaction may have taken them."""
+"""The words before a number of offsets that is an upper bound: compaction may have taken some."""
 
 
 class Cleaning(Enum):
     """Whether compaction explains a gap."""
 
     EXCLUDED = "excluded"
-    """It does not: the offsets are lost."""
+    """Compaction does not explain the gap: the offsets are lost."""
     UNKNOWN = "unknown"
-    """No file tells: the offsets are lost, unless the topic is compacted."""
+    """No file tells. The offsets are lost, unless the topic is compacted."""
     SHOWN = "shown"
-    """It does, for all that is known: the cleaner has been in this log."""
+    """The cleaner has been in this log, and nothing contradicts that it left the gap."""
 
 
 class CleanerTraces(NamedTuple):
@@ -40,7 +40,7 @@ class CleanerTraces(NamedTuple):
     was_here: bool = False
     """Whether a file shows that the cleaner has been in this log, or the topic is compacted."""
     keyless_from: int | None = None
-    """An offset up to which the log has a record without a key; None if none was found."""
+    """The last offset of a batch that has a record without a key; None if none was found."""
 
     def of_gap(self, first_offset: int) -> Cleaning:
         """Return whether compaction explains a gap that begins with an offset."""

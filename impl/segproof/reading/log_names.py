@@ -73,22 +73,23 @@ def with_right_names(log: CommitLog, files: Files) -> tuple[CommitLog, list[Misn
 
 
 def in_step(log: CommitLog, files: Files) -> tuple[CommitLog, list[LogFile]]:
-    """Return the log with the files behind it that begin where no file of it can, and these.
+    """Return the log with its odd files moved after its last file, and these odd files.
 
-    Files begin at multiples of their size, from where most of them begin.
+    An odd file begins where no file of the log can: files begin at multiples of their size, counted
+    from where most of them begin.
     """
     size, right = log.mapped_file_size, _step(log)
     kept = [one for one in log.log_files if one.start % size == right]
     odd = [one for one in log.log_files if one.start % size != right]
     first = kept[-1].start + size if odd else 0
-    behind = [one._replace(start=first + number * size) for number, one in enumerate(odd)]
-    if not behind or behind[-1].start > LAST_START:
+    moved = [one._replace(start=first + number * size) for number, one in enumerate(odd)]
+    if not moved or moved[-1].start > LAST_START:
         return log, []
-    return CommitLog(log.store_path, size, (*kept, *behind), files), behind
+    return CommitLog(log.store_path, size, (*kept, *moved), files), moved
 
 
 def _step(log: CommitLog) -> int:
-    """Return what is left of the offsets at which files begin, divided by their size."""
+    """Return the remainder of the offset at which most files begin, divided by the file size."""
     steps = Counter(one.start % log.mapped_file_size for one in log.log_files)
     return max(steps, key=lambda step: (steps[step], step == 0), default=0)
 

@@ -71,14 +71,14 @@ class Stretch(NamedTuple):
 
 
 class FileShare(NamedTuple):
-    """What became of the messages of a file that say another offset than that where they lie."""
+    """What became of the messages of a file that state another offset than that of their place."""
 
     moved: int
-    """They are put where they belong: no other file has them."""
+    """Messages that are put where they belong: no other file has them."""
     copied: int
-    """They lie where they belong too."""
+    """Messages that have a copy where they belong."""
     left: int
-    """They stay: what belongs there is another message."""
+    """Messages that stay where they lie, since another message has their place."""
 
 
 class _Sound:

@@ -28,16 +28,17 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
 from segproof.kafka.checkpoint_file import LeaderEpochCheckpointFile
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, first_offsets
 
 _EPOCHS = "leader-epoch-checkpoint"
-ASKED_MIN, ASKED_MAX = 4, 64
-"""Entries of an index that are looked up, to know whether a log is the one of its index."""
+ASKED_MIN = 4
+"""Fewer entries of an index do not tell whether a log is the one of its index."""
 TIMES_AS_MANY = 1.5
-"""So many times the offsets of a log must others hold that are kept in its place, where nothing
-else decides."""
+"""Where nothing else decides, other logs are kept in the place of a log only if they hold this many
+times its offsets."""
 
 
 class Overlap(NamedTuple):
@@ -124,9 +125,10 @@ class _Claim:
 
     @cached_property
     def table(self) -> BatchTable:
-        """The batches whose offsets rise.
+        """The headers of the sound batches, whose offsets rise.
 
-        A last one is left out that alone is beyond the next log, and far from the one before it.
+        The last batch is left out if only this batch is beyond the next log, and if offsets are
+        missing before it: its base offset may be wrong.
         """
         empty = read_batch_headers(b"").table
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
@@ -135,27 +137,23 @@ class _Claim:
             if len(table) > 1 and self._following is not None:
                 before, first = int(table["last_offset"][-2]) + 1, int(first_offsets(table)[-1])
                 if before <= self._following <= int(table["last_offset"][-1]) and first > before:
-                    table = table[:-1]  # its base offset may be wrong
+                    table = table[:-1]
             return table
         return empty
 
     @cached_property
     def is_of_its_index(self) -> bool:
-        """Whether a quarter of the entries of its index that are asked lead to a batch."""
+        """Whether at least a quarter of the index entries that are looked up are right.
+
+        A log is not doubted if its index has fewer than ASKED_MIN entries.
+        """
         path = posixpath.join(self._directory, segment_file_name(self.base, ".index"))
-        offsets, positions = entries_in(path, self.base, self._files)
-        step = max(1, len(positions) // ASKED_MAX)
-        asked = list(zip(offsets[::step].tolist(), positions[::step].tolist(), strict=True))
-        if len(asked) < ASKED_MIN:
+        entries = entries_in(path, self.base, self._files)
+        if len(entries.positions) < ASKED_MIN:
             return True
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
-            pieces = LogPieces(log, 0, log.size())
-            found = ((offset, pieces.batch_at(position)) for offset, position in asked)
-            right = [
-                one is not None and one.first_offset <= offset <= one.last_offset
-                for offset, one in found
-            ]
-            return bool(4 * sum(right) >= len(asked))
+            right = [one.is_right for one in asked_entries(log, entries)]
+            return 4 * sum(right) >= len(right)
         return True
 
     @cached_property
@@ -193,7 +191,7 @@ class _Claim:
 
 
 class _Score(NamedTuple):
-    """What speaks for some logs, the strongest first."""
+    """Evidence for some logs, the strongest first."""
 
     support: int = 0
     """What is before and after them, less what speaks against a log, and breaks between them."""
@@ -247,17 +245,17 @@ def _groups(
     """Yield the logs that overlap each other, with the log before them, and the one after."""
     at = 0
     while at < len(claims):
-        behind, reach = at + 1, 0
-        while behind < len(claims):
-            reach = max(reach, claims[behind - 1].reach)
-            if reach <= claims[behind].base:
+        stop, reach = at + 1, 0
+        while stop < len(claims):
+            reach = max(reach, claims[stop - 1].reach)
+            if reach <= claims[stop].base:
                 break
-            behind += 1
-        group = [one for one in claims[at:behind] if behind > at + 1 and len(one.table)]
+            stop += 1
+        group = [one for one in claims[at:stop] if stop > at + 1 and len(one.table)]
         if len(group) > 1:
-            after = claims[behind] if behind < len(claims) else None
+            after = claims[stop] if stop < len(claims) else None
             yield group, claims[at - 1] if at else None, after
-        at = behind
+        at = stop
 
 
 def _is_dense(claims: Sequence[_Claim], grouped: Sequence[_Claim]) -> bool:
@@ -422,7 +420,7 @@ def _sound(log: ReadOnlyFile) -> list[Piece]:
 
 
 def _start_in(directory: str, files: Files) -> int | None:
-    """Return where the log begins, as the leader epochs say; 0 without their file."""
+    """Return the offset at which the first leader epoch begins; 0 if no file tells it."""
     try:
         entries = LeaderEpochCheckpointFile(posixpath.join(directory, _EPOCHS), files=files).read()
     except (OSError, SegproofError):

@@ -144,11 +144,7 @@ def begin_salvage(directory: str, files: Files, partitions: Iterable[str] = ()) 
     mark = files.create_new(os.path.join(directory, SALVAGE_MARKER))
     if mark is None:
         raise not_empty(directory, "another salvage has begun here")
-    with closing(mark):
-        mark.pwrite(mark_of(partitions), 0)
-        mark.sync()
-    for folder in sorted(made, reverse=True):
-        files.sync_directory(folder)
+    _write_mark(mark, partitions, made, files)
 
 
 def end_salvage(directory: str, files: Files) -> None:
@@ -165,14 +161,19 @@ def begin_rebuild(directory: str, partitions: Iterable[str], files: Files) -> bo
     """
     is_new = files.status(directory) is None
     made = make_directory(directory, directory, files) if is_new else {directory}
-    path = os.path.join(directory, MARKER)
-    with closing(files.open(path, writable=True, create=True)) as mark:
+    mark = files.open(os.path.join(directory, MARKER), writable=True, create=True)
+    _write_mark(mark, partitions, made, files)
+    return is_new
+
+
+def _write_mark(mark: File, partitions: Iterable[str], made: Iterable[str], files: Files) -> None:
+    """Write a mark, and make it and the names of new directories durable. Raises: OSError."""
+    with closing(mark):
         mark.truncate(0)
         mark.pwrite(mark_of(partitions), 0)
         mark.sync()
     for folder in sorted(made, reverse=True):
         files.sync_directory(folder)
-    return is_new
 
 
 def end_rebuild(directory: str, failed: Sequence[str], files: Files, *, is_new: bool) -> None:

@@ -27,7 +27,8 @@ BLANK_MAGIC: Final = -875286124
 BORN_HOST_V6: Final = 0x10
 STORE_HOST_V6: Final = 0x20
 INNER_BATCH: Final = 1 << 7
-"""The flag of a message that contains a batch: it has one place for each message in it."""
+"""The flag of a message that contains a batch. The batch has a place in the queue for each of its
+messages."""
 CRC_MASK: Final = 0x7FFFFFFF
 BLANK_BYTES: Final = 8
 NAME_VALUE_SEPARATOR: Final = "\x01"

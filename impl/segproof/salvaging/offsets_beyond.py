@@ -41,9 +41,9 @@ class OffsetBeyond(NamedTuple):
 def offsets_beyond(
     store: str, end_of: Callable[[str, int], int | None], files: Files
 ) -> list[OffsetBeyond]:
-    """Return the offsets in `config` of the old store beyond the ends of the new queues.
+    """Return each offset in the old store's `config` that is beyond the end of its new queue.
 
-    `end_of` returns None for a queue whose end is not known.
+    `end_of` returns the end of a queue, by its topic and number; None if the end is not known.
     """
     found = []
     for path, stored in read_offsets(store, files).items():

@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 from segproof.files import Files
+from segproof.reading.asked_entries import asked_entries
 from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.salvaging.unreadable_blocks import ReadableParts
-from segproof.verifying.foreign_segments import ASKED_MAX, foreign_log_of
+from segproof.verifying.foreign_segments import foreign_log_of
 from segproof.verifying.segment_files import Segment
 
 
 def paths_of_other_logs(segments: Sequence[Segment], files: Files) -> frozenset[str]:
-    """Return the logs that no index of the partition was made of: of other topics, as a rule.
+    """Return the logs that match no index of this partition. Most are of other topics.
 
-    A log that has changed names with another one has its index beside that one.
+    If two logs have exchanged their names, the index of each lies beside the other log.
     """
     return frozenset(
         one.path(".log")
@@ -36,14 +37,10 @@ def _is_of_index(log: str, segment: Segment, files: Files) -> bool:
     if ".index" not in segment.suffixes:
         return False
     entries = entries_in(segment.path(".index"), segment.base_offset, files)
-    step = max(1, len(entries.positions) // ASKED_MAX)
-    asked = zip(entries.offsets[::step].tolist(), entries.positions[::step].tolist(), strict=True)
     right = 0
     with closing(ReadableParts(files.open(log))) as file:
-        pieces = LogPieces(file, 0, file.size())
-        for offset, position in asked:
-            batch = pieces.batch_at(position) if position < file.size() else None
-            if batch is None or not batch.first_offset <= offset <= batch.last_offset:
+        for one in asked_entries(file, entries):
+            if not one.is_right:
                 return False
             right += 1
     return right > 1
@@ -73,13 +70,9 @@ def _apart(segment: Segment, files: Files) -> int:
     They lie below their batches, so that none has the first offset of its batch.
     """
     entries = entries_in(segment.path(".index"), segment.base_offset, files)
-    step = max(1, len(entries.positions) // ASKED_MAX)
-    asked = zip(entries.offsets[::step].tolist(), entries.positions[::step].tolist(), strict=True)
     found: list[int] = []
     with closing(ReadableParts(files.open(segment.path(".log")))) as file:
-        pieces = LogPieces(file, 0, file.size())
-        for offset, position in asked:
-            batch = pieces.batch_at(position) if position < file.size() else None
+        for offset, _, batch in asked_entries(file, entries):
             if batch is None or batch.first_offset <= offset:
                 return 0
             found.append(batch.last_offset - offset)

@@ -135,7 +135,7 @@ class _Salvage:
         self._logs: list[str] = []
         """The new logs so far."""
         self._ranges: list[tuple[int, int]] = []
-        """Of each new log: the offset that it begins with, and the one after its last batch."""
+        """The first offset of each new log, and the offset after its last batch."""
         self._wrong_names: list[NamedLog] = []
         """The logs whose batches are not those of their name."""
         self._aside: File | None = None

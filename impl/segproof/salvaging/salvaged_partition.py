@@ -59,7 +59,7 @@ class SalvagedPartition:
     """Logs that a broker has removed, whose offsets no saved log has: each with the step that saves
     it. Retention leaves such logs until they are deleted, and so does a truncation."""
     doubts: list[str] = field(default_factory=list)
-    """What may be lost besides, in words: each begins with the file that speaks for it."""
+    """What else may be lost, in words: each begins with the file that speaks for it."""
 
     @property
     def is_whole(self) -> bool:

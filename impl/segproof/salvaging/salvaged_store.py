@@ -18,7 +18,7 @@ class StoreGap(NamedTuple):
     kind: str
     """`broken`, `zeros`, `missing`: no file, or the end of one that is too short; `unsearched`."""
     position: int
-    """In the file at `path`; behind its end where files are missing."""
+    """In the file at `path`; after the end of that file where files are missing."""
     offset: int
     size_bytes: int
     messages: int | None
@@ -63,8 +63,8 @@ class SalvagedStore:
     """Messages of another store, whose file was copied over one of this log: they are left out, and
     stay in the old log (`left_out`)."""
     older_messages: int = 0
-    """Messages behind a gap that are older than the last one before it: an earlier recovery may
-    have cut them off."""
+    """Messages after a gap that are older than the last message before the gap: an earlier recovery
+    may have cut them off."""
     lost_messages: int | None = None
     """How many the old queues and the old index lead to in the gaps; None if neither tells, or
     where there are too many gaps."""

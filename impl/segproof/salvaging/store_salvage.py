@@ -191,8 +191,8 @@ class _Salvage:
     # --- log and queues
 
     def put_in_order(self, odd: list[LogFile]) -> None:
-        """Find messages that lie elsewhere than at their own offsets. Of `odd` files, those go that
-        have no others. Raises: OSError."""
+        """Find messages that lie elsewhere than at their own offsets. Leave out each `odd` file if
+        all of its messages have another place. Raises: OSError."""
         moved = MovedMessages(
             self._log, self._rests, advance=self._meter.add,
             open_file=lambda path: ReadableParts(self._rests.open(path)),

@@ -18,7 +18,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 OWN = (".swap", ".cleaned", ".tmp")
 """Suffixes with which a broker writes; other findings tell what becomes of them."""
 NAMED = 3
-"""Files that are named, at most."""
+"""At most this many files are named."""
 
 
 def copies_beside(segment: Segment, files: Files) -> list[str]:

@@ -12,7 +12,8 @@ from contextlib import closing
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Finding
-from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.asked_entries import asked_entries
+from segproof.reading.log_pieces import entries_in
 from segproof.verifying.cut_out_checks import may_be_cut
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import CutOutGap, LogCarry
@@ -21,8 +22,6 @@ from segproof.verifying.segment_files import Segment
 
 LAW = "DISK-69"
 CUT_OUT = "DISK-70"
-ASKED_MAX = 64
-"""Entries of an index that are looked up before the whole log is read, at most."""
 
 
 def foreign_log_of(segment: Segment, files: Files) -> Finding | None:
@@ -58,13 +57,12 @@ def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, 
 
 
 def _is_likely_own(segment: Segment, files: Files) -> bool:
-    """Return whether a quarter of the entries that are asked lead to a batch."""
-    path = segment.path(".index")
+    """Return whether at least a quarter of the entries that are looked up lead to a batch.
+
+    Entries that point beyond the end of the log do not count.
+    """
+    entries = entries_in(segment.path(".index"), segment.base_offset, files)
     with closing(files.open(segment.path(".log"))) as log:
-        entries = entries_in(path, segment.base_offset, files)
-        size = log.size()
-        asked = entries.positions[:: max(1, len(entries.positions) // ASKED_MAX)]
-        inside = [int(position) for position in asked if position < size]
-        pieces = LogPieces(log, 0, size)
-        right = sum(pieces.batch_at(position) is not None for position in inside)
+        inside = [one for one in asked_entries(log, entries) if one.position < log.size()]
+    right = sum(one.batch is not None for one in inside)
     return not inside or right * 4 >= len(inside)

@@ -55,7 +55,7 @@ class LossCount:
         self.at_least = 0
         """So many are known to be lost."""
         self.unproven = 0
-        """So many more may be lost, or compaction took them."""
+        """This many further offsets may be lost, or compaction took them."""
         self._is_complete = True
         """Whether there are no more than these."""
         self._counted_to = 0
@@ -162,7 +162,7 @@ class LossCount:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no more are lost than are known or unproven."""
+        """Whether no offsets are lost but the known and the unproven ones."""
         return self._is_complete and self._gone_from is None
 
     def add_messages(self, lost: LostMessages | None) -> None:

@@ -146,7 +146,7 @@ class SegmentCheck:
             self._name_copies()
 
     def _name_copies(self) -> None:
-        """Name the files beside a log that is damaged or missing which may be a copy of it."""
+        """Name the files beside a damaged or missing log that may be copies of it."""
         segment = self._segment
         copies = copies_beside(segment, self._files)
         if not copies:

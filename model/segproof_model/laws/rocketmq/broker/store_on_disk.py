@@ -446,8 +446,8 @@ def queues_rise(store: StoreFiles) -> bool:
 
 @law("RMQDISK-37", MessageStore, QUEUE)
 def units_lead_to_their_records(store: StoreFiles) -> bool:
-    """Each unit leads to the record of its topic, queue and number, and each record of a topic with
-    queues has its unit, or of one that `config` knows; if no topic has a queue, each record.
+    """Each unit leads to the record of its topic, queue and number. Each record has its unit if its
+    topic has a queue, if `config` knows the topic, or if no topic has a queue.
 
     Prepared and rolled back records have none. A unit of a place without a record may stand for a
     lost message: it has a filler's size, or leads where the next one leads. Not judged: expired and

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks up some entries of an offset index in a log, to know whether it is the log of the index.
+
+Laws: DISK-69, LOG-4.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from segproof.files import ReadOnlyFile
+from segproof.reading.log_pieces import Entries, LogPieces
+from segproof.reading.pieces import Piece
+
+ASKED_MAX = 64
+"""An index of more entries is asked for every second one, or third, and so on."""
+
+
+class Asked(NamedTuple):
+    """One entry, and the batch to which it leads."""
+
+    offset: int
+    position: int
+    batch: Piece | None
+    """None if no sound batch begins at the position."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the batch holds the offset."""
+        return self.batch is not None and self.batch.first_offset <= self.offset <= (
+            self.batch.last_offset
+        )
+
+
+def asked_entries(log: ReadOnlyFile, entries: Entries) -> Iterator[Asked]:
+    """Yield some of the entries, from the first on. Raises: OSError."""
+    size, step = log.size(), max(1, len(entries.positions) // ASKED_MAX)
+    pieces = LogPieces(log, 0, size)
+    offsets, positions = entries.offsets[::step].tolist(), entries.positions[::step].tolist()
+    for offset, position in zip(offsets, positions, strict=True):
+        batch = pieces.batch_at(position) if position < size else None
+        yield Asked(offset, position, batch)
