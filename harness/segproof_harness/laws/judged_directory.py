@@ -20,7 +20,6 @@ from segproof_harness.reading.partition_under_profile import BATCH_LIMIT_BYTES, 
 from segproof_harness.reading.segment_file_rows import segment_files
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.kafka.format.index_slots import offset_entries
 from segproof_model.laws.kafka.format.log_bytes import valid_batches
 from segproof_model.laws.kafka.format.segment_on_disk import SEGMENT_NAME
 
@@ -78,7 +77,7 @@ class DirectoryJudge(Judge):
             "next_base_offset": next((other for other in self._logs if other > base), None),
             "codecs": CODECS,
             "offset_index": self._files.get(segment_file_name(base, ".index"), ABSENT),
-            "indexed": offset_entries(self._read(base, ".index"), base),
+            "indexes": (self._read(base, ".index"), self._read(base, ".timeindex")),
         }
 
     def _of_each_file(self, base: int) -> Iterator[Inputs]:

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the files beside the logs of a partition say of them: an end that is gone, and an index.
 
-Laws: DISK-36, DISK-38, DISK-64.
+Laws: DISK-25, DISK-36, DISK-38, DISK-64.
 """
 
 from collections.abc import Sequence
 from contextlib import closing
 
-from segproof.files import Files
+from segproof.files import Files, ReadOnlyFile
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.indexed_ends import blocks_at, indexed_end, torn_end_of
 from segproof.reading.log_order import NamedLog
+from segproof.reading.open_indexes import is_older_copy_at
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.small_files import (
     CLEANER,
@@ -54,6 +58,36 @@ def last_log_of(partition: Partition, files: Files) -> tuple[str, int]:
     path = [one for one in partition.segments if ".log" in one.suffixes][-1].path(".log")
     status = files.status(path)
     return path, 0 if status is None else status.size_bytes
+
+
+def is_cut(
+    file: ReadOnlyFile,
+    last: Piece,
+    indexed: NamedLog | None,
+    base_offset: int,
+    reached: int,
+    names: Sequence[int],
+    files: Files,
+) -> bool:
+    """Return whether a closed log has lost its end, though it ends with a whole batch.
+
+    The next log begins at a later offset by its name, and the last records of this one are not all
+    keyed, or it is an older copy, as its own indexes show: so it is not compaction that took the
+    offsets between. `last` is the last piece of the log, `reached` the last offset that was kept,
+    and `names` are all base offsets. `indexed` is the log if the indexes beside it are its own.
+    """
+    if last.kind is not PieceKind.SOUND or last.last_offset != reached:
+        return False
+    following = next((name for name in names if name > base_offset), -1)
+    if reached + 1 >= following:
+        return False
+    if indexed is not None and indexed.path.endswith(".log") and last.end == file.size():
+        indexes = index_of(indexed.path), index_of(indexed.path, ".timeindex")
+        if is_older_copy_at(file, indexes, base_offset, files):
+            return True
+    table = read_batch_headers(file, last.start, last.end).table
+    table = table[are_of_records(table)]
+    return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)
 
 
 def indexed_end_of(

@@ -34,7 +34,13 @@ from segproof.rebuilding.kept_files import copy_bytes
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
-from segproof.salvaging.lost_ends import index_of, indexed_end_of, last_log_of, told_end
+from segproof.salvaging.lost_ends import (
+    index_of,
+    indexed_end_of,
+    is_cut,
+    last_log_of,
+    told_end,
+)
 from segproof.salvaging.lost_gaps import (
     Doubt,
     are_claimed,
@@ -56,8 +62,6 @@ from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedParti
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.keyless_records import are_of_records, has_keyless
-from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.small_files import EPOCHS
 
@@ -313,7 +317,12 @@ class _Salvage:
             else:
                 is_gone &= entries.offsets < next_offset
                 is_lost = bool(is_gone.any())
-            if not is_told and (is_lost or self._is_cut(file, base_offset, next_offset)):
+            last = self._pieces[-1] if self._pieces else None
+            if not is_told and not is_lost and next_offset is not None and last is not None:
+                names = [one.base_offset for one in self._partition.segments]
+                told_of = log if is_indexed else None, base_offset, self._reached, names
+                is_lost = is_cut(file, last, *told_of, self._files)
+            if is_lost and not is_told:
                 self._miss(path, end)
             told.bytes_read += size
             told.unreadable_bytes += file.unreadable_bytes
@@ -482,23 +491,6 @@ class _Salvage:
     def _miss(self, path: str, position: int) -> None:
         """Take note that a log, or its end, is not there."""
         self._pending.append(Gap(path, MISSING, position, 0, self._next_offset, None))
-
-    def _is_cut(self, file: ReadOnlyFile, base_offset: int, next_offset: int | None) -> bool:
-        """Return whether the log has lost its end, though it ends with a whole batch.
-
-        The next log begins at a later offset by its name, and the last records of this one are not
-        all keyed: so it is not compaction that took the offsets between.
-        """
-        last = self._pieces[-1] if self._pieces else None
-        if last is None or last.kind is not PieceKind.SOUND or last.last_offset != self._reached:
-            return False
-        names = (one.base_offset for one in self._partition.segments)
-        following = next((name for name in names if name > base_offset), -1)
-        if next_offset is None or self._reached + 1 >= following:
-            return False
-        table = read_batch_headers(file, last.start, last.end).table
-        table = table[are_of_records(table)]
-        return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)
 
     def _miss_end(self) -> None:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""

@@ -10,7 +10,8 @@ An entry of the offset index for such an offset, with a position at or behind th
 shows that the log held it: the log was cut between two batches, or emptied. Zeros do not belong to
 the log here: a disk may have left them in place of its end. So it has if zeros end a closed log
 and the next one begins at a later offset: a cleaned log has no zeros. Entries that lead into zeros
-show it in the last log too: a preallocated tail has none.
+show it in the last log too: a preallocated tail has none. Preallocated zeros in an index of a
+closed segment show that the log is an older copy: see `open_indexes`.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
@@ -22,6 +23,7 @@ from segproof.counts import plural
 from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import reads, writes
+from segproof.reading.open_indexes import is_older_copy
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -39,6 +41,11 @@ CUT_LOG = writes(
 ZEROED_LOG = writes(
     "compare the segment with another replica; until then keep its files. `segproof salvage DIR"
     " --out DIR2` saves what is left"
+)
+OLDER_COPY = writes(
+    "look for the newer copy of this segment: on another replica, in backups, and where this one"
+    " came from. Until then keep its .index and .timeindex: new ones would no longer show that the"
+    " log is an older copy. `segproof salvage DIR --out DIR2` saves what is left"
 )
 ZEROED_END = writes(
     "copy this directory away before a broker starts here: it takes the log to end before the"
@@ -116,7 +123,8 @@ class LostOffsetsCheck(LogCheck):
         if position < size and not holds_zeros(self._log.file, position, size):
             return
         indexed, is_zeroed = self._indexed(end, following), position < size
-        if not (indexed or is_zeroed or is_keyless):
+        is_older = not (indexed or is_zeroed) and self._is_older_copy()
+        if not (indexed or is_zeroed or is_keyless or is_older):
             return
         if not indexed and self._log.begins_elsewhere(end):
             return  # the next batches are in a log of a wrong name
@@ -129,6 +137,11 @@ class LostOffsetsCheck(LogCheck):
                 f" The offset index has entries for {indexed} of them, behind the end of the log:"
                 " the log has lost its end"
             )
+        elif is_older:
+            why = (
+                " Preallocated zeros end its index, which a broker trims when it closes a segment,"
+                " and so does the log cleaner: this log is an older copy, from before it was closed"
+            )
         else:
             why = " Its last records are not all keyed, so it is not compaction that took them"
         self._is_gap_told = True
@@ -139,8 +152,14 @@ class LostOffsetsCheck(LogCheck):
             position=position,
             expected=end,
             actual=following,
-            severity=Severity.ERROR if indexed or is_zeroed else None,
-            hint=ZEROED_LOG if is_zeroed else CUT_LOG if indexed else None,
+            severity=Severity.ERROR if indexed or is_zeroed or is_older else None,
+            hint=ZEROED_LOG
+            if is_zeroed
+            else CUT_LOG
+            if indexed
+            else OLDER_COPY
+            if is_older
+            else None,
         )
 
     def hand_on(self, carry: LogCarry) -> None:
@@ -164,6 +183,14 @@ class LostOffsetsCheck(LogCheck):
             severity=Severity.ERROR,
             hint=ZEROED_END,
         )
+
+    def _is_older_copy(self) -> bool:
+        """Return whether the indexes show that the log is a copy from before it was closed."""
+        log, segment = self._log, self._segment
+        if segment.stem or segment.is_swap or not log.is_sound:
+            return False
+        told = log.file, log.scan.end_position, segment.base_offset
+        return is_older_copy(*told, log.offsets, log.times)
 
     def _indexed(self, end: int, following: int) -> int:
         """Return how many entries of the offset index say that the log held offsets of the gap."""

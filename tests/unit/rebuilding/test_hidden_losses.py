@@ -8,6 +8,7 @@ import pytest
 
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.rebuilding.partition_rebuild import rebuild
+from segproof_tests.older_copies import put_back
 from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of
 
 INDEXES = (".index", ".timeindex")
@@ -29,11 +30,12 @@ def without_indexes(folder: Path, base: int, *suffixes: str) -> None:
         (folder / name_of(base, suffix)).unlink()
 
 
-DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
+DAMAGES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the middle, no index": ("DISK-63", lambda at: without_indexes(at, 252, *INDEXES)),
     "the middle": ("DISK-70", lambda at: without_indexes(at, 252)),
     "the end of a closed log": ("DISK-25", lambda at: cut(at, 252, 6, None)),
     "all of a closed log": ("DISK-25", lambda at: cut(at, 252, 0, None)),
+    "an older copy": ("DISK-25", lambda at: put_back(at, 252, 8)),
     "the end of the last log": ("SEG-7", lambda at: cut(at, 693, 4, None)),
 }
 

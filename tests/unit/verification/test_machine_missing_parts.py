@@ -128,6 +128,7 @@ KINDS = ("keyed", "keyless", "mixed", "legacy", "marker", "empty", "bad")
     cut=st.sampled_from((0, 0, 0, 1, 30)),
     zeros=st.sampled_from((0, 0, 1, 40)),
     entry=st.none() | st.tuples(st.integers(1, 9), st.integers(-1, 1)),
+    tails=st.tuples(st.integers(0, 2), st.sampled_from((None, 0, 1, 2))),
 )
 def test_offsets_between_segments(
     kinds: list[str],
@@ -137,6 +138,7 @@ def test_offsets_between_segments(
     cut: int,
     zeros: int,
     entry: tuple[int, int] | None,
+    tails: tuple[int, int | None],
 ) -> None:
     """Of any closed segment: verify reports the law exactly where the model breaks it."""
     log, offset = b"", 10
@@ -147,10 +149,16 @@ def test_offsets_between_segments(
     log = log[: max(0, len(log) - cut)]
     log += bytes(zeros)
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
-    indexed = [] if entry is None else [(10 + entry[0], max(0, len(log) - zeros + entry[1]))]
-    if indexed:
-        images[name_of(10, ".index")] = struct.pack(">ii", indexed[0][0] - 10, indexed[0][1])
-    broken = not no_offsets_are_lost_between_segments(log, indexed, 10, following, CODECS)
+    index = times = b""
+    if entry is not None:
+        index = struct.pack(">ii", entry[0], max(0, len(log) - zeros + entry[1]))
+        index += bytes(8 * tails[0])
+        images[name_of(10, ".index")] = index
+    if tails[1] is not None:
+        times = struct.pack(">qi", 1000, 1) + bytes(12 * tails[1])
+        images[name_of(10, ".timeindex")] = times
+    told = (index, times), 10, following, CODECS
+    broken = not no_offsets_are_lost_between_segments(log, *told)
     event(f"broken: {broken}")
     assert broken == DirectoryJudge(images).breaks("DISK-25")
     assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images, FOLDER))))

@@ -49,6 +49,18 @@ def _cut(log: bytes, next_base: int, *entries: tuple[int, int]) -> Files:
     return followed(segment(log, offset_entries(*entries)), next_base)
 
 
+def _older(last_position: int) -> Files:
+    """Return three batches before a gap, the last one at a position of about 8 KiB.
+
+    Zeros end their offset index, which has no entry.
+    """
+    wide = batch(BASE + 1, value=bytes(8000))
+    value = bytes(8000 + last_position - SIZE - len(wide))
+    return followed(
+        segment(THREE[0] + batch(BASE + 1, value=value) + THREE[2], bytes(16)), LAST + 1
+    )
+
+
 def _two(base: int, second: bytes) -> Files:
     """Return a log of three batches, and one of another name beside it."""
     return {LOG_NAME: LOG, name(base, ".log"): second}
@@ -347,6 +359,27 @@ BORDERS = (
         segment(LOG + bytes(90), offset_entries((2, END))),
         segment(LOG + bytes(90), offset_entries((3, END))),
         Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
+    Border(
+        "DISK-25", "zeros end the offset index before the next offset, or before a gap",
+        followed(segment(LOG, bytes(16)), LAST), followed(segment(LOG, bytes(16)), LAST + 1),
+        Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
+    Border(
+        "DISK-25", "before a gap the time index has a lone entry, or zeros end it",
+        followed(segment(LOG, b"", time_entries((1, 0))), LAST + 1),
+        followed(segment(LOG, b"", time_entries((1, 0)) + bytes(12)), LAST + 1),
+        Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
+    Border(
+        "DISK-25", "the log with zeros in its index lacks its first offset, or none",
+        followed(segment(LOG[SIZE:], bytes(16)), LAST + 1),
+        followed(segment(LOG, bytes(16)), LAST + 1),
+        Due(LOG_NAME, END, LAST, LAST + 1),
+    ),
+    Border(
+        "DISK-25", "the last batch is more than two distances after the last entry, or two",
+        _older(2 * 4096 + 1), _older(2 * 4096), Due(LOG_NAME, 2 * 4096 + SIZE, LAST, LAST + 1),
     ),
     # gaps of one segment among whole ones
     Border(

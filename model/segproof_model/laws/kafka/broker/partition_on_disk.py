@@ -15,7 +15,7 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT64_MAX, parsed_int
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
-from segproof_model.laws.kafka.format.index_of_log import no_batches_are_cut_out
+from segproof_model.laws.kafka.format.index_of_log import is_older_copy, no_batches_are_cut_out
 from segproof_model.laws.kafka.format.index_slots import offset_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
@@ -396,7 +396,7 @@ def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | N
 @law("DISK-25", PartitionLog, "Kafka Cleaner, LogValidator 4.3.1")
 def no_offsets_are_lost_between_segments(
     log: bytes,
-    indexed: Sequence[tuple[int, int]],
+    indexes: tuple[bytes, bytes],
     base_offset: int,
     next_base_offset: int | None,
     codecs: Codecs,
@@ -405,13 +405,18 @@ def no_offsets_are_lost_between_segments(
     begins at the offset after the last batch: compaction has removed nothing there. No entry of the
     offset index is for an offset between the two with a position behind the last batch; in the last
     segment none is for a later offset with a position in zeros behind the last batch. Nor do zeros
-    follow the last batch of a closed segment if the next one begins at a later offset.
+    follow the last batch of a closed segment if the next one begins at a later offset. Nor does its
+    offset index, or else its time index, end in zeros that a broker preallocates and trims when it
+    closes the segment; then the log is an older copy.
 
     Compaction goes from the start of a log and removes records without a key; a compacted topic
     accepts none. If all records have keys, a lost segment and a compacted one look the same; but an
-    entry shows what the log held. Not judged: a damaged log, or a batch beyond a limit. `indexed`
-    are offset and position of the entries, none where the index is missing.
+    entry shows what the log held. Not judged: a damaged log, or a batch beyond a limit. `indexes`
+    are the offset index and the time index, empty if they are missing. Zeros in place of entries
+    are a disk's: the log goes on after the last entry, for more than two of the widest distances
+    between entries. A log that lacks offsets before its last batch may be a cleaned one.
     """
+    indexed = offset_entries(indexes[0], base_offset)
     valid = valid_batches(log, codecs)
     last = [one.position for one in batches_of(log)[-1:]]
     is_whole = last == [one.position for one in valid[-1:]]
@@ -423,7 +428,7 @@ def no_offsets_are_lost_between_segments(
         return not any(offset >= end and at in zeros for offset, at in indexed)
     if any(end <= offset < next_base_offset and at >= end_of(log) for offset, at in indexed):
         return False
-    if end < next_base_offset and log[end_of(log) :]:
+    if end < next_base_offset and (log[end_of(log) :] or is_older_copy(log, *indexes, base_offset)):
         return False
     return end >= next_base_offset or not _ends_without_key(valid)
 
@@ -532,8 +537,9 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
         is_followed = any(base < one < end for one in indexed)
         times = files.get(f"{base:020d}.timeindex", b"")
         is_whole &= no_batches_are_cut_out(log, index, times, base, following)
-        entries = offset_entries(index, base)
-        is_untold = no_offsets_are_lost_between_segments(log, entries, base, following, codecs)
+        is_untold = no_offsets_are_lost_between_segments(
+            log, (index, times), base, following, codecs
+        )
         if not is_whole or is_followed or not is_untold:
             continue
         missing = 0 if is_damaged else _missing(valid, base)

@@ -31,6 +31,8 @@ TIMED_STRETCH_BYTES = 64 << 10
 """The same limit if the time index has more than TIMED_ENTRIES entries for these bytes."""
 TIMED_ENTRIES = 8
 GAPS = 8
+INTERVAL_BYTES = 4096
+"""The default of `index.interval.bytes`."""
 
 
 # --- offset index --------------------------------------------------------------------------------
@@ -182,6 +184,32 @@ def no_batches_are_cut_out(
         return False
     entries = offset_entries(offset_index, base_offset)
     return not _are_displaced(_distances(log, entries, base_offset, sound), [*gaps])
+
+
+def is_older_copy(log: bytes, offset_index: bytes, time_index: bytes, base_offset: int) -> bool:
+    """Return whether an index of a closed log shows that the log is from before it was closed.
+
+    The offset index does if it ends in zeros, else the time index. The log has every offset up to
+    its last batch, so the cleaner was not in it. From the batch of the last entry to the last batch
+    are at most two of the widest distances between entries of the offset index, or two intervals:
+    a disk would leave zeros in place of entries.
+    """
+    entries, times = offset_entries(offset_index, base_offset), time_entries(time_index, 0)
+    batches, firsts = batches_of(log), _firsts(log, base_offset)
+    ends = [base_offset, *(one.last_offset + 1 for one in batches)]
+    if not batches or any(first != end for first, end in zip(firsts, ends, strict=False)):
+        return False
+    if len(offset_index) // 8 > max(1, len(entries)):
+        last = entries[-1][1] if entries else 0
+    elif len(time_index) // 12 > max(1, len(times)):
+        offset = base_offset + times[-1][1] if times else -1
+        held = [one.position for one in batches if one.last_offset >= offset]
+        last = held[0] if times and held else batches[-1].position if times else 0
+    else:
+        return False
+    positions = [0, *(position for _, position in entries)]
+    widest = max([INTERVAL_BYTES, *(after - before for before, after in pairwise(positions))])
+    return batches[-1].position - last <= 2 * widest
 
 
 def _firsts(log: bytes, base_offset: int) -> list[int]:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the indexes of a closed segment show that its log is a copy from before it was closed.
+
+A broker preallocates the indexes of the segment that it appends to, and trims them when it closes
+it. The log cleaner trims them too. So zeros at the end of an index, in a segment that a later one
+follows, show that the log is neither the closed one nor a cleaned one: somebody put an older copy
+in its place. A disk leaves zeros too, but in place of entries: then the log goes on for a while
+after the last entry.
+
+Upstream: Kafka 4.3.1: LogSegment.onBecomeInactiveSegment, Cleaner.cleanSegments; the same since
+0.11.0.
+Laws: DISK-25.
+"""
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from segproof.files import Files, ReadOnlyFile
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
+from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.pieces import first_offsets
+
+COMPRESSED = 7
+INTERVAL_BYTES = 4096
+"""The default of `index.interval.bytes`: about as far apart are entries."""
+
+
+def is_older_copy(
+    log: ReadOnlyFile,
+    end_position: int,
+    base_offset: int,
+    offsets: EntryFile | None,
+    times: EntryFile | None,
+) -> bool:
+    """Return whether the indexes of a closed segment show that it was never closed.
+
+    `end_position` is the byte after the last batch. The genuine entries of both indexes are known.
+    A log that lacks offsets before its last batch was cleaned, or is damaged: it shows nothing.
+    Raises: OSError.
+    """
+    index = next((one for one in (offsets, times) if one is not None and _has_tail(one)), None)
+    if index is None:
+        return False
+    table = read_batch_headers(log, 0, end_position).table
+    if not len(table) or not _is_dense(table, base_offset):
+        return False
+    starts = table["position"]
+    last, widest = _last_indexed(index, table, base_offset), INTERVAL_BYTES
+    before = 0
+    for _, block in () if offsets is None else offsets.blocks():
+        positions = block["position"].astype(np.int64)
+        if len(positions):
+            widest = max(widest, int(np.diff(positions, prepend=before).max()))
+            before = int(positions[-1])
+    return int(starts[-1]) - last <= 2 * widest
+
+
+def is_older_copy_at(log: ReadOnlyFile, paths: tuple[str, str], base: int, files: Files) -> bool:
+    """Return as `is_older_copy` for a log that ends with its last batch.
+
+    `paths` are those of its offset index and of its time index. Raises: OSError.
+    """
+    found: list[EntryFile | None] = []
+    with ExitStack() as stack:
+        for path, layout in zip(paths, ENTRY_TYPES.values(), strict=True):
+            if files.status(path) is None:
+                found.append(None)
+                continue
+            file = files.open(path)
+            stack.callback(file.close)
+            entries = EntryFile(file, layout, file.size() // layout.itemsize)
+            for _ in entries.find_end():
+                pass
+            found.append(entries)
+        return is_older_copy(log, log.size(), base, *found)
+
+
+def _has_tail(index: EntryFile) -> bool:
+    """Return whether zeros end an index. A single entry of zeros may be a genuine one."""
+    return index.count < index.slots and index.slots > 1
+
+
+def _is_dense(table: BatchTable, base_offset: int) -> bool:
+    """Return whether batches have every offset from the base offset on.
+
+    A compressed message of magic 0 or 1 says its last offset only.
+    """
+    firsts, lasts = first_offsets(table), table["last_offset"].astype(np.int64)
+    before = np.concatenate([[base_offset - 1], lasts[:-1]])
+    is_known = (table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0)
+    return bool((~is_known | (firsts == before + 1)).all())
+
+
+def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int:
+    """Return the position of the batch of the last entry; 0 without an entry."""
+    if not index.count:
+        return 0
+    entry = index.read(index.count - 1, 1)[0]
+    if index.dtype == ENTRY_TYPES[".index"]:
+        return int(entry["position"])
+    row = int(np.searchsorted(table["last_offset"], base_offset + int(entry["offset"])))
+    return int(table["position"][min(row, len(table) - 1)])
