@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, now_ms
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
@@ -33,6 +33,7 @@ from segproof.reading.restorable_batches import end_by_lengths, with_size_and_ma
 from segproof.rebuilding.kept_files import copy_bytes
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
+from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
 from segproof.salvaging.lost_ends import (
     index_of,
@@ -156,6 +157,8 @@ class _Salvage:
         """The byte of this log after the last batch that was kept where it lies."""
         self._told_end = 0
         """The offset up to which an index, a snapshot or a checkpoint says that the log went."""
+        self._last_time = -1
+        """The largest timestamp of what was kept, in milliseconds; -1 without any."""
 
     def run(self) -> SalvagedPartition:
         try:
@@ -462,6 +465,7 @@ class _Salvage:
         told.bytes_kept += piece.size_bytes
         told.batches += piece.batches
         told.records += piece.records
+        self._last_time = max(self._last_time, piece.max_timestamp)
         return position
 
     # --- what is not
@@ -566,12 +570,16 @@ class _Salvage:
         """Load the new logs as a broker does after a crash, make them durable, and close them.
 
         That reads what was written and makes each checksum again: the old file may have changed
-        since its batches were checked.
+        since its batches were checked. Producers expire as they did while the log was written, not
+        by the time of the salvage.
         """
         told = self._told
+        now = now_ms()
+        time = now if self._last_time < 0 else min(now, self._last_time)
         log = PartitionLog.open(
-            self._target, LogConfig(), last_shutdown_clean=False, writable=True, files=self._files
-        )
+            self._target, LogConfig(), last_shutdown_clean=False, writable=True, files=self._files,
+            time=lambda: time,
+        )  # fmt: skip
         try:
             end = log.log_end_offset
             told.open_transactions = len(log.producer_state_manager.ongoing_txns)
@@ -587,3 +595,4 @@ class _Salvage:
                 path=self._target,
                 hint="stop the broker, if one is at work here, and save again; else report it",
             )
+        keep_producers(self._partition, told, self._logs, self._files)
