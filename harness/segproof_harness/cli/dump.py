@@ -174,6 +174,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
             f" `segproof verify {quoted_path(name)}` says whether a broker can read it"
         )
     if file is None and little is None and path.exists():
+        _refuse_unnamed(name)
         refuse(
             f"{name}: not the name of a file that dump knows; it must be OFFSET.log, "
             "OFFSET.index, OFFSET.timeindex, OFFSET.txnindex, OFFSET.snapshot, what a salvage "
@@ -193,6 +194,20 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
             return _dump_small_file(little, asked, output, in_directory=False)
         assert file is not None
         return _dump_file(file, asked, output, in_directory=False)
+
+
+def _refuse_unnamed(name: str) -> None:
+    """End where a file's content tells what its name does not."""
+    from segproof.files import REAL_FILES
+    from segproof.reading.file_contents import content_of
+    from segproof.verifying.unnamed_files import steps_for
+
+    content = content_of(name, REAL_FILES)
+    if content is not None:
+        refuse(
+            f"{name}: its name does not say what it is; by its content it is {content.words};"
+            f" {steps_for(content, name)}"
+        )
 
 
 def _dump_partition(files: "list[SegmentFile]", small: "list[SmallFile]", asked: Asked) -> bool:

@@ -98,11 +98,28 @@ def command(
             if not found and (path / BROKER_FILE).is_file():
                 summarise(f"{path}: no partition in use in this data directory")
             elif not found:
+                _refuse_unnamed(path)
                 refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
     if is_table:
         _write_tables(shown)
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _refuse_unnamed(path: Path) -> None:
+    """End where the content of a file in a directory tells what its name does not."""
+    from segproof.commands import quoted_path
+    from segproof.files import REAL_FILES
+    from segproof.reading.file_contents import content_of
+    from segproof.verifying.unnamed_files import ASKED_MAX
+
+    for name in REAL_FILES.list_directory(os.fspath(path))[:ASKED_MAX]:
+        content = content_of(os.path.join(path, name), REAL_FILES)
+        if content is not None:
+            refuse(
+                f"{path}: the names here do not say what the files are; by its content"
+                f" {name} is {content.words}; `segproof verify {quoted_path(path)}` says it of each"
+            )
 
 
 def _known(row: "Row") -> "Row":

@@ -22,8 +22,9 @@ from segproof.verifying.segment_files import Segment
 declare("partition-log", Severity.WARNING,
     reads("look at cleanup.policy of the topic. If it says compact, compaction may have left the"
     " gap; else compare the segment with another replica before an index is made new: that one"
-    " says no more of what is gone. Look for the missing files in lost+found, in the other log"
-    " directories and under other names"), "DISK-63")  # fmt: skip
+    " says no more of what is gone. Look for the missing files under other names, in the other log"
+    " directories and in lost+found (verify of that folder tells which logs are in it)"),
+    "DISK-63")  # fmt: skip
 
 WHY = {
     Cleaning.EXCLUDED: "Records here have no keys, so compaction has not taken them",

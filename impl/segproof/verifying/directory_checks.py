@@ -112,6 +112,11 @@ from segproof.verifying.unfinished_outputs import (
     report_unfinished,
     report_unfinished_file,
 )
+from segproof.verifying.unnamed_files import (
+    LOST_AND_FOUND,
+    report_by_content,
+    report_found_files,
+)
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_redpanda,
@@ -138,8 +143,6 @@ declare("partition-log", Severity.NOTE,
 
 NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
-OF_FILE_SYSTEM = "lost+found"
-"""The folder at the root of a file system; only the superuser can list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,8 @@ class _Walk:
     """Folders with segments of Redpanda."""
     places: list[KnownDirectory] = field(default_factory=list)
     """The folders of partitions and of brokers that were met."""
+    is_told: bool = False
+    """Whether files of the root, which has no partition, were told by their content."""
 
     def enters(self, path: str, status: FileStatus, level: int) -> bool:
         """Return whether to look into a directory; report one that is passed over (DISK-26)."""
@@ -248,7 +253,8 @@ def find_partitions(
     report_across(walk.places, beside, files, reporter)
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_redpanda(walk.redpanda, path, reporter)
-    if not found and not walk.redpanda and not _is_without_partitions(path, names, walk):
+    is_told = walk.redpanda or walk.is_told
+    if not found and not is_told and not _is_without_partitions(path, names, walk):
         words = "there is nothing of Kafka's here, and no store of RocketMQ"
         if is_log_directory(names):
             words = "no partition in this data directory has a file of a segment"
@@ -308,7 +314,9 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
             report_pending(directory, {name: known}, files, reporter, is_alone=True)
         if reason is not None:
             not_looked_into(reporter.at(path, PARTITION), reason, is_all=True)
-        elif not report_name(path, known, reporter):
+        elif not report_name(path, known, reporter) and not report_by_content(
+            reporter.at(path, PARTITION), files, is_all=True
+        ):
             _report_nothing(path, NOT_LOOKED_INTO, reporter)
         return
     for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):
@@ -457,6 +465,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     others: list[str] = []
     strays = report_strays(path, names, walk.reporter)
     has_partitions = any(read_partition_name(name) is not None for name in names)
+    strays |= _report_found(path, names, strays, is_brokers or has_partitions, walk)
     for name in names:
         full = _join(path, name)
         status = _status(path, name, walk)
@@ -494,7 +503,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             continue
         except OSError as error:
             report = walk.reporter.at(full, PARTITION, shown_by=path)
-            if name == OF_FILE_SYSTEM:
+            if name == LOST_AND_FOUND:
                 not_looked_into(report, f"it cannot be listed: {error.strerror or error}")
             else:
                 report.unreadable(error)
@@ -516,6 +525,17 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
                 where.add("DISK-3", words, hint=reads("nothing: no broker reads it"))
             else:
                 where.add("DISK-3", "neither a partition nor a broker's own file")
+
+
+def _report_found(
+    path: str, names: list[str], strays: set[str], is_kafkas: bool, walk: _Walk
+) -> set[str]:
+    """Report files in a directory by their content, where no name tells it; return their names."""
+    unnamed = [name for name in names if name not in strays]
+    is_all = path == walk.root and not is_kafkas
+    told = report_found_files(path, unnamed, walk.files, walk.reporter, is_all=is_all)
+    walk.is_told |= is_all and bool(told)
+    return told
 
 
 def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:

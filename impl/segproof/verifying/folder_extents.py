@@ -6,8 +6,10 @@ Names and sizes do not say it: a log of zeros is as long as a whole one.
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +30,18 @@ BATCHES_MAX = 1 << 19
 are sorted: 100 MiB for two folders. Folders with more are not compared."""
 
 
+class LogExtent(NamedTuple):
+    """The sound batches of one log."""
+
+    batches: Batches
+    is_whole: bool
+    """Whether all of the log was read and is sound."""
+
+    def has_all_of(self, other: "LogExtent | None") -> bool:
+        """Return whether the log is whole, and each sound batch of another one is in it."""
+        return self.is_whole and (other is None or _are_within(other.batches, self.batches))
+
+
 class Extent(NamedTuple):
     """The sound batches of a folder's logs."""
 
@@ -41,6 +55,8 @@ class Extent(NamedTuple):
     """Logs under names that no broker reads, or that wait; they were not read."""
     are_too_many: bool = False
     """Whether there are more than BATCHES_MAX batches; the rest was not read."""
+    by_log: Mapping[str, LogExtent] = MappingProxyType({})
+    """What each log holds, by its name."""
 
     @property
     def words(self) -> str:
@@ -84,9 +100,11 @@ def extent_of(path: str, files: Files) -> Extent:
         else:
             is_waiting = known.kind is NameKind.PENDING and ".log" in name
             others += is_waiting or is_like_a_log(name, known)
-    found: list[Batches] = []
+    by_log: dict[str, LogExtent] = {}
     count = 0
     for name in logs:
+        found: list[Batches] = []
+        before = damages
         try:
             for table in _tables(posixpath.join(path, name), files):
                 if table is None:
@@ -99,8 +117,35 @@ def extent_of(path: str, files: Files) -> Extent:
                 found.append(np.stack([table[one].astype(np.int64) for one in fields], axis=1))
         except OSError:
             damages += 1
-    batches = _in_order(found)
-    return Extent(len(logs), batches, _ranges(batches), damages, others)
+        by_log[name] = LogExtent(_in_order(found), damages == before)
+    batches = _in_order([one.batches for one in by_log.values()])
+    return Extent(len(logs), batches, _ranges(batches), damages, others, by_log=by_log)
+
+
+def logs_to_take(mine: Extent, theirs: Extent) -> list[str]:
+    """Return the names of logs which, taken from the other folder, make this one whole.
+
+    Each of them is whole there and has all sound batches of the log of its name here. All logs
+    then follow each other, and have every offset of both folders. Without such logs the list is
+    empty.
+    """
+    taken = []
+    chosen: list[Batches] = []
+    for name in sorted({*mine.by_log, *theirs.by_log}):
+        here, there = mine.by_log.get(name), theirs.by_log.get(name)
+        if here is not None and here.has_all_of(there):
+            chosen.append(here.batches)
+        elif there is not None and there.has_all_of(here):
+            chosen.append(there.batches)
+            taken.append(name)
+        else:
+            return []
+    full = [one for one in chosen if len(one)]
+    if any(one[:, 1].max() >= two[0, 0] for one, two in pairwise(full)):
+        return []
+    ranges = _ranges(_in_order(chosen))
+    has_both = _has_all(ranges, mine.ranges) and _has_all(ranges, theirs.ranges)
+    return taken if has_both else []
 
 
 def _in_order(found: list[Batches]) -> Batches:

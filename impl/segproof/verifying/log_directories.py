@@ -10,10 +10,11 @@ Laws: DISK-26, DISK-47, DISK-48, DISK-66.
 """
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from segproof.commands import quoted_path
+from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
 from segproof.findings import Finding, Severity
@@ -25,9 +26,9 @@ from segproof.reading.file_names import (
     starts_with_folder,
 )
 from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
-from segproof.verifying.folder_extents import Extent, compared, extent_of
+from segproof.verifying.folder_extents import Extent, compared, extent_of, logs_to_take
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import declare, new_place
 
 declare("partition-log", Severity.ERROR,
     changes("move it out of this directory, to another place of the same disk; for a folder of the"
@@ -45,8 +46,17 @@ declare("partition-log", Severity.ERROR,
 
 declare("partition-log", Severity.ERROR,
     reads("nothing, if one is a backup that no broker is started with; else compare their"
-    " partitions (DISK-48 says which one has more): only one of the two may be in log.dirs"),
+    " partitions (DISK-48 says which one has more): only the one that has every partition may be in"
+    " log.dirs"),
     "DISK-66")  # fmt: skip
+HINT_OF_COPIED_ID = changes(
+    "find out which one got the file of the other one, write its own directory.id into it again,"
+    " which it had when the broker registered (dump the log of __cluster_metadata-0), and leave"
+    " both in log.dirs: each has partitions that the other lacks",
+    only_if="both belong to this broker, and neither is a backup",
+    if_wrong="the broker does not start, or the controller takes the replicas there for lost",
+    copy_step="keep this broker stopped, and copy the meta.properties of both away",
+)
 
 HINT_OF_SHARED = changes(
     "move the link out of the log directory",
@@ -69,6 +79,13 @@ HINT_OF_PARTS = writes(
     " FOLDER --out DIR2`), and compare what was saved: neither folder replaces the other one"
 )
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
+HINT_OF_MANY = writes(
+    "copy the first folder to another disk, copy the segments that are named here into that copy,"
+    " and verify it. Where that finds a loss, save each copy by itself: neither folder replaces the"
+    " other one"
+)
+LOGS_NAMED = 20
+"""A hint has commands for at most this many logs."""
 LEVELS_MAX = 16
 """Levels of folders that are searched for partitions."""
 Key = tuple[str, int]
@@ -188,7 +205,10 @@ def report_across(
     mine, theirs = _partitions_of(own), _partitions_of(beside)
     _report_twice(mine, theirs, files, reporter)
     _report_shared_across(mine, theirs, files, reporter)
-    _report_ids(_brokers_of(own), _brokers_of(beside), reporter)
+    partitions: dict[object, set[Key]] = {}
+    for one in (*mine, *theirs):
+        partitions.setdefault(one.parent_identity, set()).add(one.key)
+    _report_ids(_brokers_of(own), _brokers_of(beside), partitions, reporter)
 
 
 def _partitions_of(places: Iterable[KnownDirectory]) -> list[PartitionPlace]:
@@ -199,8 +219,16 @@ def _brokers_of(places: Iterable[KnownDirectory]) -> list[BrokerPlace]:
     return [one for one in places if isinstance(one, BrokerPlace)]
 
 
-def _report_ids(own: list[BrokerPlace], others: list[BrokerPlace], reporter: Reporter) -> None:
-    """Report each directory whose ids end a start together with those of another one."""
+def _report_ids(
+    own: list[BrokerPlace],
+    others: list[BrokerPlace],
+    partitions: Mapping[object, set[Key]],
+    reporter: Reporter,
+) -> None:
+    """Report each directory whose ids end a start together with those of another one.
+
+    `partitions` are those of each directory, by its identity.
+    """
     for one in own:
         again = [two for two in others if two.identity == one.identity and two.is_given]
         if one.is_given and again and not _is_same_path(again[0].path, one.path):
@@ -216,7 +244,7 @@ def _report_ids(own: list[BrokerPlace], others: list[BrokerPlace], reporter: Rep
         strangers = [two for two in apart if one.is_given and two.is_given and _differ(one, two)]
         report = reporter.at(posixpath.join(one.path, META), shown_by=one.path)
         if copies:
-            _report_copied_ids(one, copies[0], report)
+            _report_copied_ids(one, copies[0], partitions, report)
         elif strangers:
             _report_strangers(one, strangers[0], report)
 
@@ -241,14 +269,26 @@ def _differ(one: BrokerPlace, two: BrokerPlace) -> bool:
     return len(clusters) > 1 or len(nodes) > 1
 
 
-def _report_copied_ids(one: BrokerPlace, two: BrokerPlace, report: PathReporter) -> None:
-    """Report a directory that has the id of another one."""
+def _report_copied_ids(
+    one: BrokerPlace,
+    two: BrokerPlace,
+    partitions: Mapping[object, set[Key]],
+    report: PathReporter,
+) -> None:
+    """Report a directory that has the id of another one, and what each one alone has.
+
+    Where each has partitions that the other lacks, neither is a copy of the other one.
+    """
     assert one.broker is not None
     is_given = one.is_given and two.is_given
+    mine, theirs = (partitions.get(each.identity, set()) for each in (one, two))
+    counts = plural(len(mine - theirs), "partition"), len(theirs - mine), len(mine & theirs)
     found = report.finding(
         "DISK-66",
         f"{two.path} has the same directory.id: a start of Kafka with both in log.dirs ends with"
-        ' "Duplicate directory ID"',
+        f' "Duplicate directory ID"; {counts[0]} only here, {counts[1]} only there, {counts[2]} in'
+        " both",
+        hint=HINT_OF_COPIED_ID if mine - theirs and theirs - mine else None,
         expected="another directory.id",
         actual=one.broker.directory,
         severity=None if is_given else Severity.WARNING,
@@ -392,7 +432,17 @@ def _report_pair(
         more, is_one_enough = compared(mine, theirs, two.path)
         told = f"here {mine.words}; there {theirs.words}: {more}"
         hint = None if is_one_enough else HINT_OF_PARTS
-        hint = HINT_OF_COPIES if severity is not Severity.ERROR else hint
+        is_known = severity is Severity.ERROR
+        hint = hint if is_known else HINT_OF_COPIES
+        first, second = sorted((one.path, two.path))
+        taken = [] if is_one_enough else logs_to_take(extents[first], extents[second])
+        if taken and (is_known or mine.damages or theirs.damages):
+            told += (
+                f", and together they are whole: {first} with {', '.join(taken)} of {second} has"
+                " every offset of both"
+            )
+            hint = _hint_of_joined(first, second, taken)
+            severity = severity if is_known else Severity.WARNING
     ends = "Kafka's start ends with"
     if severity is not Severity.ERROR:
         ends = "with both directories in log.dirs a start of Kafka ends with"
@@ -405,6 +455,22 @@ def _report_pair(
         hint=hint,
     )
     _add_pair(found, one.path, two.path, reporter.at(one.path))
+
+
+def _hint_of_joined(first: str, second: str, taken: list[str]) -> Hint:
+    """Return how one whole copy is made of the first folder and some segments of the second."""
+    if len(taken) > LOGS_NAMED:
+        return HINT_OF_MANY
+    new = new_place("joined", first)
+    copy = quoted_path(posixpath.join(new, posixpath.basename(posixpath.normpath(first))))
+    stems = (posixpath.join(second, name.removesuffix(".log")) for name in taken)
+    segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
+    return writes(
+        f"make one whole copy of the two: `install -d {quoted_path(new)}`,"
+        f" `cp -a {quoted_path(first)} {quoted_path(new)}`, `cp -a {segments} {copy}`, and"
+        f" `segproof verify {copy}`. Where that finds a loss, save each copy by itself: neither"
+        " folder replaces the other one"
+    )
 
 
 def is_log_directory(names: Iterable[str]) -> bool:

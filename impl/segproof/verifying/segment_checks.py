@@ -74,8 +74,9 @@ DOUBTFUL = REBUILD.after(
 )
 
 declare("log-segment", Severity.ERROR,
-    writes("look for the log in lost+found and under other names, and copy this file away before a"
-    " broker starts here: it removes the index"), "DISK-4",
+    writes("look for the log under other names and in lost+found (verify of that folder tells which"
+    " logs are in it), and copy this file away before a broker starts here: it removes the index"),
+    "DISK-4",
     is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.WARNING,
     REBUILD.after(f"the log has every offset, so no record is lost: {MADE_NEW}; "),

@@ -93,6 +93,7 @@ def not_looked_into(
     *,
     is_all: bool = False,
     files: Files | None = None,
+    hint: Hint | None = None,
 ) -> None:
     """Report a file or directory that was recognised and not read, with the reason.
 
@@ -107,10 +108,10 @@ def not_looked_into(
         least = "at least " if count >= FILES_COUNTED else ""
         words += f" ({least}{plural(count, 'file')})"
     if is_all:
-        one = report.finding(law, words, severity=Severity.WARNING, actual=count)
+        one = report.finding(law, words, severity=Severity.WARNING, actual=count, hint=hint)
         report.reporter.insist(one)
     else:
-        report.add(law, words, actual=count)
+        report.add(law, words, actual=count, hint=hint)
 
 
 def declare_layout(structure: str, hint: Hint, law: str) -> None:

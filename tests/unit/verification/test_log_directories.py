@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from segproof.verification import partition_places, verify
 from segproof.verifying import folder_extents
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_harness.reports.verdicts import split_commands
 
 PLAIN = partition_of(KAFKA / "plain")
 
@@ -189,6 +191,75 @@ def test_only_what_was_read_says_which_copy_has_more(
     assert moves is not ("neither folder replaces" in found.hint)
 
 
+def _damaged(path: Path, name: str) -> None:
+    log = bytearray((path / name).read_bytes())
+    log[len(log) // 2] ^= 1
+    (path / name).write_bytes(log)
+
+
+SECOND = "00000000000000000060.log"
+
+
+def _both_damaged(one: Path, two: Path) -> None:
+    _damaged(one, SECOND)
+    _damaged(two, LAST)
+
+
+def _gone_and_damaged(one: Path, two: Path) -> None:
+    (one / SECOND).unlink()
+    _damaged(two, LAST)
+
+
+def _same_damaged(one: Path, two: Path) -> None:
+    _both_damaged(one, two)
+    _damaged(two, SECOND)
+
+
+def _expired_and_shorter(one: Path, two: Path) -> None:
+    (one / "00000000000000000000.log").unlink()
+    (two / LAST).unlink()
+
+
+@pytest.mark.checks("DISK-48")
+@pytest.mark.parametrize(
+    ("damage", "directory", "severity"),
+    [
+        (_both_damaged, "b", Severity.ERROR),
+        (_both_damaged, "", Severity.WARNING),
+        (_gone_and_damaged, "a", Severity.WARNING),
+        (_same_damaged, "", None),
+        (_expired_and_shorter, "", None),
+        (lambda one, two: None, "", None),
+    ],
+)
+def test_two_copies_that_are_whole_together(
+    tmp_path: Path,
+    damage: Callable[[Path, Path], object],
+    directory: str,
+    severity: Severity | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each had what the other lacks, and no hint said which segment can stand in for which."""
+    one, two = broker(tmp_path / "one"), broker(tmp_path / "two it's", directory=directory)
+    damage(one / "plain-0", two / "plain-0")
+    monkeypatch.chdir(tmp_path)
+    found = list(verify(".", laws=["DISK-48"]))
+    told = ["together they are whole" in each.message for each in found]
+    assert [severity is not None] * 2 == told
+    if severity is None:
+        assert not any("make one whole copy" in each.hint for each in found)
+        return
+    assert {severity} == {each.severity for each in found}
+    assert found[0].hint == found[1].hint
+    assert f"{LAST} of" in found[0].message or f"{SECOND} of" in found[0].message
+    for command in split_commands(found[0].hint)[1]:
+        subprocess.run(["bash", "-ec", command.replace("segproof", "true")], check=True)
+    (joined,) = (tmp_path / "joined").iterdir()
+    assert not [each for each in verify(joined) if each.is_defect]
+    whole = {path.name: path.read_bytes() for path in PLAIN.glob("*.log")}
+    assert whole == {path.name: path.read_bytes() for path in joined.glob("*.log")}
+
+
 @pytest.mark.checks("DISK-48")
 @pytest.mark.parametrize(
     ("node", "directory", "severity"),
@@ -312,6 +383,33 @@ def test_the_ids_of_directories_in_one_call(
     assert [severity] * 2 * (severity is not None) == [one.severity for one in found]
     assert all(words in one.message for one in found[1:])
     assert not list(verify(paths[0], laws=["DISK-66"]))
+
+
+@pytest.mark.checks("DISK-66")
+@pytest.mark.parametrize(
+    ("more", "counts", "is_given_back"),
+    [
+        ({"one": ["a-0"], "two": ["b-0"]}, "1 partition only here, 1 only there, 0 in both", True),
+        ({"one": ["a-0", "c-0"], "two": ["c-0", "b-0"]}, "1 only there, 1 in both", True),
+        ({"one": ["a-0", "b-0"], "two": ["b-0"]}, "0 only there, 1 in both", False),
+        ({"one": [], "two": ["b-0"]}, "0 partitions only here, 1 only there", False),
+    ],
+)
+def test_no_partition_is_left_out_for_a_copied_id(
+    tmp_path: Path, more: dict[str, list[str]], counts: str, *, is_given_back: bool
+) -> None:
+    """The hint let one of two directories out of log.dirs, though each had its own partitions."""
+    paths = [bare(tmp_path / name) for name in more]
+    for path in paths:
+        for name in more[path.name]:
+            shutil.copytree(PLAIN, path / name)
+    found = together(*paths, law="DISK-66")
+    assert counts in found[0].message
+    assert [is_given_back] * 2 == ["write its own directory.id" in one.hint for one in found]
+    assert [is_given_back] * 2 == ["leave both in log.dirs" in one.hint for one in found]
+    assert [not is_given_back] * 2 == ["only the one that has every" in one.hint for one in found]
+    below = of(tmp_path, "DISK-66")
+    assert [one.hint for one in found] == [one.hint for one in below]
 
 
 @pytest.mark.checks("DISK-26")

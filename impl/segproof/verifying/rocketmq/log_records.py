@@ -55,7 +55,8 @@ from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 declare("index-service", Severity.ERROR,
     reads("look for the missing file where else the broker keeps files of its log (several paths in"
-    " storePathCommitLog), in lost+found and on a replica"), "RMQDISK-23")  # fmt: skip
+    " storePathCommitLog), in lost+found (verify of that folder tells which files of a log are in"
+    " it) and on a replica"), "RMQDISK-23")  # fmt: skip
 MISSING_FILE = writes(
     "look for the missing file where else the broker keeps files of its log (several paths in"
     " storePathCommitLog), in lost+found and on a replica. If it is gone for good, `segproof"

@@ -16,6 +16,7 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
+from segproof.reading.file_contents import is_from_fsck
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_rows import log_in_store
@@ -24,6 +25,11 @@ from segproof.reading.store_paths import GUESS_FILE, PARTS, has_partition, holds
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.unnamed_files import (
+    LOST_AND_FOUND,
+    report_by_content,
+    report_found_files,
+)
 from segproof.verifying.unread_files import ROCKETMQ, files_below, not_looked_into
 
 LOST_BEGINNING: Final = reads(
@@ -88,8 +94,22 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
                 ROCKETMQ, f"it was not looked into: {reason}", severity=Severity.WARNING,
                 actual=files_below(path, files), hint=LOST_BEGINNING,
             )  # fmt: skip
-        else:
+        elif not _report_found(name, path, files, reporter):
             not_looked_into(report, reason, ROCKETMQ, files=files)
+    folder = posixpath.join(store, "commitlog")
+    report_found_files(folder, names_of(folder, files), files, reporter, is_all=False)
+
+
+def _report_found(name: str, path: str, files: Files, reporter: Reporter) -> bool:
+    """Report what a file system check left in a store, by its content; return whether it did."""
+    if name != LOST_AND_FOUND:
+        report = reporter.at(path)
+        return is_from_fsck(name) and report_by_content(report, files)
+    names = names_of(path, files)
+    told = report_found_files(path, names, files, reporter, is_all=False)
+    for other in [one for one in names if one not in told]:
+        not_looked_into(reporter.at(posixpath.join(path, other)), UNKNOWN, ROCKETMQ, files=files)
+    return bool(names)
 
 
 def report_file_of_other_row(path: str, reporter: Reporter) -> bool:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files whose names do not tell what they are, such as `fsck` leaves in lost+found.
+
+Each is told by its content, with the name under which a copy of it can be looked into.
+
+Laws: DISK-45, RMQDISK-41.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable
+
+from segproof.commands import quoted_path
+from segproof.files import Files, status_of
+from segproof.hints import Hint, reads, writes
+from segproof.reading.file_contents import Content, content_of, is_from_fsck
+from segproof.reading.file_names import is_of_salvage
+from segproof.reading.store_layouts import holds_log
+from segproof.reading.store_paths import OF_NO_STORE
+from segproof.verifying.reporting import PathReporter, Reporter
+from segproof.verifying.rules import new_place
+from segproof.verifying.unread_files import KAFKA, ROCKETMQ, not_looked_into
+
+LOST_AND_FOUND = "lost+found"
+"""The folder at the root of a file system; only the superuser can list it."""
+NUMBERED = re.compile(r"[0-9]{17}|[0-9]{20}", re.ASCII)
+"""A name of RocketMQ's, which other checks report."""
+ASKED_MAX = 1000
+"""Files of one folder that are told by their content."""
+MORE = f"only the first {ASKED_MAX} files here that are told by their content were named"
+
+
+def steps_for(content: Content, path: str) -> Hint:
+    """Return how a file that its content tells is looked into: by a copy with a name."""
+    if content.is_of_topic:
+        return reads(
+            "compare the id with those of the topics, as `kafka-topics.sh --describe` says them"
+        )
+    if not content.is_log:
+        return reads("nothing: it is made new from its log")
+    own = re.sub(r"[^0-9A-Za-z]+", "-", posixpath.basename(path)).strip("-") or "file"
+    folder = posixpath.join(new_place("found", posixpath.dirname(path) or "."), own)
+    folder += "/commitlog" if content.is_rocketmq else ""
+    copy = quoted_path(posixpath.join(folder, content.name))
+    owner = "store" if content.is_rocketmq else "partition"
+    return writes(
+        "copy it to a name that tells what it is, and look into the copy:"
+        f" `install -d {quoted_path(folder)}`, `cp {quoted_path(path)} {copy}`,"
+        f" `segproof verify {copy}` and `segproof dump {copy} --records --max 3`. It belongs to"
+        f" the {owner} that lacks these offsets, as `segproof verify` of that says"
+    )
+
+
+def report_by_content(
+    report: PathReporter, files: Files, *, is_all: bool = False, logs_only: bool = False
+) -> bool:
+    """Report a file that was not looked into, if its content tells what it is; return whether so.
+
+    `logs_only` passes over what holds no records. `is_all`: it is all that was asked for.
+    """
+    if not is_all and not report.reporter.wanted.includes(KAFKA, ROCKETMQ):
+        return False
+    content = content_of(report.path, files)
+    if content is None or (logs_only and not content.is_log):
+        return False
+    not_looked_into(
+        report,
+        f"its name does not say what it is; by its content it is {content.words}",
+        ROCKETMQ if content.is_rocketmq else KAFKA,
+        is_all=is_all,
+        hint=steps_for(content, report.path),
+    )
+    return True
+
+
+def report_found_files(
+    directory: str, names: Iterable[str], files: Files, reporter: Reporter, *, is_all: bool
+) -> set[str]:
+    """Report the files that a file system check named, or put into lost+found, by their content.
+
+    Return their names. `is_all`: the directory is all that was asked for; then each file of a
+    folder without folders is asked.
+    """
+    known = {name: status_of(files, posixpath.join(directory, name)) for name in names}
+    is_of_fsck = posixpath.basename(posixpath.abspath(directory)) == LOST_AND_FOUND
+    is_of_fsck |= is_all and not any(one is not None and one.is_directory for one in known.values())
+    told = set[str]()
+    for name, status in known.items():
+        is_named = is_of_salvage(name) or NUMBERED.fullmatch(name)
+        if status is None or is_named or not (is_of_fsck or is_from_fsck(name)):
+            continue
+        path = posixpath.join(directory, name)
+        report = reporter.at(path)
+        is_one = status.is_regular and report_by_content(report, files, is_all=is_all)
+        if status.is_directory and _is_log_folder(path, files):
+            not_looked_into(report, OF_NO_STORE, ROCKETMQ, is_all=is_all, files=files)
+            is_one = True
+        told |= {name} if is_one else set()
+        if len(told) >= ASKED_MAX:
+            not_looked_into(reporter.at(directory), MORE, is_all=is_all, files=files)
+            break
+    return told
+
+
+def _is_log_folder(path: str, files: Files) -> bool:
+    """Return whether a folder holds files of a commit log, and no store has it."""
+    try:
+        return holds_log(path, files)
+    except OSError:
+        return False
