@@ -27,6 +27,7 @@ from segproof.verifying.small_files import (
     START,
     read_epochs,
 )
+from segproof.verifying.told_ends import AGREED, is_end_agreed
 
 
 def index_of(log: str, suffix: str = ".index") -> str:
@@ -36,11 +37,27 @@ def index_of(log: str, suffix: str = ".index") -> str:
     return log.removesuffix(".log") + suffix
 
 
-def told_end(partition: Partition, next_offset: int, files: Files) -> int:
+def told_end(
+    partition: Partition, next_offset: int, files: Files, *, is_sound: bool
+) -> tuple[int, list[str]]:
     """Return up to which offset a snapshot or a checkpoint shows that the log went; 0: no further.
 
-    `next_offset` is the offset after what was kept of the partition.
+    And in words that one names a later offset, against both checkpoints: see `told_ends`.
+    `next_offset` is the offset after what was kept of the partition. `is_sound`: nothing is wrong
+    at the end of the log.
     """
+    end = _named_end(partition, next_offset, files)
+    if not (end and is_sound and is_end_agreed(dict(partition.offsets), next_offset)):
+        return end, []
+    words = (
+        f"{partition.directory}: a snapshot or a checkpoint names offset {end}, and the log ends"
+        f" before offset {next_offset}: up to {end - next_offset} offsets are lost, or that file is"
+        f" a stray. {AGREED}"
+    )
+    return 0, [words]
+
+
+def _named_end(partition: Partition, next_offset: int, files: Files) -> int:
     told = dict(partition.offsets)
     names = map(read_file_name, partition.others)
     known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]

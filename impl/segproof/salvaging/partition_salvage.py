@@ -35,13 +35,7 @@ from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
-from segproof.salvaging.lost_ends import (
-    index_of,
-    indexed_end_of,
-    is_cut,
-    last_log_of,
-    told_end,
-)
+from segproof.salvaging.lost_ends import index_of, indexed_end_of, is_cut, last_log_of, told_end
 from segproof.salvaging.lost_gaps import (
     Doubt,
     are_claimed,
@@ -498,9 +492,12 @@ class _Salvage:
 
     def _miss_end(self) -> None:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
-        end = told_end(self._partition, self._next_offset, self._files)
+        is_sound = all(one.kind == PieceKind.ZEROS for one in self._pending)
+        told = self._partition, self._next_offset, self._files
+        end, doubts = told_end(*told, is_sound=is_sound and not self._told_end)
+        self._told.doubts += doubts
         self._told_end = max(self._told_end, end)
-        if end and all(one.kind == PieceKind.ZEROS for one in self._pending):
+        if end and is_sound:
             self._miss(*last_log_of(self._partition, self._files))
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:

@@ -20,6 +20,7 @@ from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
+from segproof.verifying.told_ends import AGREED, told_offset
 
 declare("record-batch", Severity.ERROR,
     reads("compare the partition with another replica: this log holds batches of two leaders that"
@@ -144,12 +145,19 @@ def check_against_checkpoint(
 
 
 def check_end_of_checkpoint(
-    entries: Sequence[EpochEntry], last_run: EpochRun | None, end: int, ends: str, at: PathReporter
+    entries: Sequence[EpochEntry],
+    last_run: EpochRun | None,
+    end: int,
+    ends: str,
+    at: PathReporter,
+    *,
+    is_agreed: bool,
 ) -> None:
     """Report an epoch that begins beyond the end of the log.
 
     `end` is the offset after the last batch, and `ends` says so in words. An epoch may begin at the
-    end: its leader has written nothing so far.
+    end: its leader has written nothing so far. `is_agreed`: other files say that the log ends
+    there.
     """
     last = entries[-1] if entries else None
     if last is None or last.start_offset <= end:
@@ -161,10 +169,12 @@ def check_end_of_checkpoint(
             f"the log has batches of epoch {last_run.epoch} before that, so the file is of another"
             " log, or this log is not its own"
         )
+    if is_agreed:
+        why += f". {AGREED}"
     at.add(
         "DISK-64",
         f"the file says that leader epoch {last.epoch} began at offset {last.start_offset}, and"
         f" {ends}: {why}. Loading takes the entry out",
         expected=None if is_foreign else f"{end} or less",
-        actual=last.start_offset,
+        actual=told_offset(last.start_offset, is_agreed=is_agreed),
     )

@@ -58,6 +58,7 @@ from segproof.verifying.small_files import (
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.swapped_names import NamedRange, check_names
+from segproof.verifying.told_ends import AGREED, is_end_agreed, told_offset
 from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
@@ -355,7 +356,8 @@ class _JoinedLog:
             if self._reached is not None and not self._is_remote:
                 start = dict(self._partition.offsets).get(START, 0)
                 told = max(self._reached, start), self._ends(self._reached), self._at(path)
-                check_end_of_checkpoint(entries, self._last_run, *told)
+                is_agreed = self._is_end_agreed
+                check_end_of_checkpoint(entries, self._last_run, *told, is_agreed=is_agreed)
         if self._left_out:
             self._reporter.at(self._directory).add(
                 "DISK-31",
@@ -373,10 +375,21 @@ class _JoinedLog:
         """Return whether the log is damaged at its end, or a file shows that it was longer."""
         if self._reached is None or self._is_end_damaged or self._is_pointed_beyond:
             return True
+        if self._is_end_agreed:
+            return False
         told = dict(self._partition.offsets)
         known = [told.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
         known += [*self._snapshots, self._last_start]
         return max(known) > max(self._reached, told.get(START, 0))
+
+    @property
+    def _is_end_agreed(self) -> bool:
+        """Whether the checkpoints of the data directory say that the log ends where it does."""
+        if not self._is_read or self._is_end_damaged or self._is_pointed_beyond:
+            return False
+        return self._reached is not None and is_end_agreed(
+            dict(self._partition.offsets), self._reached
+        )
 
     def _ends(self, reached: int) -> str:
         """Return where the log ends, in words."""
@@ -390,9 +403,10 @@ class _JoinedLog:
             self._at(self._partition.path(self._snapshot_names[offset])).add(
                 "DISK-36",
                 f"{self._ends(reached)}, and this snapshot is of offset {offset}: the"
-                " log has lost its end, or the file is a stray; loading removes it",
+                " log has lost its end, or the file is a stray; loading removes it"
+                + (f". {AGREED}" if self._is_end_agreed else ""),
                 expected=f"{reached} or less",
-                actual=offset,
+                actual=told_offset(offset, is_agreed=self._is_end_agreed),
             )
 
     def _check_offsets(self, reached: int) -> None:
@@ -412,9 +426,14 @@ class _JoinedLog:
             if offset > max(reached, start):
                 self._reporter.at(self._directory).add(
                     "DISK-38",
-                    f"{self._ends(reached)}, and {name} says {offset}{WORDS[name]}",
+                    f"{self._ends(reached)}, and {name} says {offset}"
+                    + (
+                        f": its line is wrong, or the log has lost its end. {AGREED}"
+                        if self._is_end_agreed
+                        else WORDS[name]
+                    ),
                     expected=f"{reached} or less",
-                    actual=offset,
+                    actual=told_offset(offset, is_agreed=self._is_end_agreed),
                 )
 
 

@@ -41,6 +41,8 @@ LOSSES = frozenset({
 """An error by one of these laws says that records can't be read, or are not there."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63", "DISK-64"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
+OF_OTHER_FILES = frozenset({LOST_OF_DENSE_LOG, "DISK-36", "DISK-38", "DISK-64"})
+"""Those that judge a log by other files."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({
     "DISK-5", "RMQDISK-17", "RMQDISK-18", "RMQDISK-19", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
@@ -85,8 +87,8 @@ def is_loss(finding: Finding) -> bool:
         return posixpath.basename(finding.path) == COMMIT_LOG
     if finding.law == FILES_FOLLOW and finding.position == 0:
         return False
-    if finding.law == LOST_OF_DENSE_LOG and (finding.actual or "").startswith(UP_TO):
-        return False  # compaction may have taken them
+    if finding.law in OF_OTHER_FILES and (finding.actual or "").startswith(UP_TO):
+        return False  # compaction may have taken them, or other files say that the log ends there
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
 

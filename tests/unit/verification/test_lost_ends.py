@@ -17,7 +17,7 @@ from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
-from segproof_tests.partition_files import copied_partition, name_of, write_segment
+from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment
 from segproof_tests.random_damages import batches_of
 
 WARNING, ERROR = Severity.WARNING, Severity.ERROR
@@ -74,6 +74,36 @@ def test_the_time_of_a_torn_batch_proves_no_more_than_it(tmp_path: Path) -> None
     assert Verdict.READABLE_WITH_DEFECTS is looked(folder)[1].verdict
     (told,) = salvage(folder, tmp_path / "out")
     assert not told.lost_offsets
+
+
+@pytest.mark.checks("DISK-36", "DISK-38", "DISK-64")
+@pytest.mark.parametrize("law", ["DISK-36", "DISK-38", "DISK-64"])
+@pytest.mark.parametrize("against", ["both", "recovery point", "high watermark", "torn tail"])
+def test_a_claim_against_both_checkpoints_is_no_loss(
+    law: str, against: str, tmp_path: Path
+) -> None:
+    """It was "at least 4563 offsets lost", by an epoch file of another broker."""
+    folder = copied_partition("plain", tmp_path / "data")
+    if law == "DISK-36":
+        (folder / name_of(800, ".snapshot")).write_bytes(write_snapshot(()))
+    if law == "DISK-38":
+        (folder.parent / CLEANER).write_text("0\n1\nplain 0 800\n")
+    if law == "DISK-64":
+        (folder / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n4 800\n")
+    for name, own in ((RECOVERY, "recovery point"), (WATERMARK, "high watermark")):
+        if against in (own, "both", "torn tail"):
+            (folder.parent / name).write_text("0\n1\nplain 0 746\n")
+    if against == "torn tail":
+        log = max(folder.glob("*.log"))
+        log.write_bytes(log.read_bytes() + b"torn")
+    found, summary = looked(aged(folder))
+    (told,) = salvage(folder, tmp_path / "out")
+    is_no_loss = against == "both"
+    assert ("so no loss is counted" in found[law].message) == is_no_loss
+    assert (0 if is_no_loss else 54) == summary.lost_at_least == told.lost_offsets
+    assert is_no_loss == told.has_all_files == bool(told.doubts)
+    gaps, defects = Verdict.READABLE_WITH_GAPS, Verdict.READABLE_WITH_DEFECTS
+    assert summary.verdict is (defects if is_no_loss else gaps)
 
 
 @pytest.mark.checks("DISK-38")
