@@ -11,9 +11,11 @@ put right. One message alone is moved only if it joins a message at its own offs
 that belongs there follows it, or by whole blocks of a disk, or if a queue or the index knows it
 there, or one that ends there. Of two or more that say the same distance, none is there by chance.
 The body of a message may hold messages of another log, which nothing else tells from moved ones.
+Messages that belong before the first file of the log are moved only if a queue or the index knows
+one of them there: that file is lost, or it expired, and its place is free.
 
 Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-25.
-Not covered: messages that say an offset before the files of the log, or far beyond them.
+Not covered: messages that say an offset far before the files of the log, or far beyond them.
 """
 
 import os
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
-from segproof.reading.queue_units import told_messages
+from segproof.reading.queue_units import led_to, told_messages
 from segproof.reading.store_log import LogReader
 from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, log_file_name
@@ -44,7 +46,8 @@ COMPARED_BYTES = 1 << 20
 OF_MOVED = ".moved"
 """Ends the path of a file of moved messages alone whose name another file has. No disk has it."""
 FILES_BEYOND = 8
-"""So many files beyond the last one may be missing, and get messages that lie elsewhere."""
+"""So many files before the first one, or beyond the last one, may be missing, and get messages that
+lie elsewhere."""
 
 
 class Stretch(NamedTuple):
@@ -166,8 +169,12 @@ class MovedMessages:
         """Stretches that stay where they lie."""
         self._doubted: list[Stretch] = []
         """Single messages that nothing in the log shows to be moved ones."""
+        self._earlier: list[Stretch] = []
+        """Stretches that belong before the first file."""
         for one in sorted(stretches, key=lambda each: -each.messages):
             self._place(one)
+        if self._earlier:
+            self._place_earlier()
         if self._doubted:
             sizes = {one.offset: one.size_bytes for one in self._doubted}
             told = told_messages(log.store_path, sizes, files)
@@ -254,8 +261,29 @@ class MovedMessages:
                 self._blank(part)
                 continue
             has_room = is_inside and self._sound.has_room(part.offset, part.end)
-            if not has_room or not (self._put(part) or part in self._doubted[-1:]):
+            if has_room and part.offset < self._log.min_offset:
+                self._earlier.append(part)
+            elif not has_room or not (self._put(part) or part in self._doubted[-1:]):
                 self._left.append(part)
+
+    def _place_earlier(self) -> None:
+        """Put the stretches before the first file there that queues or index know there."""
+        ranges = [(one.offset, one.end) for one in self._earlier]
+        known = led_to(self._log.store_path, ranges, self._files)
+        for one in self._earlier:
+            if not (self._is_known(one, known) and self._put(one, is_told=True)):
+                self._left.append(one)
+
+    def _is_known(self, one: Stretch, known: Int64Array) -> bool:
+        """Return whether a unit or an entry of `known` leads to a message of a stretch, by what
+        this says."""
+        inside = known[(known[:, 0] >= one.offset) & (known[:, 0] < one.end)]
+        for offset, size in inside.tolist():
+            head = self._bytes(one.lies_at + offset - one.offset, OFFSET_POSITION + OFFSET_BYTES)
+            says = int.from_bytes(head[OFFSET_POSITION:], "big")
+            if says == offset and size in (0, int.from_bytes(head[:4], "big")):
+                return True
+        return False
 
     def _is_between(self, one: Stretch) -> bool:
         """Return whether a message lies between two that lie at their own offsets.
@@ -348,10 +376,10 @@ class MovedMessages:
     def _file_begin(self, one: Stretch) -> int | None:
         """Return where the file begins to whose offsets a stretch belongs; None outside the log."""
         size, first = self._log.mapped_file_size, self._log.min_offset
-        begin = self._begin(one.offset)
-        if self._most > size and first <= one.offset:
-            begin = first
-        is_inside = first <= begin < self._log.max_offset + FILES_BEYOND * size
+        begin, least = self._begin(one.offset), max(0, first - FILES_BEYOND * size)
+        if self._most > size:
+            begin, least = max(begin, first), first
+        is_inside = least <= begin < self._log.max_offset + FILES_BEYOND * size
         return begin if is_inside and one.end <= begin + self._most - BLANK_BYTES else None
 
     def _begin(self, offset: int) -> int:

@@ -493,9 +493,10 @@ class _Judge:
         """How many messages are not there any more, without those before the first file of the log.
 
         A broker removes its oldest files itself: so nothing tells that these are lost. A message of
-        an earlier file that was found in another one, and kept, tells of its file.
+        an earlier file that was found in another one, and kept, tells of its file, whole.
         """
-        first = min([*self.starts, *self.kept], default=0)
+        size = self.drawn.file_size
+        first = min([*self.starts, *(at - at % size for at in self.kept)], default=0)
         own = [at for at, one in self.kept.items() if at in self.drawn.messages]
         own = [at for at in own if self.drawn.messages[at].body == self.kept[at].body]
         return sum(at >= first for at in self.drawn.messages) - len(own)

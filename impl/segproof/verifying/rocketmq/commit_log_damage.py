@@ -188,7 +188,10 @@ class DamageMap:
             moved = MovedMessages(log, files, is_cut=True)
             self._moved, self._open, self.copied = moved.moved, moved.open, moved.copied
             self._in_order = moved.log
-            later = tuple(one for one in moved.log.log_files if one.start >= log_files[0].start)
+            first = log_files[0].start
+            if first == log.min_offset:  # messages of an earlier file may lie in this log
+                first = moved.log.min_offset
+            later = tuple(one for one in moved.log.log_files if one.start >= first)
             foreign = ForeignMessages(moved, files, moved.open)
             if foreign.are_possible:  # numbers of queues go on from the first file on
                 self._foreign, later = foreign, moved.log.log_files
