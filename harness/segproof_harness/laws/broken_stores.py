@@ -3,6 +3,7 @@
 
 from functools import partial
 
+from segproof_harness.laws.borders.store_files import record
 from segproof_harness.laws.file_damages import (
     Example,
     add,
@@ -33,6 +34,10 @@ def entry(index: int, field: int = 0) -> int:
 
 small = partial(Example, scenario=SMALL, system="rocketmq")
 rolled = partial(Example, scenario=ROLLED, system="rocketmq")
+
+OTHER_BYTES = len(record(0, 0))
+_OTHER_FILE = b"".join(record(7 + at, 16384 + at * OTHER_BYTES) for at in range(3))
+"""Three messages of a topic that the small store lacks."""
 
 STORE_EXAMPLES: dict[str, Example] = {
     # an index file
@@ -145,6 +150,10 @@ STORE_EXAMPLES: dict[str, Example] = {
             (int32(52) + int64(-1) + int32(0) + int64(1795223725000) + int32(60000) + int64(999999))
             + (int32(200) + bytes(12) + bytes(52 * 99)),
         ),
+    ),
+    "RMQDISK-56": small(
+        "a file of the log of another store lies after the last one",
+        write("commitlog/00000000000000016384", _OTHER_FILE.ljust(16384, b"\0")),
     ),
     "RMQDISK-40": small("a store time is of the year 2001", overwrite(LOG, 198, int64(10**12))),
 }

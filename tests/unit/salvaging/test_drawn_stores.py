@@ -32,6 +32,7 @@ FOUND = (
     950413,
     970086,
     970104,
+    20260179,
     3012735104,
 )
 """Draws that found a defect once."""

@@ -4,6 +4,7 @@
 import struct
 
 from segproof.findings import Severity
+from segproof.rocketmq.message import BLANK_MAGIC
 from segproof_harness.laws.borders.border import Border, Due, Files
 from segproof_harness.laws.borders.store_files import (
     END,
@@ -11,13 +12,16 @@ from segproof_harness.laws.borders.store_files import (
     LOG,
     LOG_BYTES,
     OFFSETS,
+    RECORDS,
     SIZE,
     SOUND,
     UNITS,
     Entry,
     border,
     index_file,
+    log_of,
     queue_of,
+    record,
     store,
     unit,
 )
@@ -25,6 +29,7 @@ from segproof_harness.laws.borders.store_files import (
 WARNING = Severity.WARNING
 TOPICS = "config/topics.json"
 OFFSETS_FILE = "config/consumerOffset.json"
+NEXT_LOG = f"commitlog/{LOG_BYTES:020d}"
 TIMERS = f"timerlog/{0:020d}"
 DLEDGER = f"dledger-n0/data/{0:020d}"
 
@@ -72,7 +77,38 @@ def _timers(*offsets: int, rest: bytes = b"") -> Files:
     return {**SOUND, TIMERS: (b"".join(entries) + rest).ljust(520, b"\0")}
 
 
+def _next_file(*records: tuple[str, int]) -> Files:
+    """Return the store with a second file of the log, of topics and queue numbers: nothing else
+    knows it."""
+    blank = struct.pack(">ii", LOG_BYTES - END, BLANK_MAGIC)
+    later, at = b"", LOG_BYTES
+    for topic, number in records:
+        later += record(number, at + len(later), topic=topic)
+    return {**store(log=log_of(*RECORDS, blank)), NEXT_LOG: log_of(later)}
+
+
+OTHERS = [("U", 5), ("U", 6), ("U", 7), ("U", 8)]
+OWN = [("T", 3), ("T", 4), ("T", 5)]
+
 BORDERS = (
+    border(
+        "RMQDISK-56", "two messages of another queue follow the known ones, or three",
+        _next_file(*OTHERS[:2]), _next_file(*OTHERS[:3]), Due(NEXT_LOG, 0, None, 3),
+    ),
+    border(
+        "RMQDISK-56", "three messages of another queue and three that go on, or four",
+        _next_file(*OWN, *OTHERS[:3]), _next_file(*OWN, *OTHERS),
+        Due(NEXT_LOG, 0, None, 4, WARNING),
+    ),
+    border(
+        "RMQDISK-56", "the numbers of another queue begin with 0, or with 1",
+        _next_file(("U", 0), ("U", 1), ("U", 2)), _next_file(("U", 1), ("U", 2), ("U", 3)),
+        Due(NEXT_LOG, 0, None, 3),
+    ),
+    border(
+        "RMQDISK-56", "the numbers go on, or one lower",
+        _next_file(*OWN), _next_file(("T", 2), ("T", 3), ("T", 4)), Due(NEXT_LOG, 0, None, 3),
+    ),
     border(
         "RMQDISK-42", "a folder of DLedger is empty, or has the log",
         store(log=bytes(LOG_BYTES)),

@@ -118,6 +118,8 @@ class LogBlock:
     queue_ids: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     """Where each lies."""
+    hosts: list[bytes] = field(default_factory=list)
+    """The broker that stored each."""
     born: list[int] = field(default_factory=list)
     """When each was made, by the clock of its producer."""
     around: Bounds = field(default_factory=partial(Bounds.none, 0))
@@ -346,6 +348,7 @@ class LogRecords:
                 self._check_offset(one, offset, message)
                 block.requests.append(dispatch_request_of(message))
                 block.queue_ids.append(message.queue_id)
+                block.hosts.append(message.store_host)
                 block.offsets.append(offset)
                 block.born.append(message.born_timestamp)
                 position = block.end = offset + result.size

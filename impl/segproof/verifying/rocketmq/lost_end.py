@@ -54,6 +54,10 @@ declare("index-service", Severity.WARNING,
     "RMQDISK-53")  # fmt: skip
 
 
+SILENT_MS_MAX = 366 * 86_400_000
+"""A checkpoint that is further ahead of log and queues is damaged, and tells of no lost message."""
+
+
 @dataclass(slots=True)
 class LedBeyond:
     """The different offsets at or after the end of the log that a part of the store leads to."""
@@ -145,12 +149,20 @@ def report_later_checkpoint(
             return
 
 
-def later_messages(store: str, newest: int, files: Files) -> list[str]:
-    """Return in words which messages are lost by the checkpoint of a store, if there are any."""
+def later_messages(store: str, newest: int, files: Files) -> tuple[list[str], bool]:
+    """Return in words which messages are lost by the checkpoint of a store, if there are any; and
+    whether that is proved. Where the queues end with the log, the checkpoint may be wrong.
+    """
     path = posixpath.join(store, CHECKPOINT)
     stored = read_checkpoint(path, files)
     time = max(stored.physic_msg_timestamp, stored.logics_msg_timestamp)
-    if not 0 <= newest < time or has_queue_units(store, files):
-        return []
-    words = f"messages stored after {time_text(newest)}, up to {time_text(time)} as it says"
-    return [f"{path}: {words}: they are not in the log"]
+    if not 0 <= newest < time:
+        return [], False
+    words = f"{path}: messages stored after {time_text(newest)}, up to {time_text(time)} as it says"
+    if has_queue_units(store, files):
+        if time - newest > SILENT_MS_MAX:
+            return [], False
+        words += ", are not in the log, and the queues end with the log: both lost their last"
+        words += " messages, or this checkpoint is damaged or of another store"
+        return [words], False
+    return [f"{words}: they are not in the log"], True

@@ -60,6 +60,7 @@ from segproof.verifying.rocketmq.store_checks import (
 )
 from segproof.verifying.rocketmq.timer_checks import TimerChecks
 from segproof.verifying.rocketmq.times_alone import TimesAlone
+from segproof.verifying.rocketmq.unknown_log_files import UnknownFiles, own_files
 from segproof.verifying.rocketmq.unread_parts import (
     KNOWN_NAMES,
     ROCKSDB_STORE,
@@ -295,6 +296,7 @@ class _Store:
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
             log = judged_by_contents(log, self._files, self._reporter)
+            log = own_files(log, self._furthest(), self._files, self._reporter)
             if log.log_files:
                 recovery = Recovery(
                     self._store, log, self._files, self._stored, not self._is_running
@@ -311,6 +313,13 @@ class _Store:
             elif not unread and (leads or has_entries):
                 report_missing_log(self._store, self._files, self._reporter, is_there=True)
         yield from self._reporter.finish()
+
+    def _furthest(self) -> int:
+        """Return the furthest offset that queues or index lead to; -1 if these are not read."""
+        if self._has_rocksdb_queues or not self._is_complete:
+            return -1
+        ends = (one.header.end_phy_offset for one in self._summaries if not one.is_empty)
+        return max(self._queues.furthest, max(ends, default=-1))
 
     def _check_checkpoint(self) -> None:
         path, names = self._path("checkpoint"), self._names
@@ -435,13 +444,14 @@ class _Store:
         records.reached = max(furthest, max(ends, default=-1))
         self._missing = self._missing_end(records)
         self._queues.compare_with(records, time, records.reached)
+        alone = [UnknownFiles(records, self._reporter)] if records.reached < 0 else []
         if not has_index:
-            return [TimesAlone(records), self._queues, self._offsets]
+            return [TimesAlone(records), self._queues, self._offsets, *alone]
         keys = KeyChecks(
             self._store, summaries, records, self._is_running, furthest, self._files,
             self._reporter, self._is_complete,
         )  # fmt: skip
-        return [keys, self._queues, self._offsets]
+        return [keys, self._queues, self._offsets, *alone]
 
 
 def _path_of(error: OSError, store: str) -> str:

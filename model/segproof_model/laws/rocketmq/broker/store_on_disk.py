@@ -6,13 +6,14 @@ as empty. Laws about missing entries judge an `entire` store, whose files can al
 """
 
 from collections import Counter
+from collections.abc import Mapping, Set
 from itertools import pairwise
 
 from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
 from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
-from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
+from segproof_model.laws.rocketmq.broker.store_views import LogFile, StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.broker.message_store import MessageStore
@@ -26,6 +27,7 @@ READ_NAMES = (
     "commitlog", "index", "consumequeue", "checkpoint", "abort", "timerlog", read.GUESS_FILE,
 )  # fmt: skip
 """What of a store segproof reads, beside its lock file and the JSON in `config`."""
+MESSAGE_BYTES_MIN = 91
 BLANK_TIMER = bytes.fromhex("cbd43194")
 """The magic of the entry that takes the rest of a file of timers."""
 
@@ -173,6 +175,47 @@ def log_is_that_of_index_and_queues(followed: StoreFiles) -> bool:
         wrong >= 8 and wrong > 3 * right
         for right, wrong in (followed.matching_entries, followed.matching_units)
     )
+
+
+@law("RMQDISK-56", MessageStore, "RocketMQ CommitLog.doAppend, TopicQueueTable")
+def unknown_files_go_on(followed: StoreFiles) -> bool:
+    """In a later file of the log than index and queues lead to, at most two messages, or no more
+    than the others, are of queues that do not go on there.
+
+    A queue goes on with the number after its last one in the files before. A larger number is right
+    too where those files lack room for the messages between, and have a message of the same store
+    host. A queue that begins with 0 was made again.
+    """
+    known: dict[read.Queue, tuple[int, int]] = {}
+    hosts: set[bytes] = set()
+    room, end = 0, followed.first
+    for one in followed.log:
+        room += one.start - end
+        fitting, wrong = _going_on(one, known, room, one.hosts & hosts)
+        is_doubted = bool(known) and wrong > max(2, fitting)
+        if is_doubted and one.start > followed.furthest:
+            return False
+        known |= {queue: (numbers[-1] + 1, room) for queue, numbers in one.numbers.items()}
+        hosts |= one.hosts
+        room, end = room + one.behind - one.end, one.behind
+    return True
+
+
+def _going_on(
+    one: LogFile, known: Mapping[read.Queue, tuple[int, int]], room: int, hosts: Set[bytes]
+) -> tuple[int, int]:
+    """Return how many messages of a file are of queues that go on in it, and of others."""
+    fitting = wrong = skipped = 0
+    for queue, numbers in one.numbers.items():
+        ((first, _),) = Counter(at - rank for rank, at in enumerate(numbers)).most_common(1)
+        due, room_before = known.get(queue, (None, 0))
+        fits = first == due
+        if due is not None and first > due:
+            skipped += first - due
+            fits = bool(hosts) and skipped * MESSAGE_BYTES_MIN <= room - room_before
+        fitting += fits * len(numbers)
+        wrong += (not fits and first != 0) * len(numbers)
+    return fitting, wrong
 
 
 @law("RMQDISK-24", MessageStore, COMMIT_LOG)

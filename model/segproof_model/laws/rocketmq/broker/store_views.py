@@ -96,6 +96,21 @@ class LogFile:
         self.unchecked = Message.check_message_and_return_size(data, position, False).message
         """The record that follows, if only its checksum is wrong."""
 
+    @property
+    def numbers(self) -> dict[Queue, list[int]]:
+        """The numbers of its messages that are in a queue, and know their place, in order."""
+        found: dict[Queue, list[int]] = {}
+        for at, one in sorted(self.messages.items()):
+            if one.sys_flag & 12 in (0, 8) and one.physical_offset == at:
+                found.setdefault((one.topic, one.queue_id), []).append(one.queue_offset)
+        return found
+
+    @property
+    def hosts(self) -> set[bytes]:
+        """The store hosts of these."""
+        own = (one for one in self.messages.values() if one.sys_flag & 12 in (0, 8))
+        return {one.store_host for one in own}
+
     def _hides_messages(self, blank: int) -> bool:
         """Return whether a record with its own offset lies behind a blank end, as young as the last
         one before it. What an earlier recovery has cut off is older.

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a commit log that nothing else in the store knows, and that contradict it.
+
+Laws: RMQDISK-56.
+"""
+
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import writes
+from segproof.reading.unknown_files import (
+    Numbered,
+    NumbersGoOn,
+    UnknownFile,
+    unknown_files,
+    without_foreign,
+)
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
+from segproof.verifying.rules import declare
+
+OF_OTHER_STORE = writes(
+    "find the store that lacks this file. `segproof salvage STORE --out DIR2` makes a store without"
+    " it; the old files stay as they are"
+)
+OF_WHICH_STORE = writes(
+    "find out whether another store lacks this file: compare topics and queue numbers of the file"
+    " (`segproof dump`) with those of the stores that are near. `segproof salvage STORE --out DIR2`"
+    " keeps its messages; if it is of another store, save a copy of the store without this file"
+)
+declare("index-service", Severity.ERROR, OF_OTHER_STORE, "RMQDISK-56")
+
+
+def own_files(log: CommitLog, reached: int, files: Files, reporter: Reporter) -> CommitLog:
+    """Return a log without the files after its end that are of another store; report these.
+
+    `reached` is the furthest offset that queues and index lead to. Raises: OSError.
+    """
+    if reached < 0:
+        return log
+    found = unknown_files(log, files, files.open, reached)
+    for one in found:
+        _report(one, reporter, has_queues=True)
+    return without_foreign(log, found, files)
+
+
+class UnknownFiles:
+    """Compares the files of a log with each other, where no queue and no index leads into it."""
+
+    def __init__(self, records: LogRecords, reporter: Reporter) -> None:
+        self._records = records
+        self._reporter = reporter
+        self._numbers = NumbersGoOn()
+        self._at = records.log.min_offset
+        """Where the present file begins."""
+        self._end = self._at
+        """The offset after the last message."""
+
+    def add(self, block: LogBlock) -> None:
+        """Take the next block."""
+        if block.start >= self._at + self._records.log.mapped_file_size:
+            self._end_file()
+            found = self._records.log.file_of(block.start)
+            self._at = block.start if found is None else found.start
+        self._numbers.lose(max(0, block.start - self._end))
+        self._end = block.end
+        for one, queue, host, at in zip(
+            block.requests, block.queue_ids, block.hosts, block.offsets, strict=True
+        ):
+            if one.commit_log_offset != at:  # RMQDISK-25 tells it
+                self._numbers.lose(one.msg_size)
+                continue
+            message = Numbered(one.topic or "", queue, one.consume_queue_offset, one.sys_flag, host)
+            self._numbers.add(message, one.msg_size)
+
+    def finish(self) -> None:
+        """Judge the last file."""
+        self._end_file()
+
+    def _end_file(self) -> None:
+        one = self._records.log.file_of(self._at)
+        if one is not None and (found := self._numbers.end(one)).is_doubted:
+            _report(found, self._reporter, has_queues=False)
+
+
+def _report(one: UnknownFile, reporter: Reporter, *, has_queues: bool) -> None:
+    unknown = "no queue and no index leads into this file"
+    unknown += ", and they agree with the files before it" * one.are_others_known
+    words = f"{unknown}; {one.why()}" if has_queues else one.why()
+    if one.is_foreign:
+        words += ": it is of another store. Its messages are not counted here"
+    else:
+        words += (
+            ": this file, or one before it, is of another store, or the log lacks messages before"
+            " it"
+        )
+    reporter.at(one.log_file.path).add(
+        "RMQDISK-56",
+        words,
+        position=0,
+        actual=one.wrong,
+        severity=None if one.is_foreign else Severity.WARNING,
+        hint=None if one.is_foreign else OF_WHICH_STORE,
+    )

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of another store after the end of a log, where nothing but its name leads to it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity
+from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.message import Message
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
+from segproof_harness.laws.judged_store import StoreJudge
+from segproof_tests.store_files import LOG_BYTES, long_store
+
+OTHER_HOST = bytes([10, 0, 0, 7, 0, 0, 42, 159])
+
+
+def logs(store: Path) -> list[Path]:
+    """Return the files of the log in order."""
+    return sorted((store / "commitlog").iterdir())
+
+
+def messages_of(store: Path) -> dict[int, Message]:
+    """Return the messages of a log by their places."""
+    return {at: one.message for at, one in CommitLog.open(store).scan() if one.message is not None}
+
+
+def told(store: Path) -> list[Finding]:
+    """Return what `verify` says of files that nothing knows."""
+    return [one for one in verify(store, hash_slots=16) if one.law == "RMQDISK-56"]
+
+
+def broken(store: Path) -> bool:
+    """Return whether the model says so too."""
+    paths = [one for one in store.rglob("*") if one.is_file()]
+    files = {str(one.relative_to(store)): one.read_bytes() for one in paths}
+    return StoreJudge(files, 16).breaks("RMQDISK-56")
+
+
+def keep(store: Path, parts: str) -> None:
+    """Remove the index or the queues, unless they are named."""
+    for name in ("index", "consumequeue"):
+        if name not in parts:
+            shutil.rmtree(store / name)
+
+
+PARTS = ["index consumequeue", "index", "consumequeue"]
+
+
+def with_foreign(folder: Path, topic: str, parts: str, count: int) -> tuple[Path, Path]:
+    """Return a store, and its file that another broker wrote."""
+    store = long_store(folder / "store", count)
+    other = long_store(folder / "other", 40, topic, 53)
+    place = logs(other)[len(logs(store)) + 1]
+    image = bytearray(place.read_bytes())
+    for at in messages_of(other):
+        if at // LOG_BYTES * LOG_BYTES == int(place.name):
+            image[at % LOG_BYTES + 64 : at % LOG_BYTES + 72] = OTHER_HOST
+    (store / "commitlog" / place.name).write_bytes(image)
+    keep(store, parts)
+    return store, store / "commitlog" / place.name
+
+
+@pytest.mark.checks("RMQDISK-56")
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize(("topic", "count"), [("Other", 10), ("T", 16)])
+def test_it_is_set_aside(topic: str, parts: str, count: int, tmp_path: Path) -> None:
+    """Its messages were served as if they were of this store, with gaps in its queues."""
+    store, path = with_foreign(tmp_path, topic, parts, count)
+    own = messages_of(long_store(tmp_path / "own", count))
+    saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
+    assert own == messages_of(tmp_path / "out")
+    assert saved.foreign_messages > 0
+    assert not saved.is_whole
+    assert not saved.gap_count
+    assert any(line.startswith(f"{path}: a file of the log of another") for line in saved.left_out)
+    (one,) = told(store)
+    assert (str(path), Severity.ERROR) == (one.path, one.severity)
+    assert broken(store)
+    rebuilt = rebuild_index(store, tmp_path / "index", 16, 200)
+    assert {"RMQDISK-56"} == {one.law for one in rebuilt.findings}
+
+
+@pytest.mark.checks("RMQDISK-56")
+@pytest.mark.parametrize("topic", ["Other", "T"])
+def test_without_queues_and_index_both_readings_are_told(topic: str, tmp_path: Path) -> None:
+    """Nothing shows which of the files is of this store: it is kept, and not in silence."""
+    store, path = with_foreign(tmp_path, topic, "", 10)
+    saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
+    assert not saved.foreign_messages
+    assert not saved.is_whole
+    assert any(line.startswith(f"{path}: kept, and it may be") for line in saved.left_out)
+    (one,) = told(store)
+    assert (str(path), Severity.WARNING) == (one.path, one.severity)
+    assert broken(store)
+
+
+@pytest.mark.checks("RMQDISK-56")
+@pytest.mark.parametrize("parts", [*PARTS, ""])
+@pytest.mark.parametrize("later", [0, 1])
+def test_own_files_that_queues_do_not_know_yet_are_kept(
+    parts: str, later: int, tmp_path: Path
+) -> None:
+    """Queues and index are of an older backup, or were not flushed; a file between is broken."""
+    store = long_store(tmp_path / "store", 40)
+    own, older = messages_of(store), long_store(tmp_path / "older", 10)
+    for name in ("index", "consumequeue"):
+        shutil.rmtree(store / name)
+        if name in parts:
+            shutil.copytree(older / name, store / name)
+    if later:
+        place = logs(store)[2]
+        place.write_bytes(bytes(LOG_BYTES))
+        own = {at: one for at, one in own.items() if at // LOG_BYTES != 2}
+    saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
+    kept = messages_of(tmp_path / "out")
+    assert own == {at: one for at, one in kept.items() if one.sys_flag & 12 != 12}
+    assert not saved.foreign_messages
+    assert [] == told(store)
+    assert not broken(store)
+    assert not any("another store" in line for line in saved.left_out)
+
+
+@pytest.mark.checks("RMQDISK-56")
+def test_an_older_copy_of_an_earlier_file_makes_no_file_foreign(tmp_path: Path) -> None:
+    """Queues, index and the first file are of a backup; the later files are the store's own."""
+    store = long_store(tmp_path / "store", 40)
+    older = long_store(tmp_path / "older", 4)
+    for name in ("index", "consumequeue"):
+        shutil.rmtree(store / name)
+        shutil.copytree(older / name, store / name)
+    shutil.copyfile(logs(older)[0], logs(store)[0])
+    saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
+    assert not saved.foreign_messages
+    assert [] == told(store)
