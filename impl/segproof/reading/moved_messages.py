@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.reading.queue_units import led_to, told_messages
 from segproof.reading.store_log import LogReader
 from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
@@ -117,6 +117,11 @@ class _Sound:
         """Return how many bytes from an offset on a stretch has: a message may end behind it."""
         place = bisect_right(self.starts, offset) - 1
         return max(0, self.ends[place] - offset) if place >= 0 else 0
+
+    def next_after(self, offset: int) -> int:
+        """Return where the next stretch after an offset begins: it may begin in a message there."""
+        place = bisect_right(self.starts, offset)
+        return self.starts[place] if place < len(self.starts) else INT64_MAX
 
     def ends_at(self, offset: int) -> bool:
         """Return whether a stretch ends at an offset."""
@@ -317,7 +322,9 @@ class MovedMessages:
         joins = self._sound.joins(one.offset, one.end) or any(
             other.end == one.offset or one.end == other.offset for other in put
         )
-        is_moved = joins or is_told or one.messages > 1 or self._ends_its_file(one, begin)
+        is_moved = joins or is_told or one.messages > 1
+        # A file's last message fits the end of each file, also with a flipped bit of its offset.
+        is_moved |= self._ends_its_file(one, begin) and not self._is_between(one)
         if not is_moved and not self._sound.joins(one.lies_at, one.lies_at + one.size_bytes):
             is_of_block = (one.offset - one.lies_at) % SECTOR_BYTES == 0
             is_moved = is_of_block and begin < self._log.max_offset
@@ -404,7 +411,9 @@ class MovedMessages:
 
     def _blank(self, one: Stretch) -> None:
         start, shared = self._begin(one.lies_at), self._sound.shared(one.lies_at)
-        own = one._replace(lies_at=one.lies_at + shared, size_bytes=one.size_bytes - shared)
+        end = min(one.lies_at + one.size_bytes, self._sound.next_after(one.lies_at))
+        begin = min(end, one.lies_at + shared)
+        own = one._replace(lies_at=begin, size_bytes=end - begin)
         self._blanks.setdefault(start, []).append(own)
 
     def _with_room(self) -> CommitLog:

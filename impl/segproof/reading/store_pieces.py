@@ -175,6 +175,8 @@ class StorePieces:
         self._time = self._body_end = -1
         """Store time of the last message told of the present file, and where its body ends; -1
         without any."""
+        self._was_moved = False
+        """Whether that one says another offset: then the end of it may be of a message here."""
 
     def __iter__(self) -> Iterator[MessageBlock | Gap]:
         """Yield the pieces. A block holds until the next piece is asked for."""
@@ -252,6 +254,7 @@ class StorePieces:
                     self._time = int(block.rows[count - 1, 3])
                     row = block.rows[count - 1]
                     self._body_end = int(row[5] + row[6]) + block.offset - one.start
+                    self._was_moved = int(row[0]) + block.offset != int(row[2])
                     yield from self._with_bodies(block._replace(rows=block.rows[:count]), one)
                 if count < len(ends):
                     return int(block.lies_at[count]) - one.start, False
@@ -305,7 +308,7 @@ class StorePieces:
                     if message is None or lacks_body(message):
                         continue
                     is_moved = message.physical_offset != one.start + position
-                    if position < broken_from and not is_moved:
+                    if position < broken_from and not (is_moved or self._was_moved):
                         continue
                     if is_moved or least_time is None or message.store_timestamp >= least_time:
                         return position, position, written

@@ -174,7 +174,7 @@ def unknown_files(
     """Return the last files of a log that nothing leads into and that contradict it; without queues
     and index each file that contradicts those before it.
 
-    `reached` is the furthest offset that queues or index lead to, -1 if there are none; None: it
+    `reached` is the furthest offset that queues or index lead to, -1 without any; None: it
     is looked up. Cost: a look at the first message of each such file. Where one has a message, the
     log is read. Raises: OSError.
     """
