@@ -5,7 +5,7 @@ Kafka's next start puts them in the place of the logs within their offsets. As l
 log is there and sound, the old logs hold all of it. Afterwards only the `.swap` logs do.
 
 Upstream: Kafka 4.3.1: LocalLog.replaceSegments, LogLoader.load.
-Law: LOAD-2.
+Laws: LOAD-2, DISK-42.
 """
 
 import posixpath
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.errors import SegproofError
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.hints import writes
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchScan
@@ -190,6 +190,33 @@ def is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
     path = posixpath.join(directory, segment_file_name(below[-1], ".log"))
     end = end_of(path, below[-1], files)
     return end is None or end > offset
+
+
+def offsets_only_in(
+    name: str, base: int, logs: list[int], directory: str, files: Files
+) -> tuple[int, int] | None:
+    """Return first and last offset of a `.cleaned` log that no log reaches; None if one does.
+
+    The cleaner writes it from logs that stay until it is complete, and is no longer than they are.
+    So a log of the same base offset with as many bytes holds all of it.
+    """
+    path = posixpath.join(directory, name)
+    own = status_of(files, posixpath.join(directory, segment_file_name(base, ".log")))
+    size = status_of(files, path)
+    if size is None or (own is not None and own.size_bytes >= size.size_bytes):
+        return None
+    first, last = -1, -1
+    try:
+        with closing(files.open(path)) as file:
+            for checked in BatchScan(file, 0, file.size(), deep=False):
+                table = checked.table[checked.crc_valid]
+                if len(table):
+                    first = int(table["base_offset"][0]) if first < 0 else first
+                    last = int(table["last_offset"][-1])
+    except (OSError, SegproofError):
+        return None
+    are_kept = is_kept(base, logs, directory, files) and is_kept(last, logs, directory, files)
+    return None if last < 0 or are_kept else (first, last)
 
 
 def end_of(path: str, base_offset: int, files: Files) -> int | None:

@@ -161,10 +161,11 @@ def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
     for one in findings:
         if os.path.dirname(one.path) == directory:
             step = ""
-            if one.path.endswith(DELETED):
+            suffix = os.path.splitext(one.path)[1]
+            if one.path.endswith(DELETED) or (suffix == ".cleaned" and one.is_defect):
                 name = os.path.basename(os.path.realpath(directory))
                 step = (
-                    "; to save it too, copy this file, without .deleted in its name, into an empty"
+                    f"; to save it too, copy this file, without {suffix} in its name, into an empty"
                     f" folder {name}, and save that folder"
                 )
             found.append(f"{one.path}: {one.message}{step}")

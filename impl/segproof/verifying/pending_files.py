@@ -16,7 +16,7 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
-from segproof.reading.waiting_logs import bases_of, is_kept, swap_logs
+from segproof.reading.waiting_logs import bases_of, is_kept, offsets_only_in, swap_logs
 from segproof.verifying.replaced_logs import COPY_AWAY, ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
@@ -65,6 +65,15 @@ def report_pending(
                 "the cleaner, or the splitting of a segment, was writing it: Kafka deletes it at"
                 " its next start, and the segments that it was made from stay"
             )
+            if name.endswith(".log.cleaned") and not is_alone:
+                only = offsets_only_in(name, known.base_offset, logs, directory, files)
+                if only is not None:
+                    _report_cleaned(path, only, directory, reporter)
+                    only_copies.add(path)
+                    words = (
+                        "it has the name of a log that the cleaner was writing: Kafka deletes it at"
+                        " its next start, and the segments that it was made from are not here"
+                    )
         elif cleaned and known.base_offset >= min(cleaned):
             words = (
                 f"a change that was not finished, as the .cleaned file of offset {min(cleaned)}"
@@ -141,6 +150,17 @@ def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter
         f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
         " its records are in no other place",
         expected=f"a log with offset {base_offset}",
+    )
+
+
+def _report_cleaned(path: str, only: tuple[int, int], directory: str, reporter: Reporter) -> None:
+    first, last = only
+    reporter.at(path, shown_by=directory).add(
+        "DISK-42",
+        f"Kafka deletes this file at its next start. It has batches of the offsets {first} to"
+        f" {last}, and the logs here do not hold all of these: this may be the only copy of their"
+        " records",
+        expected=f"a log with offset {first}, and one with offset {last}",
     )
 
 

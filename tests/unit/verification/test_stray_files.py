@@ -194,3 +194,36 @@ def test_a_count_that_ends_early_says_at_least(
             (inner / str(one)).touch()
         (note,) = verify(tmp_path / "plain-0", laws=["DISK-45"])
         assert words in note.message
+
+
+@pytest.mark.checks("DISK-42", "LOAD-1")
+@pytest.mark.parametrize("base", [0, 342, 693])
+@pytest.mark.parametrize("beside", ["nothing", "empty", "cut", "whole"])
+def test_a_cleaned_log_alone_holds_its_offsets(base: int, beside: str, tmp_path: Path) -> None:
+    """It was "sound": Kafka deletes it, "and the segments that it was made from stay"."""
+    folder = tmp_path / "data" / PLAIN.name
+    shutil.copytree(PLAIN, folder, copy_function=shutil.copyfile)
+    log = folder / f"{base:020d}.log"
+    whole = log.read_bytes()
+    (folder / f"{log.name}.cleaned").write_bytes(whole)
+    for path in folder.glob(f"{base:020d}.*index"):
+        path.unlink()
+    size = {"nothing": 0, "empty": 0, "cut": len(whole) // 2, "whole": len(whole)}[beside]
+    log.write_bytes(whole[:size])
+    if beside == "nothing":
+        log.unlink()
+    os.utime(folder, (0, 0))
+    summaries: list[Summary] = []
+    found = {one.law: one for one in verify(folder, on_summary=summaries.append)}
+    (told,) = salvage(folder, tmp_path / "out")
+    words = " ".join(told.left_out)
+    if beside == "whole":
+        assert "DISK-42" not in found
+        assert "stay" in found["LOAD-1"].message
+        assert "without .cleaned" not in words
+        return
+    assert "this may be the only copy" in found["DISK-42"].message
+    assert "are not here" in found["LOAD-1"].message
+    assert "copy this file away" in found["LOAD-1"].hint
+    assert summaries[-1].verdict is not Verdict.SOUND
+    assert "without .cleaned in its name" in words

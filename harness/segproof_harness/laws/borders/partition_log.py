@@ -117,6 +117,11 @@ def _lost(offset: int) -> Due:
     return Due(name(offset, ".log.swap"), None, f"a log with offset {offset}", None, WARNING)
 
 
+def _cleaned(first: int, last: int) -> Due:
+    words = f"a log with offset {first}, and one with offset {last}"
+    return Due(name(BASE, ".log.cleaned"), None, words, None, WARNING)
+
+
 BORDERS = (
     # names
     _named("DISK-3", "the name is Kafka's, or has one letter more", EPOCHS, f"{EPOCHS}s"),
@@ -307,6 +312,30 @@ BORDERS = (
         {**_jump(1 << 12), INDEX: offset_entries((17 + (1 << 12), (MANY + 1) * SIZE))},
         {**_jump(1 << 12), INDEX: offset_entries((16, MANY * SIZE))},
         _gap((MANY + 1) * SIZE, 1 << 12, WARNING), still=_gap((MANY + 1) * SIZE, 1 << 12),
+    ),
+    Border(
+        "DISK-42", "a .cleaned log begins within a log, or before all logs",
+        {**_two(LAST + 5, b""), name(BASE, ".log.cleaned"): LOG},
+        {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): LOG},
+        _cleaned(BASE, BASE + 2),
+    ),
+    Border(
+        "DISK-42", "a .cleaned log before all logs has no batch, or one",
+        {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): bytes(90)},
+        {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): THREE[0]},
+        _cleaned(BASE, BASE),
+    ),
+    Border(
+        "DISK-42", "another log reaches the last offset of a .cleaned log, or the one before",
+        {
+            name(BASE, ".log"): THREE[0], name(BASE + 1, ".log"): THREE[1] + THREE[2],
+            name(BASE, ".log.cleaned"): THREE[0] + THREE[2],
+        },
+        {
+            name(BASE, ".log"): THREE[0], name(BASE + 1, ".log"): THREE[1],
+            name(BASE, ".log.cleaned"): THREE[0] + THREE[2],
+        },
+        _cleaned(BASE, BASE + 2),
     ),
     Border(
         "DISK-25", "without a key, the next segment begins after the last batch, or later",

@@ -113,10 +113,10 @@ def nothing_temporary_is_left(files: Collection[str]) -> bool:
 
 
 @law("DISK-42", PartitionLog, "Kafka LogLoader 4.3.1 (removeTempFiles)")
-def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
+def no_pending_log_is_lost(files: Mapping[str, bytes]) -> bool:
     """A `.swap` log that loading removes because of a `.cleaned` file at or below it begins within
-    another log (LOAD-2).
-    """
+    another log (LOAD-2). So does a `.cleaned` log with batches, and a log reaches its last offset;
+    or the log of its base offset has as many bytes."""
 
     def is_held(offset: int) -> bool:
         below = [base for base in logs if base <= offset][-1:]
@@ -125,6 +125,11 @@ def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
 
     logs = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
     first = min(_offsets(files, r"\.(.*\.)?cleaned"), default=INT64_MAX)
+    for base in _offsets(files, r"\.log\.cleaned"):
+        image, log = files[f"{base:020d}.log.cleaned"], files.get(f"{base:020d}.log", b"")
+        ends = [one.last_offset for one in valid_batches(image)[-1:] if len(log) < len(image)]
+        if not all(map(is_held, [base, *ends] if ends else [])):
+            return False
     return all(base < first or is_held(base) for base in _offsets(files, r"\.log\.swap"))
 
 
