@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `salvage`: save what is sound in damaged logs into a new directory."""
 
+import os
 import resource
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -177,6 +179,7 @@ def _save_partitions(
 
 def _tell_what_is_missing(path: Path, out: Path) -> None:
     """Write what a broker needs of the old data directory, if the new one is to take its place."""
+    from segproof.files import REAL_FILES, LinkOutError
     from segproof.reading.node_ids import NODE_FILE_BYTES, broker_in
     from segproof.verifying.rules import BROKER_FILE
 
@@ -184,8 +187,13 @@ def _tell_what_is_missing(path: Path, out: Path) -> None:
     if not identity.is_file() or (out / BROKER_FILE).exists():
         return
     try:
-        with identity.open("rb") as file:
-            found = broker_in(file.read(NODE_FILE_BYTES))
+        with closing(REAL_FILES.open(os.fspath(identity))) as file:
+            found = broker_in(file.pread(NODE_FILE_BYTES, 0))
+    except LinkOutError:
+        target = os.path.realpath(identity)
+        what = writes(f"{identity} is a link and was not read: look at {target}, and copy that one")
+        suggest(what, "cp", "-L", identity, out)
+        return
     except OSError as error:
         found = error.strerror or str(error)
     if isinstance(found, str):

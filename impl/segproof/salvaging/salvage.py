@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
-from segproof.counts import plural
+from segproof.commands import quoted_path
+from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import REAL_FILES, SharedFiles
+from segproof.files import REAL_FILES, LinkOutError, SharedFiles
 from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof.processes import Meter, Progress, Workers, count_bytes
@@ -52,11 +53,16 @@ from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rules import new_place
 from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
+ALL_REMOVED = (
+    "and no other: each waits for its removal (.deleted). Copy the directory away, take this suffix"
+    " off the names in the copy, and save the copy"
+)
 
 
 def salvage(
@@ -168,6 +174,8 @@ def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
                     f"; to save it too, copy this file, without {suffix} in its name, into an empty"
                     f" folder {name}, and save that folder"
                 )
+                if one.law == REPLACED:
+                    step += "; or follow `segproof verify`, whose commands save it with the others"
             found.append(f"{one.path}: {one.message}{step}")
     return found
 
@@ -237,6 +245,41 @@ def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
     return salvage_partition(partition, target, aside, REAL_FILES, count_bytes)
 
 
+def _linked_logs(partition: Partition, files: SharedFiles) -> str:
+    """Return why a partition with logs that are links out of its folder is not saved; else ""."""
+    found = []
+    for one in partition.segments:
+        if ".log" not in one.suffixes:
+            continue
+        path = one.path(".log")
+        try:
+            files.open(path).close()
+        except LinkOutError:
+            found.append(os.path.basename(path))
+        except OSError:
+            continue
+    return _words_of_links(partition.directory, found) if found else ""
+
+
+def _words_of_links(directory: str, logs: list[str]) -> str:
+    """Return why a partition with links to its logs is not saved, and how it is."""
+    count, copy = len(logs), new_place("copied", directory)
+    own = os.path.join(copy, os.path.basename(os.path.realpath(directory)))
+    are_links, lead = verb(count, "is a link", "are links"), verb(count, "it leads", "they lead")
+    return (
+        f"{plural(count, 'log')} of it, {logs[0]} first, {are_links} to another folder, and"
+        f" segproof follows no such link: nothing is known to be lost. See where {lead}, copy the"
+        f" partition with the files to which its links lead (`install -d {quoted_path(copy)}`,"
+        f" `cp -rL {quoted_path(directory)} {quoted_path(copy)}`), and save the copy (`segproof"
+        f" salvage {quoted_path(own)} --out DIR2`)"
+    )
+
+
+def _is_named_as_log(name: str) -> bool:
+    """Return whether a file may be a log, by its name."""
+    return ".log" in name.lower() or is_like_a_log(name, read_file_name(name))
+
+
 def _level(partition: Partition) -> int:
     """Return how many folders lie above a partition."""
     return os.path.normpath(partition.directory).count("/")
@@ -260,11 +303,7 @@ def _partitions(
         known = read_partition_name(name)
         if not any(".log" in one.suffixes for one in partition.segments):
             if known is not None and (count := _count_removed(directory, files)):
-                refused[directory] = (
-                    f"{plural(count, 'log')} and no other: each waits for its removal (.deleted)."
-                    " Copy the directory away, take this suffix off the names in the copy, and save"
-                    " the copy"
-                )
+                refused[directory] = f"{plural(count, 'log')} {ALL_REMOVED}"
             continue
         if known is None:
             refused[directory] = "it is not named TOPIC-N; rename a copy to the name to load it by"
@@ -274,6 +313,8 @@ def _partitions(
             refused[directory] = "the log of a cluster's metadata is not saved"
         elif (mark := unfinished_at(directory, files)) is not None:
             refused[directory] = f"{mark.words}: {mark.step}"
+        elif linked := _linked_logs(partition, files):
+            refused[directory] = linked
         elif name in found:
             refused[directory] = f"{found[name].directory} has the same name; save it by itself"
         else:
@@ -284,8 +325,7 @@ def _partitions(
     by_path: dict[str, Finding] = {}  # the first of each path says the most
     for one in findings:
         is_saved = one.path in taken and (one.law == REPLACED or not one.is_defect)
-        base = os.path.basename(one.path)
-        is_log = ".log" in base.lower() or is_like_a_log(base, read_file_name(base))
+        is_log = _is_named_as_log(os.path.basename(one.path))
         if STRAY in one.message:
             refused[one.path] = one.message
         elif is_log and not is_saved and not _is_removed(one):

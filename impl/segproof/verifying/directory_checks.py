@@ -49,6 +49,7 @@ from segproof.verifying.log_directories import (
     report_shared,
 )
 from segproof.verifying.long_indexes import report_long_indexes
+from segproof.verifying.loose_files import report_strays
 from segproof.verifying.metadata_snapshots import (
     BOOTSTRAP,
     check_metadata_snapshot,
@@ -63,7 +64,6 @@ from segproof.verifying.node_files import (
 from segproof.verifying.partition_names import (
     report_name,
     report_names,
-    report_strays,
     report_twins,
 )
 from segproof.verifying.pending_files import report_pending, words_of_directory
@@ -463,15 +463,14 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     report_marks(path, names, walk.files, walk.reporter)
     report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
-    strays = report_strays(path, names, walk.reporter)
+    absent = _absent(names, walk.offsets.get(parent_of(_join(path, "partition")), {}))
+    strays = report_strays(path, names, absent, walk.files, walk.reporter)
     has_partitions = any(read_partition_name(name) is not None for name in names)
     strays |= _report_found(path, names, strays, is_brokers or has_partitions, walk)
     for name in names:
         full = _join(path, name)
         status = _status(path, name, walk)
-        if status is None or is_known_in_data_directory(name) or name in VERBS:
-            continue
-        if name in strays:
+        if status is None or name in strays or is_known_in_data_directory(name) or name in VERBS:
             continue
         partition = read_partition_name(name)
         if not status.is_directory:
@@ -557,21 +556,31 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     if BOOTSTRAP in names:
         check_metadata_snapshot(reporter.at(_join(path, BOOTSTRAP), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
-    offsets = _read_offsets(path, kept, files, reporter)
-    walk.offsets[parent_of(_join(path, "partition"))] = offsets
-    known = (read_partition_name(name) for name in names)
-    there = {(each.topic, each.partition) for each in known if each is not None}
+    offsets = walk.offsets[parent_of(_join(path, "partition"))] = _read_offsets(
+        path, kept, files, reporter
+    )
+    lacking = _absent(names, offsets)
     for name in kept:
-        absent = [one for one, told in offsets.items() if name in told and one not in there]
+        absent = [one for one, told in lacking.items() if name in told]
         if absent:
-            topic, partition = absent[0]
             reporter.at(_join(path, name)).add(
                 "DISK-39",
                 f"{len(absent)} of its partitions are not in this directory, the first is"
-                f" {topic}-{partition}: Kafka passes over them",
+                f" {absent[0]}: Kafka passes over them",
                 expected=0,
                 actual=len(absent),
             )
+
+
+def _absent(names: Iterable[str], offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Return what checkpoints say of the partitions that have no folder, by TOPIC-N."""
+    known = (read_partition_name(name) for name in names)
+    there = {(each.topic, each.partition) for each in known if each is not None}
+    return {
+        f"{topic}-{partition}": told
+        for (topic, partition), told in offsets.items()
+        if (topic, partition) not in there
+    }
 
 
 def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:

@@ -5,13 +5,12 @@ Laws: FILE-1, FILE-2, DISK-3, DISK-27, DISK-45.
 """
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import changes, reads
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.directory_kinds import STRAY, is_stray_beside
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
@@ -28,10 +27,6 @@ declare("partition-log", Severity.ERROR,
     "DISK-27")  # fmt: skip
 
 FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
-HINT_OF_STRAY = reads(
-    "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"
-    " which partition it is of: its records may be missing there"
-)
 
 
 def report_names(
@@ -50,16 +45,6 @@ def report_names(
         status = status_of(files, full)
         if status is not None and status.is_directory:
             not_looked_into(report, FOLDER_IN_PARTITION, files=files)
-
-
-def report_strays(path: str, names: Iterable[str], reporter: Reporter) -> set[str]:
-    """Report the files of segments beside partitions; return their names."""
-    strays = {name for name in names if is_stray_beside(name)}
-    for name in sorted(strays):
-        report = reporter.at(posixpath.join(path, name), shown_by=path)
-        report.add("DISK-3", STRAY, severity=Severity.ERROR, hint=HINT_OF_STRAY)
-        not_looked_into(report, "it lies beside partitions; name it to look into it")
-    return strays
 
 
 def report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:

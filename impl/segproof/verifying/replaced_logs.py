@@ -21,6 +21,7 @@ from contextlib import closing
 
 import numpy as np
 
+from segproof.commands import quoted_path
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
@@ -33,7 +34,7 @@ from segproof.reading.waiting_logs import bases_of, end_of, sound_end_of, swap_l
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare
+from segproof.verifying.rules import declare, new_place
 
 COPY_AWAY = writes("copy this file away before a broker starts here")
 UNLESS_COMPACTED = writes(
@@ -48,9 +49,12 @@ AT_THE_END = (
     "no other log here has its offsets: where a truncation or a recovery of this replica has"
     " removed it, the leader has what counts; else this is the only copy of its records"
 )
+NAMED_MAX = 20
+"""A hint has commands for at most this many removed logs."""
 declare("partition-log", Severity.WARNING,
     writes("copy the directory away before a broker starts here: its next start deletes this"
-    " log"), "DISK-60")  # fmt: skip
+    " log. Then take .deleted off the names of such logs in the copy, verify the copy, and save it"
+    " with `segproof salvage`"), "DISK-60")  # fmt: skip
 
 
 class ReplacedLogs:
@@ -120,12 +124,36 @@ class ReplacedLogs:
 
         Return the paths of the removed logs among it, and if there is any, of the `.swap` logs.
         """
-        for name, words in unreplaced.items():
-            reporter.at(self._path(name), shown_by=self._directory).add(REPLACED, words)
         names = [name for name in unreplaced if name.endswith(DELETED)]
+        steps = self._steps(names)
+        for name, words in unreplaced.items():
+            report = reporter.at(self._path(name), shown_by=self._directory)
+            report.add(REPLACED, words, hint=steps)
         if unreplaced:
             names += self._swaps.values()
         return {self._path(name) for name in names}
+
+    def _steps(self, names: list[str]) -> Hint | None:
+        """Return how removed logs are saved: by a copy in which they have their names again."""
+        if not 0 < len(names) <= NAMED_MAX:
+            return None
+        new = new_place("restored", self._directory)
+        own = posixpath.basename(posixpath.abspath(self._directory))
+        copy = posixpath.join(new, own)
+        bare = [(name, name.removesuffix(".deleted")) for name in names]
+        named = ", ".join(
+            f"`cp {quoted_path(self._path(one))} {quoted_path(posixpath.join(copy, two))}`"
+            for one, two in bare
+        )
+        return writes(
+            "copy the directory away before a broker starts here, take .deleted off the names in"
+            f" the copy, and save the copy: `install -d {quoted_path(new)}`,"
+            f" `cp -a {quoted_path(self._directory)} {quoted_path(new)}`, {named},"
+            f" `segproof verify {quoted_path(copy)}`, and"
+            f" `segproof salvage {quoted_path(copy)} --out {quoted_path(new_place('saved', new))}`."
+            " Where verify reports overlapping logs, another log has these offsets, and only one of"
+            " the two is right: compare them"
+        )
 
     def paths_of_end(self) -> list[str]:
         """Return the path of the last log, if there is one."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from segproof.commands import quoted_path
 from segproof.files import LINK_TO_NOTHING, LinkOutError, check_limits
 from segproof.findings import FURTHER, Finding, Severity
-from segproof.hints import Hint, reads
+from segproof.hints import Hint, reads, writes
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
 
@@ -339,9 +339,10 @@ class PathReporter:
             "it was not looked into: it is a link to a file outside of its folder, and its content"
             " could be any file of this machine",
             severity=Severity.WARNING,
-            hint=reads(
+            hint=writes(
                 "look at where the link leads, and verify that file by its own path; a broker reads"
-                " through the link"
+                " through the link. To verify or save the whole, copy its folder with the files to"
+                " which the links lead (`cp -rL`), and take the copy"
             ),
         )
 

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links to folders in a store of RocketMQ: a salvage copies what a broker reads, and no more."""
+"""Links to folders and files: a salvage copies what a broker reads, and no more."""
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from segproof.errors import InvalidArgumentError
+from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.store_files import copied_store
 
 TIMERS = "0" * 20
@@ -84,3 +92,47 @@ def test_a_linked_database_of_the_configuration_is_left_out(tmp_path: Path) -> N
     told = salvage_store(store, out)
     assert not (out / "config").exists()
     assert any(str(elsewhere) in one for one in told.left_out)
+
+
+@pytest.mark.parametrize("linked", [[342], [0, 693]])
+def test_a_log_that_is_a_link_to_another_disk_is_not_lost(
+    tmp_path: Path, linked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "lost: 78 offsets", "missing", and no step said how such a partition is saved."""
+    for name in ("plain-0", "other-0"):
+        shutil.copytree(partition_of(KAFKA / "plain"), tmp_path / "data" / name)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    for base in linked:
+        log = tmp_path / "data" / "plain-0" / f"{base:020d}.log"
+        shutil.move(log, disk)
+        log.symlink_to(disk / log.name)
+    monkeypatch.chdir(tmp_path)
+    told = {os.path.basename(one.directory): one for one in salvage("data", "saved")}
+    assert told["other-0"].is_whole
+    assert told["plain-0"].target is None
+    assert 0 == told["plain-0"].lost_offsets
+    (words,) = told["plain-0"].left_out
+    assert "nothing is known to be lost" in words
+    commands = [one.replace("DIR2", "again") for one in re.findall("`([^`]+)`", words)]
+    for command in commands[:-1]:
+        subprocess.run(["bash", "-ec", command], check=True)
+    assert 0 == cli.run(commands[-1].split()[1:])
+    names = sorted(path.name for path in (tmp_path / "again" / "plain-0").glob("*.log"))
+    whole = partition_of(KAFKA / "plain").glob("*.log")
+    assert sorted(path.name for path in whole) == names
+    with pytest.raises(InvalidArgumentError, match="nothing is known to be lost"):
+        list(salvage("data/plain-0", "alone"))
+
+
+def test_a_linked_identity_is_not_called_broken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file behind the link was read, and said to have neither broker.id nor cluster.id."""
+    shutil.copytree(partition_of(KAFKA / "plain"), tmp_path / "data" / "plain-0")
+    (tmp_path / "elsewhere").write_text("a secret")
+    (tmp_path / "data" / "meta.properties").symlink_to(tmp_path / "elsewhere")
+    assert 0 == cli.run(["salvage", str(tmp_path / "data"), "--out", str(tmp_path / "saved")])
+    said = capsys.readouterr().err
+    assert f"is a link and was not read: look at {tmp_path / 'elsewhere'}" in said
+    assert "no broker reads" not in said

@@ -6,6 +6,7 @@ One sound log that lay in a data directory made it "sound": its partitions were 
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from segproof.verification import verify
 from segproof.verifying import unread_files
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.store_files import copied_store
 
 PLAIN = partition_of(KAFKA / "plain")
@@ -64,6 +66,44 @@ def test_a_stray_file_hides_no_partition(
     own = {(one.law, one.severity) for one in found if one.path == str(data / stray)}
     assert own == {("DISK-3", Severity.ERROR), ("DISK-45", Severity.NOTE)}
     assert {str(data / "a-0"), str(data / "b-0")} <= {one.path for one in summaries}
+
+
+@pytest.mark.checks("DISK-3", "DISK-45")
+@pytest.mark.parametrize("told", ["the end", "another end", "two", "nothing"])
+def test_a_partition_without_its_folder_is_one_finding(
+    tmp_path: Path, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive unpacked at the wrong place: 18 errors, and none named the topic or a step."""
+    data = damaged(tmp_path / "data")
+    for path in PLAIN.iterdir():
+        shutil.copy(path, data)
+    lines = {
+        "the end": ["x 3 746", "y 0 7"],
+        "another end": ["x 3 745"],
+        "two": ["x 3 1", "y 0 2"],
+        "nothing": ["a 0 746"],
+    }[told]
+    text = "\n".join(["0", str(len(lines)), *lines, ""])
+    (data / "recovery-point-offset-checkpoint").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    summaries: list[Summary] = []
+    found = list(verify("data", on_summary=summaries.append))
+    (one,) = [one for one in found if one.law == "DISK-3"]
+    assert ("data/" + LOG, Severity.ERROR) == (one.path, one.severity)
+    assert "27 files of segments lie so, 9 logs with offsets 0 to 745" in one.message
+    assert "of topic id K1r5SbjTQ2y24zoosPP8Eg" in one.message
+    assert (told != "nothing") is ("the checkpoints here name x-3" in one.message)
+    assert ("x-3, y-0" in one.message) is (told == "two")
+    names = {path.name for path in PLAIN.iterdir()}
+    assert len(names) == summaries[0].not_looked_into
+    for command in split_commands(one.hint)[1]:
+        subprocess.run(["bash", "-ec", command.replace("segproof", "true")], check=True)
+    (copy,) = (tmp_path / "loose").iterdir()
+    assert ("x-3" if told in ("the end", "another end") else "unknown-0") == copy.name
+    assert names == {path.name for path in copy.iterdir()}
+    assert not [each for each in verify(copy) if each.is_defect]
+    done = list(salvage(data, tmp_path / "saved"))
+    assert 3 == len(done)
 
 
 @pytest.mark.checks("DISK-3")
