@@ -35,6 +35,8 @@ STOPPED = ", although the broker has stopped cleanly"
 """What findings say here of every last segment, whether or not the broker's marker is there."""
 OF_OLD_INDEXES = frozenset({"DISK-69", "DISK-70"})
 """Laws of logs that an index contradicts: only its entries show what is gone."""
+WRONG_NAMES = frozenset({"DISK-62", "DISK-65"})
+"""Laws of logs whose batches are not those of their name."""
 OF_ENTRIES = frozenset({"SEG-7", "DISK-9"})
 """Laws that entries for batches beyond the end of a log break."""
 CUT_END = "DISK-25"
@@ -150,7 +152,12 @@ def judge(partition: Partition, interval: int, files: Files, meter: Meter, jobs:
 
 
 def _is_hidden(finding: Finding, lacking: Container[str]) -> bool:
-    """Return whether a loss is known only by an old index, or by the lack of one in `lacking`."""
+    """Return whether a loss is known only by an old index, or by the lack of one in `lacking`.
+
+    Or whether a log has a wrong name: an index that is made for it is wrong under the right one.
+    """
+    if finding.law in WRONG_NAMES:
+        return True
     if finding.law == DENSE_LOG:
         return finding.is_defect and finding.path in lacking
     return finding.severity is Severity.ERROR and finding.law in OF_OLD_INDEXES

@@ -106,3 +106,41 @@ def test_wild_bytes_are_no_lost_end(image: bytes, suffix: str, tmp_path: Path) -
     assert looked_at(folder)[0].lost_at_least == 0
     assert rebuild(folder, in_place=True).findings == ()
     assert looked_at(folder)[0].is_sound
+
+
+def renamed(folder: Path, old: int, new: int, *suffixes: str) -> None:
+    """Give files of a segment the name of another base offset."""
+    for suffix in suffixes:
+        (folder / name_of(old, suffix)).rename(folder / name_of(new, suffix))
+
+
+def swapped(folder: Path, one: int, other: int) -> None:
+    """Exchange the names of two logs."""
+    renamed(folder, one, 1, ".log")
+    renamed(folder, other, one, ".log")
+    renamed(folder, 1, other, ".log")
+
+
+NAMES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "the log alone, one too low": ("DISK-65", lambda at: renamed(at, 342, 341, ".log")),
+    "the log alone, one too high": ("DISK-65", lambda at: renamed(at, 342, 343, ".log")),
+    "the segment, one too low": ("DISK-65", lambda at: renamed(at, 342, 341, ".log", *INDEXES)),
+    "two logs": ("DISK-62", lambda at: swapped(at, 252, 342)),
+}
+
+
+@pytest.mark.checks("DISK-62", "DISK-65")
+@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("way", ["in place", "out"])
+def test_no_index_is_made_for_a_wrong_name(case: str, way: str, tmp_path: Path) -> None:
+    """It made indexes for the wrong name and ended with 0, or said "roll a new segment"."""
+    law, make = NAMES[case]
+    folder = copied_partition("plain", tmp_path)
+    make(folder)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    out = None if way == "in place" else tmp_path / "out" / folder.name
+    done = rebuild(aged(folder), out, in_place=out is None)
+    assert {law} == {one.law for one in done.findings}
+    assert all("segproof salvage" in one.hint for one in done.findings)
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
+    assert out is None or not out.exists()
