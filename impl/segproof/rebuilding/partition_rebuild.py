@@ -97,9 +97,8 @@ def rebuild(
     them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
-    file that can't be read, a log that a broker would not find, and a loss that new indexes would
-    hide: the old ones show it, or their lack is the reason to doubt. So is a log under a wrong
-    name.
+    file that can't be read, a log that a broker would not find, or under a wrong name, and a loss
+    that new indexes would hide: the old ones show it, or their lack is the reason to doubt.
     Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
     each of the jobs.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-

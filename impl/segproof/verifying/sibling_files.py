@@ -13,6 +13,7 @@ Laws: DISK-49, DISK-50.
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 
 from segproof.errors import SegproofError
 from segproof.files import Files, status_of
@@ -28,6 +29,8 @@ from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_listing import parent_of
 from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES
 
+HEADER_BYTES = 17
+"""The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
 MOVED = "if files were moved away by their age, look for all of them first, closed segments too. "
 
 
@@ -182,9 +185,11 @@ def report_missing(path: str, names: Collection[str], files: Files, reporter: Re
         sibling = next(_siblings_with(name, known.topic, parent, beside, files), None)
         if sibling is None and is_brokers:
             sibling = next(_siblings_with(name, None, parent, beside, files), None)
-        if not is_kraft and sibling is None:
-            continue
         why = f"{sibling} has one" if sibling else f"{parent} is of a broker with KRaft"
+        if not is_kraft and sibling is None:
+            why = "" if name == METADATA else _why_epochs(path, names, beside, files)
+        if not why:
+            continue
         report = reporter.at(posixpath.join(path, name), shown_by=path)
         if name == EPOCHS:
             report.add(
@@ -204,6 +209,36 @@ def report_missing(path: str, names: Collection[str], files: Files, reporter: Re
             severity=Severity.ERROR if is_kraft else None,
             hint=_hint_of_id(known.topic, parent, beside, files),
         )
+
+
+def _why_epochs(path: str, names: Collection[str], beside: list[str], files: Files) -> str:
+    """Return in words why a log had a file of leader epochs; empty if nothing shows it.
+
+    Kafka makes the file with the log, since the release that writes leader epochs into batches. So
+    a batch must have one: other copies beside this one may be of other releases.
+    """
+    snapshots = (one for one in sorted(names) if one.endswith(".snapshot"))
+    own = METADATA if METADATA in names else next(snapshots, None)
+    sibling = next(_siblings_with(EPOCHS, None, parent_of(path), beside, files), None)
+    if (own is None and sibling is None) or not _has_epochs(path, names, files):
+        return ""
+    if sibling is not None:
+        return f"{sibling} has one, and batches here have a leader epoch"
+    return f"{own} is here, and batches have a leader epoch"
+
+
+def _has_epochs(path: str, names: Collection[str], files: Files) -> bool:
+    """Return whether the first batch of the last log that has any has a leader epoch."""
+    for name in sorted((one for one in names if one.endswith(".log")), reverse=True):
+        try:
+            with closing(files.open(posixpath.join(path, name))) as file:
+                header = file.pread(HEADER_BYTES, 0)
+        except OSError:
+            return False
+        if header:
+            epoch = int.from_bytes(header[12:16], "big", signed=True)
+            return len(header) == HEADER_BYTES and header[16] == 2 and epoch >= 0
+    return False
 
 
 def _hint_of_id(topic: str, parent: str, beside: list[str], files: Files) -> Hint | None:

@@ -332,6 +332,28 @@ def test_a_lone_copy_of_a_partition_misses_nothing(tmp_path: Path) -> None:
     assert [] == of(tmp_path, "DISK-49")
 
 
+@pytest.mark.checks("DISK-49")
+@pytest.mark.parametrize("shown_by", ["a sibling", "a topic id", "a snapshot", "nothing"])
+def test_epochs_that_a_copy_lacks(shown_by: str, tmp_path: Path) -> None:
+    """It was "sound" unless `meta.properties` lay beside the partitions."""
+    shutil.copytree(PLAIN, tmp_path / "plain-0")
+    if shown_by == "a sibling":
+        shutil.copytree(PLAIN, tmp_path / "other-0")
+    (tmp_path / "plain-0" / "leader-epoch-checkpoint").unlink()
+    if shown_by != "a topic id":
+        (tmp_path / "plain-0" / "partition.metadata").unlink()
+    for path in (tmp_path / "plain-0").glob("*.snapshot"):
+        if shown_by != "a snapshot":
+            path.unlink()
+    for given in (tmp_path, tmp_path / "plain-0"):
+        found = of(given, "DISK-49")
+        assert [Severity.WARNING] * (shown_by != "nothing") == [one.severity for one in found]
+    shutil.rmtree(tmp_path / "plain-0")
+    old = partition_of(KAFKA / "v1-gzip")
+    shutil.copytree(old, tmp_path / "plain-0")
+    assert [] == of(tmp_path, "DISK-49")
+
+
 @pytest.mark.checks("DISK-26")
 @pytest.mark.parametrize("place", ["one", "two"])
 def test_a_folder_of_two_partitions_is_an_error(tmp_path: Path, place: str) -> None:

@@ -2,6 +2,7 @@
 """The borders of the laws of a log directory: which folders and small files are in it."""
 
 from segproof.findings import Severity
+from segproof.kafka.producer_snapshot import write_snapshot
 from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Folder
 from segproof_harness.laws.borders.log_files import BASE, batch, name, segment
 
@@ -64,6 +65,32 @@ BORDERS = (
     Border(
         "DISK-49", "a partition has its epochs as the one beside it, or not",
         _beside(EPOCHS, NO_EPOCHS, is_here=True), _beside(EPOCHS, NO_EPOCHS, is_here=False),
+        Due(EPOCHS, severity=WARNING),
+        not_by_the_model="it is given the files of one partition",
+    ),
+    Border(
+        "DISK-49", "with a topic id and no epochs, its batches have no leader epoch, or epoch 0",
+        {METADATA: ID, LOG_NAME: batch(BASE, partition_leader_epoch=-1)},
+        {METADATA: ID, LOG_NAME: batch(BASE, partition_leader_epoch=0)},
+        Due(EPOCHS, severity=WARNING),
+        not_by_the_model="it is given the files of one partition",
+    ),
+    Border(
+        "DISK-49", "a batch has a leader epoch, and nothing else is here, or a snapshot",
+        {LOG_NAME: batch(BASE, partition_leader_epoch=0)},
+        {
+            LOG_NAME: batch(BASE, partition_leader_epoch=0),
+            name(BASE + 1, ".snapshot"): write_snapshot(()),
+        },
+        Due(EPOCHS, severity=WARNING),
+        not_by_the_model="it is given the files of one partition",
+    ),
+    Border(
+        "DISK-49", "a copy of another topic has epochs, and the batches here have none, or one",
+        {LOG_NAME: batch(BASE, partition_leader_epoch=-1), "../u-1/" + LOG_NAME: b"",
+         "../u-1/" + EPOCHS: NO_EPOCHS},
+        {LOG_NAME: batch(BASE, partition_leader_epoch=0), "../u-1/" + LOG_NAME: b"",
+         "../u-1/" + EPOCHS: NO_EPOCHS},
         Due(EPOCHS, severity=WARNING),
         not_by_the_model="it is given the files of one partition",
     ),

@@ -311,16 +311,6 @@ def partitions_have_one_folder(folders: Sequence[tuple[str, int]]) -> bool:
     return len(set(folders)) == len(folders)
 
 
-@law("DISK-49", PartitionLog, "Kafka LogManager.isStrayKraftReplica 4.4.0")
-def small_files_are_there(files: Collection[str], beside: Collection[str]) -> bool:
-    """A partition has `partition.metadata` and `leader-epoch-checkpoint` if a partition beside it
-    has them, or if the directory is of a broker with KRaft, which takes a log without topic id for
-    a stray one at its start.
-    """
-    asked = {"partition.metadata", "leader-epoch-checkpoint"} & set(beside)
-    return asked <= set(files)
-
-
 @law("DISK-50", PartitionLog, "Kafka LogManager.isStrayKraftReplica 4.4.0")
 def topics_have_one_id(topic_ids: Collection[tuple[str, bytes]]) -> bool:
     """In a log directory, the `partition.metadata` of all partitions of a topic have the same id,

@@ -304,6 +304,23 @@ def checkpoint_tells_the_epochs(logs: Logs, checkpoint: bytes) -> bool:
     )
 
 
+@law("DISK-49", PartitionLog, "Kafka LogManager.isStrayKraftReplica 4.4.0")
+def small_files_are_there(
+    files: Collection[str], beside: Collection[str], epochs: Collection[int] = ()
+) -> bool:
+    """A partition has `partition.metadata` and `leader-epoch-checkpoint` if a partition beside it
+    has them, or if the directory is of a broker with KRaft, which takes a log without topic id for
+    a stray one at its start. Beside copies only those of the same topic count; but a partition
+    whose batches have leader epochs has `leader-epoch-checkpoint` if any partition beside it has
+    one, or it has a snapshot or `partition.metadata` itself.
+    """
+    asked = {"partition.metadata", "leader-epoch-checkpoint"} & set(beside)
+    is_kafkas = any(name == "partition.metadata" or name.endswith(".snapshot") for name in files)
+    if is_kafkas and max(epochs, default=-1) >= 0:
+        asked.add("leader-epoch-checkpoint")
+    return asked <= set(files)
+
+
 @law("DISK-64", PartitionLog, "Kafka LeaderEpochFileCache.truncateFromEndAsyncFlush 4.3.1")
 def epochs_begin_in_the_log(checkpoint: bytes, log_end_offset: int) -> bool:
     """No leader epoch in `leader-epoch-checkpoint` begins beyond the end of the log; one may begin
