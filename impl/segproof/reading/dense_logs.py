@@ -14,9 +14,11 @@ Laws: DISK-63.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from segproof.files import Files
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
-from segproof.reading.file_names import SNAPSHOT_SUFFIX
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, NameKind, read_file_name
+from segproof.reading.folder_names import names_of
 
 GONE = "they are as many as a segment may have, all of whose files are gone"
 """The doubt about a segment after which another one may be missing."""
@@ -53,6 +55,16 @@ class Extent(NamedTuple):
         return self.batches > 0 and not self.missing and self.next_base_offset is not None
 
 
+def misnamed_logs(directory: str, files: Files) -> dict[int, str]:
+    """Return the names of the logs of a partition that no broker finds, by base offset (FILE-1)."""
+    kinds = {name: read_file_name(name) for name in names_of(directory, files)}
+    return {
+        known.base_offset: name
+        for name, known in kinds.items()
+        if known.kind is NameKind.MISNAMED and known.suffix == ".log"
+    }
+
+
 def judged(
     extents: Sequence[Extent],
     removed: Mapping[int, str],
@@ -62,9 +74,9 @@ def judged(
 ) -> Iterator[tuple[Extent, Cleaning]]:
     """Yield the segments in doubt, each with what is known of the offsets that it lacks.
 
-    `removed` are the names of removed logs that are still there, by base offset: what one of them
-    holds is not lost yet. `was_here` and what `find_keyless` returns are those of `CleanerTraces`.
-    A segment with both indexes is left out if compaction explains its gap.
+    `removed` are the names of removed or misnamed logs that are still there, by base offset: what
+    one of them holds is not lost yet. `was_here` and what `find_keyless` returns are those of
+    `CleanerTraces`. A segment with both indexes is left out if compaction explains its gap.
     """
     if not was_here:
         extents = with_gone_segments(extents)
@@ -78,7 +90,9 @@ def judged(
         doubt = one.doubt
         if held is not None:
             known = Cleaning.UNKNOWN if known is Cleaning.EXCLUDED else known
-            doubt = f"{held} may hold them, which was removed from the log"
+            why = "which was removed from the log"
+            why = why if held.endswith(".deleted") else "whose name no broker reads"
+            doubt = f"{held} may hold them, {why}"
         if known is not Cleaning.SHOWN or one.lacks_index:
             yield one._replace(doubt=doubt), known
 

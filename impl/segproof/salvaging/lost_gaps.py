@@ -16,7 +16,7 @@ from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
-from segproof.reading.dense_logs import Extent, doubt_about, judged
+from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets
@@ -234,9 +234,11 @@ def gaps_of_dense_log(
                 sum(last + 1 - first for _, first, last in found.gaps if following == last + 1),
             )
         )
+    is_asked = any(one.missing for one in extents)
+    removed = misnamed_logs(partition.directory, files) if is_asked else {}
     doubtful = [
         *judged(
-            extents, dict(partition.removed), lambda: first_keyless(logs, files),
+            extents, removed | dict(partition.removed), lambda: first_keyless(logs, files),
             was_here=partition.was_cleaned,
         )
     ]  # fmt: skip

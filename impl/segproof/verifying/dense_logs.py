@@ -11,7 +11,7 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
-from segproof.reading.dense_logs import Extent, doubt_about, judged
+from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.reporting import Reporter
@@ -100,8 +100,10 @@ class DenseLog:
         """Report the segments that lack offsets, without proof of what they held."""
         partition = self._partition
         logs = [one.path for one in self._extents]
+        is_asked = any(one.missing for one in self._extents)
+        removed = misnamed_logs(partition.directory, files) if is_asked else {}
         told = judged(
-            self._extents, dict(partition.removed), lambda: first_keyless(logs, files),
+            self._extents, removed | dict(partition.removed), lambda: first_keyless(logs, files),
             was_here=partition.was_cleaned,
         )  # fmt: skip
         for one, known in told:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
-from segproof.hints import changes, reads
+from segproof.hints import changes, reads, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.unfinished import VERBS
@@ -19,9 +19,13 @@ from segproof.verifying.unread_files import not_looked_into
 
 declare("log-segment", Severity.ERROR,
     changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"
-    " verify` of the file alone finds it sound, and no log here has its offsets", if_wrong="two"
-    " logs claim the same offsets, and a broker may delete sound records", copy_step="stop the"
-    " broker and copy the directory away"), "FILE-1", "FILE-2")  # fmt: skip
+    " dump FOLDER` ends with exit code 0, and no log here has its offsets", if_wrong="two logs"
+    " claim the same offsets, and a broker may delete sound records", copy_step="stop the broker"
+    " and copy the directory away"), "FILE-1", "FILE-2")  # fmt: skip
+HINT_OF_INDEX = writes(
+    "nothing to save in it: an index is made new from its log, once that has its name, with"
+    " `segproof rebuild DIR --out DIR2`"
+)
 declare("partition-log", Severity.ERROR,
     reads("look into both with `segproof dump`: what the other one holds is read by no broker"),
     "DISK-27")  # fmt: skip
@@ -75,6 +79,7 @@ def report_name(path: str, known: FileName, reporter: Reporter) -> bool:
             " find this file",
             expected=right,
             actual=posixpath.basename(path),
+            hint=None if known.suffix.startswith(".log") else HINT_OF_INDEX,
         )
     elif known.kind is NameKind.NO_OFFSET:
         reporter.at(path).add(

@@ -26,6 +26,7 @@ from segproof.verifying.rocketmq import unread_parts
 from segproof.verifying.small_files import OFFSET_CHECKPOINTS
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.partition_files import write_segment
 
 ZERO = "0" * 20
@@ -378,6 +379,36 @@ def test_a_log_under_a_wrong_name_is_not_looked_into(name: str, law: str, tmp_pa
     assert 1 == summaries[-1].not_looked_into
     (told,) = salvage(folder, tmp_path / "saved")
     assert [name in one for one in told.left_out] == [True]
+
+
+@pytest.mark.checks("FILE-1", "DISK-63")
+def test_a_log_whose_name_lacks_zeros_is_not_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its hint had a condition that never holds, that of its index spoke of batches.
+
+    And its offsets were told lost, though it was named in the same output.
+    """
+    folder = tmp_path / "plain-0"
+    shutil.copytree(partition_of(KAFKA / "plain"), folder)
+    for path in folder.glob(f"{342:020d}.*"):
+        path.rename(folder / f"342{path.suffix}")
+    found = list(verify(folder))
+    hints = {Path(one.path).suffix: one.hint for one in found if one.law == "FILE-1"}
+    assert {".log", ".index", ".timeindex"} == hints.keys()
+    assert all("made new from its log" in hints[one] for one in (".index", ".timeindex"))
+    (command,) = split_commands(hints[".log"])[1]
+    assert f"segproof dump {folder}/342.log" == command
+    assert 0 == cli.run(command.split()[1:])
+    assert "base_offset: 342 " in capsys.readouterr().out
+    (lost,) = [one for one in found if one.law == "DISK-63"]
+    assert "342.log may hold them, whose name no broker reads" in lost.message
+    assert "up to 78" == lost.actual
+    (told,) = salvage(folder, tmp_path / "saved")
+    assert 0 == told.lost_offsets
+    for path in folder.glob("342.*"):
+        path.rename(folder / f"{342:020d}{path.suffix}")
+    assert not [one for one in verify(folder) if one.is_defect]
 
 
 @pytest.mark.checks("DISK-45")
