@@ -50,6 +50,7 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.log_directories import key_of
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
@@ -306,7 +307,9 @@ def _partitions(
                 refused[directory] = f"{plural(count, 'log')} {ALL_REMOVED}"
             continue
         if known is None:
-            refused[directory] = "it is not named TOPIC-N; rename a copy to the name to load it by"
+            key = key_of(name)
+            name_to_have = "the name to load it by" if key is None else f"{key[0]}-{key[1]}"
+            refused[directory] = f"it is not named TOPIC-N; rename a copy to {name_to_have}"
         elif known.state:
             refused[directory] = f"a broker set it aside ({known.state}); rename a copy to save it"
         elif known.topic == METADATA_TOPIC:

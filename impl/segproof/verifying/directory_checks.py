@@ -31,7 +31,6 @@ from segproof.reading.file_names import (
     holds_remote_segments,
     is_known_in_data_directory,
     is_of_redpanda,
-    is_of_salvage,
     partition_of,
     read_file_name,
     read_partition_name,
@@ -47,6 +46,7 @@ from segproof.verifying.log_directories import (
     report_across,
     report_folder,
     report_shared,
+    report_taken,
 )
 from segproof.verifying.long_indexes import report_long_indexes
 from segproof.verifying.loose_files import report_strays
@@ -64,6 +64,7 @@ from segproof.verifying.node_files import (
 from segproof.verifying.partition_names import (
     report_name,
     report_names,
+    report_others,
     report_twins,
 )
 from segproof.verifying.pending_files import report_pending, words_of_directory
@@ -515,15 +516,10 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
         if not found and partition is not None and not inner:
             yield Partition(full, ())
         elif not found and not is_told and not is_log_directory(inner):
-            others.append(full)
+            is_taken = is_brokers and report_taken(full, path, is_brokers, walk.reporter)
+            others += [] if is_taken else [full]
     if is_kafkas:
-        for full in others:
-            where = walk.reporter.at(full, shown_by=path)
-            if is_of_salvage(posixpath.basename(full)):
-                words = "what `segproof salvage` kept beside the partitions"
-                where.add("DISK-3", words, hint=reads("nothing: no broker reads it"))
-            else:
-                where.add("DISK-3", "neither a partition nor a broker's own file")
+        report_others(others, path, walk.reporter)
 
 
 def _report_found(

@@ -6,7 +6,7 @@ partition. Whether two directories are of one broker is in their `meta.propertie
 where these contradict each other.
 
 Upstream: Kafka 4.4.0: LogManager.loadLog, MetaProperties, MetaPropertiesEnsemble.
-Laws: DISK-26, DISK-47, DISK-48, DISK-66.
+Laws: DISK-3, DISK-26, DISK-47, DISK-48, DISK-66.
 """
 
 import posixpath
@@ -21,6 +21,7 @@ from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import parse_int
 from segproof.reading.file_names import (
+    REMOTE_INDEX_CACHE,
     is_known_in_data_directory,
     read_partition_name,
     starts_with_folder,
@@ -78,6 +79,14 @@ HINT_OF_PARTS = writes(
     "copy both folders to another disk, save each copy by itself (`segproof salvage"
     " FOLDER --out DIR2`), and compare what was saved: neither folder replaces the other one"
 )
+HINT_OF_DELETED = writes(
+    "copy the folder to another disk before a broker starts here, unless its records are elsewhere"
+)
+HINT_OF_ODD_NAME = reads(
+    "find out what put it there, and keep what is not the broker's outside of its log directories"
+)
+STATES = ("delete", "future", "stray")
+"""What the names of folders end with that a broker has put aside."""
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 HINT_OF_MANY = writes(
     "copy the first folder to another disk, copy the segments that are named here into that copy,"
@@ -132,7 +141,7 @@ def places_below(path: str, files: Files) -> list[KnownDirectory]:
     if status is None or not status.is_directory:
         return []
     own = posixpath.basename(posixpath.normpath(path))
-    if _key_of(own) is not None:
+    if key_of(own) is not None:
         return list(place_of(path, posixpath.join(path, ".."), status, files))
     return list(_below(path, status, files, 0, set()))
 
@@ -163,7 +172,7 @@ def _below(
         inner = status_of(files, full)
         if inner is None or not inner.is_directory:
             continue
-        if _key_of(name) is not None:
+        if key_of(name) is not None:
             yield from place_of(full, path, inner, files)
         elif read_partition_name(name) is None:
             yield from _below(full, inner, files, level + 1, seen)
@@ -171,7 +180,7 @@ def _below(
 
 def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterator[PartitionPlace]:
     """Yield the place of a folder, if its name is that of a partition in use."""
-    key = _key_of(posixpath.basename(posixpath.normpath(path)))
+    key = key_of(posixpath.basename(posixpath.normpath(path)))
     if key is not None:
         above = _identity(parent, status_of(files, parent))
         own = _identity(path, status)
@@ -183,10 +192,10 @@ def _identity(path: str, status: FileStatus | None) -> object:
     return status.identity if status is not None and status.identity[1] > 0 else path
 
 
-def _key_of(name: str) -> Key | None:
+def key_of(name: str) -> Key | None:
     """Return topic and number of a partition in use, as Kafka reads a folder's name."""
     topic, _, number = name.rpartition("-")
-    if not topic or name.endswith(("-delete", "-future", "-stray")):
+    if not topic or name.endswith(tuple(f"-{one}" for one in STATES)):
         return None
     try:
         return topic, parse_int(number, 32)
@@ -375,7 +384,7 @@ def report_shared(path: str, other: str, files: Files, report: PathReporter) -> 
 
 def _finding_of_shared(path: str, other: str, files: Files, report: PathReporter) -> Finding | None:
     """Return the finding of a folder that two partitions of one broker share, or None."""
-    keys = [_key_of(posixpath.basename(posixpath.normpath(one))) for one in (path, other)]
+    keys = [key_of(posixpath.basename(posixpath.normpath(one))) for one in (path, other)]
     if None in keys or keys[0] == keys[1]:
         return None
     parents = [posixpath.dirname(posixpath.normpath(one)) for one in (path, other)]
@@ -486,7 +495,8 @@ def report_folder(path: str, directory: str, is_brokers: bool, reporter: Reporte
     """
     name = posixpath.basename(path)
     if starts_with_folder(name):
-        return False
+        is_usual = name == REMOTE_INDEX_CACHE or read_partition_name(name) is not None
+        return not is_usual and report_taken(path, directory, is_brokers, reporter)
     reporter.at(path, shown_by=directory).add(
         "DISK-47",
         "a folder whose name is not that of a topic and a partition: "
@@ -499,5 +509,33 @@ def report_folder(path: str, directory: str, is_brokers: bool, reporter: Reporte
         actual=name[:80],
         severity=None if is_brokers else Severity.NOTE,
         hint=None if is_brokers else reads("nothing, unless a broker is to start with it"),
+    )
+    return True
+
+
+def report_taken(path: str, directory: str, is_brokers: bool, reporter: Reporter) -> bool:
+    """Report a folder that Kafka takes for one of a partition, by its name; return whether so."""
+    name = posixpath.basename(path)
+    ending = next((one for one in STATES if name.endswith(f"-{one}")), "")
+    key = key_of(name.rpartition(".")[0] if ending else name)
+    if key is None or not starts_with_folder(name):
+        return False
+    words = f"Kafka takes this folder for partition {key[1]} of topic {key[0]}"
+    report = reporter.at(path, shown_by=directory)
+    if ending == "delete":
+        report.add(
+            "DISK-3",
+            f"{words} that is to be deleted, and deletes it with all that is in it, now or at its"
+            " next start",
+            severity=Severity.WARNING if is_brokers else Severity.NOTE,
+            hint=HINT_OF_DELETED,
+        )
+        return True
+    state = f" (one of those that end in -{ending})" if ending else ""
+    report.add(
+        "DISK-3",
+        f"{words}{state}: at its next start it makes files of a segment in it, and with KRaft"
+        " renames it to a name that ends in -stray",
+        hint=HINT_OF_ODD_NAME,
     )
     return True

@@ -5,13 +5,13 @@ Laws: FILE-1, FILE-2, DISK-3, DISK-27, DISK-45.
 """
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import changes, reads, writes
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
+from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, is_of_salvage
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import MOVE_OUT, declare
@@ -49,6 +49,17 @@ def report_names(
         status = status_of(files, full)
         if status is not None and status.is_directory:
             not_looked_into(report, FOLDER_IN_PARTITION, files=files)
+
+
+def report_others(paths: Iterable[str], directory: str, reporter: Reporter) -> None:
+    """Report what lies in a data directory, and is neither a partition nor a broker's own file."""
+    for path in paths:
+        report = reporter.at(path, shown_by=directory)
+        if is_of_salvage(posixpath.basename(path)):
+            words = "what `segproof salvage` kept beside the partitions"
+            report.add("DISK-3", words, hint=reads("nothing: no broker reads it"))
+        else:
+            report.add("DISK-3", "neither a partition nor a broker's own file")
 
 
 def report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:

@@ -58,6 +58,51 @@ def test_a_folder_that_ends_a_start_is_an_error(tmp_path: Path, name: str) -> No
     assert not [two for two in verify(data) if two.law == "DISK-3" and two.path == one.path]
 
 
+ODD_NAMES = {
+    "orders-+5": "partition 5 of topic orders: at its",
+    "topic-\u0663": "partition 3 of topic topic: at its",
+    "plain-0.bak-stray": "partition 0 of topic plain (one of those that end in -stray): at its",
+    "plain-0.bak-delete": "partition 0 of topic plain that is to be deleted, and deletes it",
+    f"plain-0.{'a' * 31}-delete": "partition 0 of topic plain that is to be deleted",
+}
+
+
+@pytest.mark.checks("DISK-3")
+@pytest.mark.parametrize("name", ODD_NAMES)
+@pytest.mark.parametrize("content", ["empty", "folder", "partition"])
+@pytest.mark.parametrize("is_brokers", [True, False])
+def test_a_folder_that_kafka_takes_for_a_partition(
+    tmp_path: Path, name: str, content: str, *, is_brokers: bool
+) -> None:
+    """ "Kafka does not read it" was said of these; one that it deletes was sound."""
+    data = broker(tmp_path / "data")
+    if not is_brokers:
+        (data / "meta.properties").unlink()
+    (data / name).mkdir()
+    if content == "folder":
+        (data / name / "files").mkdir()
+    elif content == "partition":
+        shutil.copytree(PLAIN, data / name, dirs_exist_ok=True)
+    (found,) = [one for one in of(data, "DISK-3") if one.path == str(data / name)]
+    assert ODD_NAMES[name] in found.message
+    is_warned = name.endswith("-delete") and is_brokers
+    assert (Severity.WARNING if is_warned else Severity.NOTE) is found.severity
+    assert name.endswith("-delete") is ("copy the folder to another disk" in found.hint)
+    assert "does not read" not in found.hint
+
+
+@pytest.mark.checks("DISK-3")
+def test_a_trash_folder_is_a_partition_for_kafka(tmp_path: Path) -> None:
+    """`.Trash-1000` of a desktop is the name of a topic and a partition."""
+    data = broker(tmp_path / "data")
+    (data / ".Trash-1000" / "files").mkdir(parents=True)
+    (found,) = of(data, "DISK-3")
+    assert "partition 1000 of topic .Trash: at its next start it makes files" in found.message
+    (data / "meta.properties").unlink()
+    (found,) = of(data, "DISK-3")
+    assert "neither a partition" in found.message
+
+
 @pytest.mark.checks("DISK-47")
 def test_partitions_in_a_foreign_folder_are_verified_too(tmp_path: Path) -> None:
     """The start ends at the folder; what is in it may be what somebody looks for."""
