@@ -2,6 +2,7 @@
 """A rebuild that ends at any change of a file: what it leaves, and that a second one completes."""
 
 import errno
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ from segproof.rebuilding.partition_files import BESIDE
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
-from segproof_tests.failing_files import Ended, EndingFiles
+from segproof_tests.failing_files import EndingFiles, each_end
 
 DIR, OUT, BACKUP = "/d/t-0", "/e/t-0", "/e/backup"
 PARTITION = next(partition_of(each) for each in scenarios() if each.name == "compacted")
@@ -46,27 +47,15 @@ def rebuilt(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
-def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:
+def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool) -> None:
     """The old file or the new one stands under each name, and a second run completes the work."""
     complete = damaged(EndingFiles())
     old = complete.images(DIR)
     new = rebuilt(complete, in_place)
     ends = 0
-    for changes in range(1000):
-        files = damaged(EndingFiles())
-        files.left, files.is_for_ever = changes, how != "once"
-        if how == "killed":
-            files.error = lambda path: Ended(path)
-        try:
-            rebuilt(files, in_place)
-        except (OSError, Ended):
-            ends += 1
-        else:
-            if files.left > 0:
-                break
-        files.left, files.is_for_ever = -1, False
+    for files in each_end(lambda: damaged(EndingFiles()), partial(rebuilt, in_place=in_place)):
+        ends += 1
         left = files.images(DIR)
         # A dry run failed at the files that are left: "a dry run changes no file".
         dry = rebuild(DIR, in_place=True, dry_run=True, max_index_bytes=ROOM, files=files)
@@ -84,7 +73,7 @@ def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -
         if in_place:
             assert dry == rebuild(DIR, in_place=True, max_index_bytes=ROOM, files=files)
         assert new == rebuilt(files, in_place)
-    assert ends > 40
+    assert ends > 20
 
 
 @pytest.mark.slow
@@ -151,23 +140,15 @@ def test_an_end_at_any_change_keeps_each_old_file_in_its_place_or_in_the_backup(
     with_backup(complete)
     new, kept = complete.images(DIR), complete.images(BACKUP + DIR)
     assert {name: old[name] for name in old if old[name] != new[name]} == kept
-    for changes in range(1000):
-        files = damaged(EndingFiles())
-        files.left, files.is_for_ever = changes, True
-        files.error = lambda path: Ended(path)
-        try:
-            with_backup(files)
-        except Ended:
-            pass
-        else:
-            break
-        files.left, files.is_for_ever = -1, False
+    ends = 0
+    for files in each_end(lambda: damaged(EndingFiles()), with_backup):
+        ends += 1
         there, saved = files.images(DIR), files.images(BACKUP + DIR)
         for name, data in old.items():
             assert data == there[name] or (data, new[name]) == (saved[name], there[name])
         with_backup(files)
         assert (new, kept) == (files.images(DIR), files.images(BACKUP + DIR))
-    assert changes > 40
+    assert ends > 20
 
 
 @pytest.mark.slow

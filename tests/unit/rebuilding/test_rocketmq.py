@@ -39,7 +39,7 @@ from segproof_harness.files.memory_stores import (
     write_log,
 )
 from segproof_tests.crashing_files import CrashingFiles, crash_images
-from segproof_tests.failing_files import Ended, EndingFiles
+from segproof_tests.failing_files import EndingFiles, each_end
 
 SIZE = 1000
 SLOTS, ENTRIES = 4, 7
@@ -432,10 +432,9 @@ def ending_store(files: Kind, old_names: tuple[str, ...]) -> Kind:
     return files
 
 
-@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
 @pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
-def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: str) -> None:
+def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...]) -> None:
     """Each name has its old file or its new one, whole, and a second run completes the work.
 
     Its names may be those of old files and of new ones, if they are as many as the new files.
@@ -446,19 +445,10 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
     rebuilt(complete, in_place=in_place)
     new = complete.images(place)
     ends = 0
-    for changes in range(1000):
-        files = ending_store(EndingFiles(), old_names)
-        files.left, files.is_for_ever = changes, how != "once"
-        if how == "killed":
-            files.error = lambda path: Ended(path)
-        try:
-            rebuilt(files, in_place=in_place)
-        except (OSError, Ended):
-            ends += 1
-        else:
-            if files.left > 0:
-                break
-        files.left, files.is_for_ever = -1, False
+    for files in each_end(
+        lambda: ending_store(EndingFiles(), old_names), partial(rebuilt, in_place=in_place)
+    ):
+        ends += 1
         for name, data in files.images("/s/index").items():
             assert data in (old.get(name), new.get(name))
         if not in_place:
