@@ -92,6 +92,20 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
 
 
+@pytest.fixture(autouse=True)
+def _no_waits_for_the_device(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let no test wait until its files are on the device: none loses power.
+
+    What is synced, and when, is told by files in memory that lose what was not. Tests of the
+    operating system sync as they are.
+    """
+    if not request.path.resolve().is_relative_to(ROOT / "tests" / "unit" / "operating_system"):
+        monkeypatch.setattr(os, "fsync", os.fstat)
+        monkeypatch.setattr("segproof.files._RealMapping.flush", lambda mapping: None)
+
+
 @pytest.fixture
 def processes_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `jobs` processes do what one does sooner, the files of a test being small."""

@@ -105,13 +105,9 @@ class LostOffsetsCheck(LogCheck):
     def finish(self) -> None:
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
-        last = self._last
-        is_keyless = last is not None and has_keyless(self._log.file, last, self._limit)
-        held = self._first_held
-        if held is not None and has_keyless(self._log.file, held, self._limit):
-            self._keyless_from = int(held["last_offset"])
-        elif last is not None and is_keyless:
-            self._keyless_from = int(last["last_offset"])
+        for held in (self._first_held, self._last):
+            if self._keyless_from is None and held is not None and self._is_keyless(held):
+                self._keyless_from = int(held["last_offset"])
         position = self._log.scan.end_position
         if following is None:
             self._judge_zeros(end, position)
@@ -162,6 +158,9 @@ class LostOffsetsCheck(LogCheck):
             if is_older
             else None,
         )
+
+    def _is_keyless(self, header: np.void) -> bool:
+        return has_keyless(self._log.file, header, self._limit)
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on whether the offsets before the next segment were reported as lost."""
