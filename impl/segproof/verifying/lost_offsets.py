@@ -106,7 +106,7 @@ class LostOffsetsCheck(LogCheck):
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
         for held in (self._first_held, self._last):
-            if self._keyless_from is None and held is not None and self._is_keyless(held):
+            if held is not None and self._keyless_from is None and self._is_keyless(held):
                 self._keyless_from = int(held["last_offset"])
         position = self._log.scan.end_position
         if following is None:
@@ -121,7 +121,7 @@ class LostOffsetsCheck(LogCheck):
             return
         indexed, is_zeroed = self._indexed(end, following), position < size
         is_older = not (indexed or is_zeroed) and self._is_older_copy()
-        if not (indexed or is_zeroed or is_keyless or is_older):
+        if not (indexed or is_zeroed or is_older or self._is_keyless(self._last)):
             return
         if not indexed and self._log.begins_elsewhere(end):
             return  # the next batches are in a log of a wrong name
@@ -159,8 +159,8 @@ class LostOffsetsCheck(LogCheck):
             else None,
         )
 
-    def _is_keyless(self, header: np.void) -> bool:
-        return has_keyless(self._log.file, header, self._limit)
+    def _is_keyless(self, header: np.void | None) -> bool:
+        return header is not None and has_keyless(self._log.file, header, self._limit)
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on whether the offsets before the next segment were reported as lost."""
