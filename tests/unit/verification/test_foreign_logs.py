@@ -55,7 +55,7 @@ def test_a_log_of_another_segment_is_a_loss(name: str, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for all_files in (False, True):
         done = rebuild(folder, in_place=True, all_files=all_files)
-            assert {"DISK-69"} <= {one.law for one in done.findings} <= {"DISK-69", "DISK-62"}
+        assert {"DISK-69"} <= {one.law for one in done.findings} <= {"DISK-69", "DISK-62"}
     assert before == {path: path.read_bytes() for path in folder.iterdir()}
     (saved,) = salvage(folder, tmp_path / "saved")
     assert not saved.is_whole
