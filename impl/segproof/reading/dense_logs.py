@@ -20,6 +20,7 @@ from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, NameKind, read_file_name
 from segproof.reading.folder_names import names_of
 
+KEYLESS = "a record before them has no key"
 GONE = "they are as many as a segment may have, all of whose files are gone"
 """The doubt about a segment after which another one may be missing."""
 
@@ -43,11 +44,22 @@ class Extent(NamedTuple):
     """Why no file proves that the log is whole, in words; empty if nothing is missing."""
     missing_at_end: int = 0
     """How many of the missing offsets are after its last batch."""
+    keyless_from: int | None = None
+    """The last offset of the first known batch of the partition that has a record without a key."""
 
     def has_room_for(self, base_offset: int) -> bool:
         """Return whether a segment with this base offset belongs into the gap at its end."""
         end = self.next_base_offset or 0
         return end - self.missing_at_end <= base_offset < end
+
+    @property
+    def is_never_cleaned(self) -> bool:
+        """Whether a record without a key lies before the gap at its end: no compaction left it."""
+        end, keyless = self.next_base_offset, self.keyless_from
+        if end is None or keyless is None or not self.missing_at_end:
+            return False
+        is_only_gap = self.missing == self.missing_at_end
+        return (is_only_gap or not self.doubt) and keyless < end - self.missing_at_end
 
     @property
     def is_whole(self) -> bool:
@@ -78,14 +90,27 @@ def judged(
     one of them holds is not lost yet. `was_here` and what `find_keyless` returns are those of
     `CleanerTraces`. A segment with both indexes is left out if compaction explains its gap.
     """
+    lost = []
     if not was_here:
-        extents = with_gone_segments(extents)
+        lost = [
+            one._replace(missing=one.missing_at_end, doubt=one.doubt or KEYLESS)
+            for one in extents
+            if one.is_never_cleaned
+        ]
+        extents = with_gone_segments([
+            one._replace(missing=one.missing - one.missing_at_end, missing_at_end=0)
+            if one.is_never_cleaned
+            else one
+            for one in extents
+        ])  # fmt: skip
     is_alone = are_losses(extents)
     traces = CleanerTraces(was_here, find_keyless() if is_alone else None)
-    for one in extents:
+    for one in (*lost, *extents):
         if not (one.missing and one.doubt):
             continue
         known = traces.of_gap(one.base_offset) if is_alone else Cleaning.SHOWN
+        if one.is_never_cleaned and not was_here:
+            known = Cleaning.EXCLUDED
         held = next((name for base, name in removed.items() if one.has_room_for(base)), None)
         doubt = one.doubt
         if held is not None:

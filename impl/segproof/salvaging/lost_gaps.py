@@ -24,7 +24,7 @@ from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_outs_of
-from segproof.verifying.keyless_records import first_keyless
+from segproof.verifying.keyless_records import first_keyless, keyless_at_ends
 from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
 
@@ -211,6 +211,7 @@ def gaps_of_dense_log(
         if ".log" not in one.suffixes
     }
     extents, gaps = [], {}
+    keyless = keyless_at_ends(logs, files) if are_apart else None
     for segment, found in zip(segments, kept, strict=True):
         path, following = segment.path(".log"), segment.next_base_offset
         if path in followed or not _is_judged(found, [one for one in told if one.path == path]):
@@ -232,6 +233,7 @@ def gaps_of_dense_log(
                 lacks_index,
                 doubt,
                 sum(last + 1 - first for _, first, last in found.gaps if following == last + 1),
+                keyless,
             )
         )
     is_asked = any(one.missing for one in extents)
@@ -247,6 +249,7 @@ def gaps_of_dense_log(
         for one, known in doubtful
         for position, first, last in gaps[one.path]
         if known is Cleaning.EXCLUDED
+        and (one.missing > one.missing_at_end or last + 1 == one.next_base_offset)
     ]
     return lost, sum(one.missing for one, known in doubtful if known is not Cleaning.EXCLUDED)
 

@@ -43,11 +43,16 @@ class DenseLog:
         self._extents: list[Extent] = []
         self._is_last_taken = False
         """Whether the last segment is among the extents."""
+        self._keyless_from: int | None = None
+        """The last offset of the first batch so far that is known to have a record without a key.
+        """
         self._reach = 0
         """The offset after the last batch so far."""
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, if nothing else was reported of its end."""
+        if self._keyless_from is None:
+            self._keyless_from = carry.keyless_from
         if carry.end_offset is None:
             if self._is_last_taken:
                 self._extents.pop()  # what follows it is reported as lost
@@ -77,6 +82,7 @@ class DenseLog:
                 lacks_index,
                 doubt,
                 0 if following is None else max(0, following - carry.end_offset),
+                self._keyless_from,
             )
         )
 
@@ -108,11 +114,13 @@ class DenseLog:
         )  # fmt: skip
         for one, known in told:
             lost = f"{'' if known is Cleaning.EXCLUDED else UP_TO}{one.missing}"
+            where = f"from the base offset {one.base_offset}"
+            if one.is_never_cleaned:
+                where = f"from {(one.next_base_offset or 0) - one.missing_at_end}"
             reporter.at(one.path, shown_by=partition.directory).add(
                 "DISK-63",
-                f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, from the base offset"
-                f" {one.base_offset} up to the next segment, which begins at"
-                f" {one.next_base_offset}, and {one.doubt}. {WHY[known]}",
+                f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, {where} up to the next"
+                f" segment, which begins at {one.next_base_offset}, and {one.doubt}. {WHY[known]}",
                 position=one.end_position,
                 expected=0,
                 actual=lost,

@@ -310,6 +310,45 @@ def checkpoint_of(topic: str, folder: Path) -> None:
     (folder.parent / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 0 420\n")
 
 
+@pytest.mark.checks("DISK-63")
+@pytest.mark.parametrize("keyless", [0, 7, None])
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_a_record_without_a_key_before_a_gap(
+    keyless: int | None, cleaned: bool, tmp_path: Path
+) -> None:
+    """A segment was gone, all of its files: it was "sound" if no whole one was left beside it.
+
+    Without such a record nothing excludes that compaction took the segment, and a checkpoint of
+    the cleaner speaks for it.
+    """
+    folder = tmp_path / "data" / "t-0"
+    for offsets in ((0, 1, 2), (6, 7, 8)):
+        images = {"index": b"", "timeindex": b""}
+        write_segment(folder, log_of(*offsets, keyless=keyless), offsets[0], **images)
+    if cleaned:
+        (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 6\n")
+    summary, found = looked_at(aged(folder))
+    is_lost = keyless == 0 and not cleaned
+    told = saved(folder)
+    assert (3 if is_lost else 0) == summary.lost_at_least == told.lost_offsets
+    assert is_lost == (summary.verdict is Verdict.READABLE_WITH_GAPS)
+    assert is_lost == ("DISK-63" in {one.law for one in found})
+
+
+@pytest.mark.checks("DISK-63")
+def test_a_segment_of_transactions_is_gone(tmp_path: Path) -> None:
+    """Two segments stay, and the first record has no key."""
+    folder = copied_partition("txn-a", tmp_path)
+    remove(folder, 1014, ".log", *INDEXES, ".snapshot")
+    for path in folder.glob(f"{1014:020d}.*"):
+        path.unlink()
+    summary, found = looked_at(aged(folder))
+    assert (Verdict.READABLE_WITH_GAPS, 718) == (summary.verdict, summary.lost_offsets)
+    assert any("from 1014 up to the next" in one.message for one in found)
+    told = saved(folder)
+    assert (718, 0) == (told.lost_offsets, told.unproven_offsets)
+
+
 CAUSES = {
     "emptied, no index": (342, 78, (".index", ".timeindex")),
     "emptied, empty indexes": (342, 78, ()),

@@ -446,11 +446,17 @@ def dense_logs_lack_no_offsets(files: Mapping[str, bytes], codecs: Codecs) -> bo
     with all their offsets: it lacks at least half of what the one with the fewest has, and its log
     has at least half the bytes of the longest.
 
+    Nor does a closed segment lack offsets after its last batch if a record before them has no key,
+    as the first or the last batch of a log shows: compaction has not come so far.
+
     Of a damaged log that ends with a sound batch, and has no gap between two sound ones, only the
     offsets after that batch are judged. Not judged: other damaged logs, and gaps that DISK-4,
     DISK-25 or DISK-70 tells of.
     """
     extents = list(_extents(files, codecs))
+    lost = [one for one in extents if one.missing_at_end and one.is_after_keyless]
+    if any(one.missing == one.missing_at_end or not one.is_in_doubt for one in lost):
+        return False
     whole = [one for one in extents if one.batches and not one.missing and one.is_closed]
     if whole:
         fewest, longest = min(one.span for one in whole), max(one.log_bytes for one in whole)
@@ -486,6 +492,7 @@ class _Extent(NamedTuple):
     span: int = 0
     """How many offsets the next segment begins after this one."""
     log_bytes: int = 0
+    is_after_keyless: bool = False
 
 
 def _missing(batches: Sequence[RecordBatch], base: int) -> int:
@@ -521,8 +528,10 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
     indexed, snapshots = (
         _offsets(files, rf"\.({kind})") for kind in ("index|timeindex|txnindex", "snapshot")
     )
+    is_keyless = False
     for base, following in zip(bases, [*bases[1:], None], strict=True):
         log, index = files[f"{base:020d}.log"], files.get(f"{base:020d}.index", b"")
+        is_keyless |= any(map(_ends_without_key, (valid_batches(log), valid_batches(log)[::-1])))
         valid, end = valid_batches(log), INT64_MAX if following is None else following
         framed = batches_of(log)
         is_damaged = len(valid) < len(framed)
@@ -548,7 +557,7 @@ def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
         is_shown = any(expected <= one < following for one in snapshots)
         is_in_doubt = lacks_index or not valid or is_shown
         told = len(valid), missing, True, lacks_index, is_in_doubt
-        yield _Extent(*told, at_end, following - base, end_of(log))
+        yield _Extent(*told, at_end, following - base, end_of(log), is_keyless)
 
 
 # --- what a data directory says of its partitions ------------------------------------------------
