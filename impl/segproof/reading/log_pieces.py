@@ -25,7 +25,12 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import INT64_MAX
-from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
+from segproof.kafka.batch_table import (
+    TRANSACTIONAL,
+    BatchTable,
+    check_batches,
+    read_batch_headers,
+)
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.batch_starts import starts_by_size
@@ -195,6 +200,8 @@ class LogPieces:
         """Of so many bytes more checksums are made in the search."""
         self._left_of_entries = self._left
         """The same, for batches that entries of the index lead to."""
+        self.has_transactions = False
+        """After the iteration: whether a batch is of a transaction."""
         self.epochs_rise = True
         """Of a log without damage, after the iteration: whether no leader epoch falls."""
         self.last_epoch = epoch
@@ -300,6 +307,7 @@ class LogPieces:
             self._take_run(_Run.of(kind, table[start:end], is_led_to=is_led_to))
 
     def _note_epochs(self, table: BatchTable) -> None:
+        self.has_transactions |= bool((table["attributes"] & TRANSACTIONAL).any())
         epochs = table["partition_leader_epoch"][table["magic"] == 2]
         if len(epochs):
             is_above = self.last_epoch <= int(epochs[0])

@@ -13,7 +13,8 @@ class Gap(NamedTuple):
     kind: str
     """`broken`, `unsearched`, `zeros`. `misplaced`: batches at a wrong place; those that were not
     moved are in a file of their own. There is `unloadable` too: a marker of a transaction that no
-    broker can read, so that it would not load the log. `missing`: from this byte on the log is not
+    broker can read, or a batch of a producer outside of its open transaction, so that a broker
+    would not load the log. `missing`: from this byte on the log is not
     there, or can't be read; an index of the segment, the name of the log, the next log, a snapshot
     or a checkpoint says that it was."""
     position: int

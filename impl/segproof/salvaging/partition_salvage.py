@@ -48,6 +48,7 @@ from segproof.salvaging.lost_gaps import (
     take_doubts,
 )
 from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
+from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import (
     doubts_of_indexes,
     first_offset_of,
@@ -126,6 +127,7 @@ class _Salvage:
         self._pieces: list[Piece] = []
         """All of this segment."""
         self._contents = Contents(partition, files)
+        self._transactions = OpenTransactions()
         self._held: Piece | None = None
         """Misplaced batches that lie between two sound ones, as far as is known."""
         self._log: File | None = None
@@ -288,7 +290,9 @@ class _Salvage:
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
             self._do_epochs_rise &= is_sound and pieces.epochs_rise
-            found = parted(file, found)
+            found = self._transactions.loadable(
+                file, parted(file, found), has_transactions=pieces.has_transactions
+            )
             self._pieces, self._place_end = found, 0
             moved = to_move_back(file, found, self._reached, limit)
             self._moved = sorted(moved, key=lambda piece: piece.first_offset)
