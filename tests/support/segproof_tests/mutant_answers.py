@@ -148,14 +148,20 @@ def _parts(path: Path) -> Iterator[Part]:
     with PartitionReader(path) as reader:
         for start in reader.base_offsets:
             segment = reader.segment(start)
-            data = Path(segment.path(".log")).read_bytes()
             for batch in segment.log.batches():
-                raw = data[batch.position : batch.position + batch.size_bytes]
+                raw = _bytes_at(segment.path(".log"), batch.position, batch.size_bytes)
                 fields = {"segment": start, "base_offset": raw[:8]}
                 if not batch.is_legacy:
                     fields["leader_epoch"] = raw[12:16]
                 rest = raw[8:12] + raw[12 if batch.is_legacy else 16 :]
                 yield Part(str(start), rest, fields, batch.is_valid())
+
+
+def _bytes_at(path: str, position: int, size: int) -> bytes:
+    """Read some bytes: the whole of a file may be a hole of terabytes."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(position)
+        return file.read(size)
 
 
 def _records(store: Path) -> Iterator[Part]:
@@ -170,7 +176,7 @@ def _records(store: Path) -> Iterator[Part]:
             flag = result.message.sys_flag
             fields["is_hidden"] = flag & PREPARED and flag & TRANSACTION_BITS
             yield Part(file.path, fields.pop("body"), fields)
-        elif any(rest := Path(file.path).read_bytes()[offset - file.start :][:8]):
+        elif any(rest := _bytes_at(file.path, offset - file.start, 8)):
             yield Part(file.path, rest, {}, is_sound=False)
 
 

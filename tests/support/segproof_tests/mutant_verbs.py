@@ -126,6 +126,7 @@ def _rows(draw: random.Random) -> list[str]:
 
 def _judged(asked: Asked, arguments: list[str]) -> tuple[int, list[str]]:
     """Run a verb; return its exit code and what of its end is wrong."""
+    _forget_peak()  # of the judge itself
     at_rest = _resident_mib("VmRSS")
     code, said = _run(arguments)
     taken = _resident_mib("VmHWM") - at_rest
