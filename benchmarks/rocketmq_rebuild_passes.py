@@ -13,12 +13,15 @@ from benchmarks.modes import Pass, Prepared, mode
 def rocketmq_rebuild(store: str, out: str, mapped_file_size: str) -> Prepared:
     """Make the index of a store new in a folder; the checksum of its bytes."""
     from segproof.rebuilding.store_rebuild import rebuild_index
+    from segproof.rocketmq.geometry import DEFAULT_GEOMETRY
 
     def prepare() -> Pass:
         shutil.rmtree(out, ignore_errors=True)
 
         def one_pass() -> Callable[[], int]:
-            done = rebuild_index(store, out, mapped_file_size=int(mapped_file_size))
+            done = rebuild_index(
+                store, out, *DEFAULT_GEOMETRY, mapped_file_size=int(mapped_file_size)
+            )
             assert not done.findings
             return lambda: _checksum([Path(one.path) for one in done.files])
 

@@ -90,11 +90,12 @@ def new_geometry(
 
 
 def told_geometry(
-    store: str, hash_slot_num: int | None, index_num: int | None, files: Files
+    store: str, hash_slot_num: int | None, index_num: int | None, files: Files, *, is_moved: bool
 ) -> NewGeometry:
     """Return slots and entries of a new index, if they are given or told, or if it is the first.
 
-    Raises: InvalidArgumentError where old index files do not tell them.
+    `is_moved` says that its files leave the store. Raises: InvalidArgumentError where old index
+    files do not tell them, and for a guess of what leaves the store.
     """
     least = (1 if hash_slot_num is None else hash_slot_num, 2 if index_num is None else index_num)
     if least[0] < 1 or least[1] < 2:
@@ -106,7 +107,23 @@ def told_geometry(
             " --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)",
             path=os.path.join(store, INDEX),
         )
+    if is_moved:
+        _check_told(told, store)
     return told
+
+
+def _check_told(geometry: NewGeometry, store: str) -> None:
+    """Return if slots and entries of index files that leave the store are no guess: nothing beside
+    these files could say so. Raises: InvalidArgumentError.
+    """
+    if geometry.is_guess:
+        raise InvalidArgumentError(
+            "no old index file tells how many slots and entries those of the broker have, and new"
+            " ones outside of the store can't say that theirs are a guess: give --hash-slots and"
+            f" --index-num (maxHashSlotNum and maxIndexNum of the broker, {DEFAULT_GEOMETRY[0]} and"
+            f" {DEFAULT_GEOMETRY[1]} by default)",
+            path=os.path.join(store, INDEX),
+        )
 
 
 def _like_default(path: str, files: Files) -> Geometry | None:

@@ -174,12 +174,12 @@ def rebuild_index(
     """Make the index files of a store new from its commit log, into `out` or in place.
 
     `hash_slot_num` and `index_num` are the slots and entries of each new file; None: those of the
-    old files, else RocketMQ's defaults. A broker with other numbers finds nothing in the files: so
-    `geometry_from` of the result says where they are from, and in place a guess is kept in a file,
-    which `verify` reports (RMQDISK-51). `index_tags` says whether messages with tags have
-    an entry for them, which releases from 5.4.0 on write; None: as the old index has it, else yes.
-    `count_puts` says whether the slot count of a header counts puts, as releases up to 4.7.0 do,
-    and not slots; None: as the old index has it, else slots.
+    old files, else, in place, RocketMQ's defaults. A broker with other numbers finds nothing: so
+    `geometry_from` of the result says where they are from, and a guess is kept in a file of the
+    store (RMQDISK-51). Into `out` they must be given, or told by an old file. `index_tags` says
+    whether messages with tags have an entry, as releases from 5.4.0 on write; None: as the old
+    index has it, else yes. `count_puts` says whether the slot count of a header counts puts, as
+    releases up to 4.7.0 do, and not slots; None: as the old index has it, else slots.
     The files are named as the old ones if these are as many, else by the store time of their first
     message, in the zone (None: local).
 
@@ -213,9 +213,10 @@ def rebuild_index(
     _check_places(store, target, kept, files)
     if not is_being_saved:
         _check_store(store, files)
+    geometry = told_geometry(store, hash_slot_num, index_num, files, is_moved=target is not None)
     wanted = _Wanted(
-        told_geometry(store, hash_slot_num, index_num, files), index_tags, count_puts, cut_tail,
-        keep_times, all_files, dry_run, kept, zone, on_progress,
+        geometry, index_tags, count_puts, cut_tail, keep_times, all_files, dry_run, kept, zone,
+        on_progress,
     )  # fmt: skip
     if not dry_run:
         return _rebuild(store, target, wanted, mapped_file_size, files)

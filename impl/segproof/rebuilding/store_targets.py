@@ -115,7 +115,21 @@ class IndexInPlace:
         for name in removed:
             files.remove(os.path.join(self.directory, name))
         files.sync_directory(self.directory)
-        return removed
+        return removed + self._without_mark()
+
+    def _without_mark(self) -> tuple[str, ...]:
+        """Remove the mark of an unfinished rebuild whose output was copied into the index folder,
+        since all of its files are whole now. Return its name."""
+        path = os.path.join(self.directory, MARKER)
+        status = self._files.status(path)
+        if status is None:
+            return ()
+        if status.is_directory:
+            _Working(self.directory, self._files).remove()
+        else:
+            self._files.remove(path)
+        self._files.sync_directory(self.directory)
+        return (MARKER,)
 
     def __exit__(self, *_: object) -> None:
         try:

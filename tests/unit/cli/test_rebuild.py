@@ -250,15 +250,19 @@ def test_progress_on_a_terminal(copy: Path) -> None:
 def test_a_store_without_an_index_gets_one_as_by_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That nothing told how large the index was is said, unless the caller gives both numbers."""
+    """In place, where a file keeps it, that both numbers are a guess is said. Elsewhere they must
+    be given."""
     store = tmp_path / "store"
     shutil.copytree(STORE, store, ignore=shutil.ignore_patterns("index"))
     out = tmp_path / "new"
     given = ["--hash-slots", "8", "--index-num", "50"]
     assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "a"), *given])
     assert "no old index file" not in capsys.readouterr().err
-    for name, options, slots in (("b", [], 5_000_000), ("c", given[:2], 8)):
-        assert 0 == cli.run(["rebuild", str(store), "--out", str(out / name), *options])
+    for options, slots in ([], 5_000_000), (given[:2], 8):
+        assert 2 == cli.run(["rebuild", str(store), "--out", str(out / "b"), *options])
+        assert "give --hash-slots and --index-num" in capsys.readouterr().err
+        assert not (out / "b").exists()
+        assert 0 == cli.run(["rebuild", str(store), "--dry-run", *options])
         told = capsys.readouterr().err
         assert f"guessed: {slots} slots and 20000000 entries" in told
         assert "no old index file tells them" in told

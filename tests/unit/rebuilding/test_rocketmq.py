@@ -365,8 +365,9 @@ def test_refusals_change_nothing(options: dict[str, object], error: type[Excepti
     files.make_directory("/empty")
     write_file(files, "/full/x", b"")
     before = files.images("/", with_folders=True)
+    given = {"store_path": "/s", "files": files, "hash_slot_num": 9, "index_num": 9}
     with pytest.raises(error):
-        rebuild_index(**{"store_path": "/s", "files": files, **options})  # type: ignore[arg-type]
+        rebuild_index(**{**given, **options})  # type: ignore[arg-type]
     assert nothing_changed(files, before)
     assert files.status("/new") is None
 
