@@ -26,6 +26,8 @@ MOST: Final = 1 << 62
 CLOCK_MS: Final = 3_600_000
 """A clock may step back so far."""
 SECOND_MS: Final = 1000
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 AROUND: Final = 3
 """So many messages on each side say what lies around a time: one of them may be wrong."""
 
@@ -83,18 +85,57 @@ class TimesAround(Generic[Item]):
         count, before = len(times), self._before
         behind = np.concatenate([times[:0], *(later for _, later in self._waiting)])[:AROUND]
         row = np.concatenate([before, times, behind])
-        self._before = row[: len(before) + count][-AROUND:]
+        earlier = _filled(row, LEAST)
+        self._before = earlier[: len(before) + count][-AROUND:]
         if len(row) < AROUND:
             return item, Bounds.none(count)
-        row = np.pad(row, (AROUND - len(before), AROUND - len(behind)), "edge")
-        columns = [row[place : place + count] for place in range(2 * AROUND + 1)]
-        one, other = columns[:AROUND], columns[AROUND + 1 :]
+        later = _filled(row[::-1], MOST)[::-1]
+        one, other = (
+            [each[place : place + count] for place in range(2 * AROUND + 1)]
+            for each in (
+                np.pad(side, (AROUND - len(before), AROUND - len(behind)), "edge")
+                for side in (earlier, later)
+            )
+        )
+        one, other = one[:AROUND], other[AROUND + 1 :]
         limits = np.array([_middle(*one), one[-1], _middle(*other), other[0]])
         if not len(before):
             limits[:2, :1] = LEAST
         if not len(behind):
             limits[2:, -1:] = MOST
         return item, Bounds(limits.min(axis=0), limits.max(axis=0))
+
+
+def _filled(row: Int64Array, bound: int) -> Int64Array:
+    """Return the times with the one before in the place of each that no clock gives; `bound` where
+    that lies before all others."""
+    is_possible = (row > 0) & (row <= LAST_MS)
+    if is_possible.all():
+        return row
+    places = np.maximum.accumulate(np.where(is_possible, np.arange(len(row)), -1))
+    filled: Int64Array = np.where(places < 0, bound, row[places])
+    # What was handed out before may be filled already.
+    return np.where((places < 0) & (np.abs(row) == MOST), row, filled)
+
+
+def _are_impossible(times: Int64Array, born: Int64Array) -> NDArray[np.bool_]:
+    """Return which times no clock gives, whatever lies around them."""
+    no_time: NDArray[np.bool_] = (times < 0) | (times > LAST_MS)
+    no_time |= (times == 0) & (born > CLOCK_MS)
+    seconds = np.where((times > 0) & (times < LAST_MS // SECOND_MS), times * SECOND_MS, MOST)
+    return no_time | ((born > CLOCK_MS) & (_distances(seconds, born) <= CLOCK_MS))
+
+
+def _of_other_unit(times: Int64Array, born: Int64Array, guess: Int64Array) -> Int64Array:
+    """Return the time that each is in seconds, micro- or nanoseconds, where that is within an hour
+    of the born time; else the guess."""
+    seconds = np.where((times > 0) & (times < LAST_MS // SECOND_MS), times, 0) * SECOND_MS
+    units = [(seconds, seconds + SECOND_MS - 1)]
+    units += [(times // scale, times // scale) for scale in (SECOND_MS, SECOND_MS**2)]
+    for first, last in units:
+        is_it = (born > CLOCK_MS) & (first > 0) & (_distances(first, born) <= CLOCK_MS)
+        guess = np.where(is_it, np.clip(born, first, last), guess)
+    return guess
 
 
 def likely_times(
@@ -107,6 +148,9 @@ def likely_times(
     """
     is_told = told.first > LEAST
     is_doubted = (told.distances(times) > 0) | (~is_told & (around.distances(times) > CLOCK_MS))
+    odd = np.flatnonzero((times <= 0) | (times > LAST_MS) | (times < LAST_MS // SECOND_MS))
+    if len(odd):
+        is_doubted[odd] |= _are_impossible(times[odd], born_of(odd))
     rows = np.flatnonzero(is_doubted)
     likely = times.copy()
     if len(rows):
@@ -115,7 +159,7 @@ def likely_times(
 
 
 def _likely(times: Int64Array, born: Int64Array, around: Bounds, told: Bounds) -> Int64Array:
-    guess = around.nearest(born)
+    guess = around.nearest(np.clip(born, 1, LAST_MS))
     indexed = told.nearest(guess)
     far, far_indexed = around.distances(times), around.distances(indexed)
     late, late_indexed = _distances(times, born), _distances(indexed, born)
@@ -124,7 +168,11 @@ def _likely(times: Int64Array, born: Int64Array, around: Bounds, told: Bounds) -
     is_believed = (told.last < MOST) & ((far_indexed < far) | is_nearer)
     likely = np.where(is_believed, indexed, times)
     is_own = (born > 0) & (_distances(likely, born) < SECOND_MS)
-    return np.where((around.distances(likely) > CLOCK_MS) & ~is_own, guess, likely)
+    found = np.where((around.distances(likely) > CLOCK_MS) & ~is_own, guess, likely)
+    guess = _of_other_unit(times, born, guess)
+    indexed = told.nearest(guess)
+    indexed = np.where((indexed > 0) & (indexed <= LAST_MS), indexed, guess)
+    return np.where(_are_impossible(times, born), indexed, found)
 
 
 def _distances(one: Int64Array, other: Int64Array) -> Int64Array:

@@ -186,8 +186,7 @@ def rebuild_index(
     With `keep_times` no entry has a likely time in place of an impossible one.
     Without `all_files` an index stays byte for byte if `verify` finds no error and no warning in
     the store, its queues and its checkpoint aside; into `out` it is copied. It may have entries of
-    messages that retention has removed, and so differ from one that is made of the log. `messages`
-    is 0 then.
+    messages that retention has removed, unlike one made of the log. `messages` is 0 then.
 
     A `dry_run` writes nothing and takes no lock; it returns what the same call would do, in place
     where `out` is None. Its new files have no names, and lie on the device of temporary files.
@@ -213,9 +212,9 @@ def rebuild_index(
     _check_places(store, target, kept, files)
     if not is_being_saved:
         _check_store(store, files)
-    geometry = told_geometry(store, hash_slot_num, index_num, files, is_moved=target is not None)
+    told = told_geometry(store, hash_slot_num, index_num, files, is_moved=target is not None)
     wanted = _Wanted(
-        geometry, index_tags, count_puts, cut_tail, keep_times, all_files, dry_run, kept, zone,
+        told, index_tags, count_puts, cut_tail, keep_times, all_files, dry_run, kept, zone,
         on_progress,
     )  # fmt: skip
     if not dry_run:

@@ -499,7 +499,20 @@ class _Judge:
         first = min([*self.starts, *(at - at % size for at in self.kept)], default=0)
         own = [at for at, one in self.kept.items() if at in self.drawn.messages]
         own = [at for at in own if self.drawn.messages[at].body == self.kept[at].body]
-        return sum(at >= first for at in self.drawn.messages) - len(own)
+        return sum(at >= first for at in self.drawn.messages) - len(own) - self._untold
+
+    @property
+    def _untold(self) -> int:
+        """How many last messages nothing can tell of: no queue, no key, and no later time."""
+        known = max((_store_time(one) for one in self.kept.values()), default=-1)
+        end, count = max(self.kept, default=-1), 0
+        for at in sorted(self.drawn.messages, reverse=True):
+            one = self.drawn.messages[at]
+            has_key = bool(one.keys) and one.flags & 12 != 12
+            if at <= end or one.is_queued or has_key or _store_time(one) > known:
+                break
+            count += 1
+        return count
 
     def counts(self) -> None:
         """The counts are true."""

@@ -327,8 +327,7 @@ def test_a_hole_in_the_log_is_a_finding() -> None:
     """An index of what is left would say that the rest was never there."""
     files = stored([message_of("T", {"KEYS": "k"}) for _ in range(30)])
     files.remove("/s/commitlog/" + "0" * 16 + "1000")
-    done = rebuilt(files)
-    assert ["RMQDISK-23"] == [one.law for one in done.findings]
+    assert ["RMQDISK-23"] == [one.law for one in rebuilt(files).findings]
     assert files.status("/new") is None
 
 
@@ -365,9 +364,9 @@ def test_refusals_change_nothing(options: dict[str, object], error: type[Excepti
     files.make_directory("/empty")
     write_file(files, "/full/x", b"")
     before = files.images("/", with_folders=True)
-    given = {"store_path": "/s", "files": files, "hash_slot_num": 9, "index_num": 9}
+    given = {"store_path": "/s", "files": files, "hash_slot_num": 9, "index_num": 9, **options}
     with pytest.raises(error):
-        rebuild_index(**{**given, **options})  # type: ignore[arg-type]
+        rebuild_index(**given)  # type: ignore[arg-type]
     assert nothing_changed(files, before)
     assert files.status("/new") is None
 

@@ -6,7 +6,7 @@ Laws: RMQDISK-56.
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import writes
 from segproof.reading.unknown_files import (
     Numbered,
     NumbersGoOn,
@@ -19,12 +19,12 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
 from segproof.verifying.rules import declare
 
-OF_OTHER_STORE = reads(
+OF_OTHER_STORE = writes(
     "find the store that lacks this file, by its topics (`segproof dump` of the file), and keep it"
     " until then. A salvage sets its messages aside: it makes a store without them, and changes"
     " nothing here"
 )
-OF_WHICH_STORE = reads(
+OF_WHICH_STORE = writes(
     "find out whether another store lacks this file, by its topics and queue numbers (`segproof"
     " dump` of the file). A salvage keeps its messages; if it is of another store, save a copy of"
     " this one without the file"

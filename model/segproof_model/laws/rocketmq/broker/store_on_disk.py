@@ -421,7 +421,10 @@ def store_times_are_possible(followed: StoreFiles) -> bool:
     within a second of the born time, where the message is more than a second further from it.
     Around a message lie the times of the one before it and of the one behind it, and the middle one
     of three on each side; beyond the first and the last message there is no bound, nor around two
-    alone.
+    alone. A time that no clock gives in milliseconds is impossible whatever lies around it: one
+    below 0, or 0 if the born time is more than an hour, beyond the year 9999, or within an hour of
+    the born time if it is read as seconds. Times below 1 and beyond that year say nothing of their
+    neighbours.
     """
     return all(
         message.store_timestamp == followed.likely_times[at]

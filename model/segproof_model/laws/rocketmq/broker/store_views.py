@@ -21,6 +21,7 @@ from itertools import pairwise, takewhile
 
 from segproof_model.laws.rocketmq.broker.config_json import read_config
 from segproof_model.laws.rocketmq.broker.store_checkpoint import stored
+from segproof_model.laws.rocketmq.broker.store_times import FAR, Times, filled, likely_time
 from segproof_model.laws.rocketmq.format.index_entries import (
     Entry,
     IndexBytes,
@@ -57,14 +58,8 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which a broker keeps delayed messages until their time comes."""
 WAITING_MAX = 64
 """Messages that a broker may have put into no queue yet, if none is there."""
-Times = tuple[int, int]
-"""A first and a last time, both inclusive."""
-FAR = 2**62
-"""No time of a message is further away from 1970."""
 INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
 """How a file of `config` writes a number."""
-HOUR = 3_600_000
-"""A clock may step back so far."""
 Queue = tuple[str, int]
 """Topic and number."""
 
@@ -370,10 +365,11 @@ class StoreFiles:
     def likely_times(self) -> dict[int, int]:
         """The store time of each message by its offset, or the likely one if that is impossible."""
         stored = [message.store_timestamp for message in self.messages.values()]
-        padded = stored[:1] * 3 + stored + stored[-1:] * 3
+        sides = filled(stored, -FAR), filled(stored[::-1], FAR)[::-1]
+        earlier, later = (one[:1] * 3 + one + one[-1:] * 3 for one in sides)
         likely = {}
         for number, (at, message) in enumerate(self.messages.items()):
-            before, behind = padded[number : number + 3], padded[number + 4 : number + 7]
+            before, behind = earlier[number : number + 3], later[number + 4 : number + 7]
             if number == 0 or len(stored) < 3:
                 before = [-FAR] * 3
             if number == len(stored) - 1 or len(stored) < 3:
@@ -548,36 +544,6 @@ def _integer(text: object) -> int | None:
     """Return the integer that a text is, which a letter may follow; None if it is none."""
     found = INTEGER.fullmatch(text) if isinstance(text, str) else None
     return int(found[1]) if found else None
-
-
-def likely_time(message: Message, around: Times, told: Times | None) -> int:
-    """Return the store time of a message, or a likely one if that is impossible.
-
-    `told` are the first and last time that the index has.
-    """
-    time, born = message.store_timestamp, message.born_timestamp
-    guess = nearest(born, around)
-    if told is not None:
-        if nearest(time, told) == time and told[0] > -FAR:
-            return time
-        indexed = nearest(guess, told)
-        far, far_indexed = outside(time, around), outside(indexed, around)
-        is_nearer = far == far_indexed == 0 and (
-            abs(indexed - born) < min(1000, abs(time - born) - 1000)
-        )
-        time = indexed if far_indexed < far or is_nearer else time
-    is_own = born > 0 and abs(time - born) < 1000
-    return guess if outside(time, around) > HOUR and not is_own else time
-
-
-def nearest(time: int, bounds: Times) -> int:
-    """Return the time in the bounds that is nearest to one."""
-    return max(bounds[0], min(bounds[1], time))
-
-
-def outside(time: int, bounds: Times) -> int:
-    """Return how far a time is outside of the bounds."""
-    return abs(time - nearest(time, bounds))
 
 
 def units_of(data: bytes) -> list[tuple[int, int]]:
