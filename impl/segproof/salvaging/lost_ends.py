@@ -27,7 +27,12 @@ from segproof.verifying.small_files import (
     START,
     read_epochs,
 )
-from segproof.verifying.told_ends import AGREED, is_end_agreed
+from segproof.verifying.told_ends import (
+    AGREED,
+    exchanged_with,
+    is_end_agreed,
+    words_of_exchanged,
+)
 
 
 def index_of(log: str, suffix: str = ".index") -> str:
@@ -47,7 +52,12 @@ def told_end(
     at the end of the log.
     """
     end = _named_end(partition, next_offset, files)
-    if not (end and is_sound and is_end_agreed(dict(partition.offsets), next_offset)):
+    told = dict(partition.offsets)
+    if end and is_sound:
+        other = exchanged_with(partition.directory, told, next_offset, files)
+        if other:
+            return 0, [f"{partition.directory}: {words_of_exchanged(other)}"]
+    if not (end and is_sound and is_end_agreed(told, next_offset)):
         return end, []
     words = (
         f"{partition.directory}: a snapshot or a checkpoint names offset {end}, and the log ends"

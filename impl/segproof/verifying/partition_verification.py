@@ -58,7 +58,14 @@ from segproof.verifying.small_files import (
 )
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.swapped_names import NamedRange, check_names
-from segproof.verifying.told_ends import AGREED, is_end_agreed, told_offset
+from segproof.verifying.told_ends import (
+    AGREED,
+    HINT_OF_EXCHANGED,
+    exchanged_with,
+    is_end_agreed,
+    told_offset,
+    words_of_exchanged,
+)
 from segproof.verifying.transaction_checks import CarriedTransactions
 
 declare("partition-log", Severity.WARNING,
@@ -421,20 +428,27 @@ class _JoinedLog:
                 expected=f"{start} or more",
                 actual=end,
             )
-        for name in (RECOVERY, HIGH_WATERMARK, CLEANER):
-            offset = told.get(name, 0)
-            if offset > max(reached, start):
-                self._reporter.at(self._directory).add(
-                    "DISK-38",
-                    f"{self._ends(reached)}, and {name} says {offset}"
-                    + (
-                        f": its line is wrong, or the log has lost its end. {AGREED}"
-                        if self._is_end_agreed
-                        else WORDS[name]
-                    ),
-                    expected=f"{reached} or less",
-                    actual=told_offset(offset, is_agreed=self._is_end_agreed),
-                )
+        beyond = [
+            name
+            for name in (RECOVERY, HIGH_WATERMARK, CLEANER)
+            if told.get(name, 0) > max(reached, start)
+        ]
+        is_whole = bool(beyond) and self._is_read and not self._is_end_damaged
+        is_whole &= not self._is_pointed_beyond
+        other = exchanged_with(self._directory, told, reached, self._files) if is_whole else ""
+        for name in beyond:
+            words = WORDS[name]
+            if other:
+                words = f": {words_of_exchanged(other)}"
+            elif self._is_end_agreed:
+                words = f": its line is wrong, or the log has lost its end. {AGREED}"
+            self._reporter.at(self._directory).add(
+                "DISK-38",
+                f"{self._ends(reached)}, and {name} says {told[name]}{words}",
+                expected=f"{reached} or less",
+                actual=told_offset(told[name], is_agreed=self._is_end_agreed or bool(other)),
+                hint=HINT_OF_EXCHANGED if other else None,
+            )
 
 
 WORDS = {

@@ -10,10 +10,27 @@ ReplicaManager.checkpointHighWatermarks.
 Laws: DISK-36, DISK-38, DISK-64.
 """
 
+import posixpath
 from collections.abc import Mapping
+from contextlib import closing
 
+from segproof.files import Files
+from segproof.hints import reads
 from segproof.reading.cleaner_traces import UP_TO
-from segproof.verifying.small_files import HIGH_WATERMARK, RECOVERY
+from segproof.reading.file_names import NameKind, partition_of, read_file_name
+from segproof.reading.folder_names import names_of
+from segproof.reading.log_pieces import LogPieces
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_listing import parent_of
+from segproof.verifying.small_files import HIGH_WATERMARK, RECOVERY, read_offsets
+
+EXCHANGED_MAX = 8
+"""At most this many other partitions are looked into for an exchanged name."""
+HINT_OF_EXCHANGED = reads(
+    "compare the topic ids in partition.metadata of both folders with those of `kafka-topics.sh"
+    " --describe`, and their records (`segproof dump`), before a broker starts here: with KRaft it"
+    " sets both aside as -stray"
+)
 
 AGREED = f"{RECOVERY} and {HIGH_WATERMARK} both say that the log ends there, so no loss is counted"
 
@@ -30,3 +47,52 @@ def is_end_agreed(offsets: Mapping[str, int], end_offset: int) -> bool:
 def told_offset(offset: int, *, is_agreed: bool) -> int | str:
     """Return the `actual` of a finding about a file that names an offset beyond the end."""
     return f"{UP_TO}{offset}" if is_agreed else offset
+
+
+def exchanged_with(directory: str, offsets: Mapping[str, int], reached: int, files: Files) -> str:
+    """Return the folder with which a partition may have exchanged its name; empty for none.
+
+    `offsets` are those of the partition in the checkpoints beside it, and `reached` is where its
+    log ends. Both checkpoints say of the other partition that it ends there, and the log of the
+    other one ends where they say that this one does.
+    """
+    own, told = partition_of(directory), offsets.get(RECOVERY)
+    if own is None or told is None or told != offsets.get(HIGH_WATERMARK) or told == reached:
+        return ""
+    quiet, parent = Reporter(Wanted()), parent_of(directory)
+    ends: list[set[tuple[str, int]]] = []
+    for name in (RECOVERY, HIGH_WATERMARK):
+        entries = read_offsets(quiet.at(posixpath.join(parent, name)), files) or ()
+        ends.append({(one.topic, one.partition) for one in entries if one.offset == reached})
+    known = sorted(ends[0] & ends[1] - {(own.topic, own.partition)})
+    folders = (posixpath.join(parent, f"{topic}-{number}") for topic, number in known)
+    for folder in list(folders)[:EXCHANGED_MAX]:
+        if _end_of(folder, files) == told:
+            return folder
+    return ""
+
+
+def words_of_exchanged(folder: str) -> str:
+    """Return in words that a partition and another one may have each other's folder."""
+    return (
+        f"this folder and {folder} may have exchanged names: the log of each ends where {RECOVERY}"
+        f" and {HIGH_WATERMARK} say of the other one, so no loss is counted"
+    )
+
+
+def _end_of(folder: str, files: Files) -> int | None:
+    """Return the offset after the last sound batch of a partition's last log, or None."""
+    known = ((read_file_name(name), name) for name in names_of(folder, files))
+    logs = [
+        (one.base_offset, name)
+        for one, name in known
+        if one.kind is NameKind.SEGMENT and one.suffix == ".log"
+    ]
+    if not logs:
+        return None
+    try:
+        with closing(files.open(posixpath.join(folder, max(logs)[1]))) as file:
+            pieces = LogPieces(file, 0, file.size()).sound()
+    except OSError:
+        return None
+    return pieces[-1].last_offset + 1 if pieces else max(logs)[0]
