@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from segproof.findings import Severity
-from segproof.hints import reads, writes
+from segproof.hints import writes
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
@@ -23,8 +23,10 @@ from segproof.verifying.segment_carry import EpochRun, LogCarry
 from segproof.verifying.told_ends import AGREED, told_offset
 
 declare("record-batch", Severity.ERROR,
-    reads("compare the partition with another replica: this log holds batches of two leaders that"
-    " did not know of each other"), "DISK-28")  # fmt: skip
+    writes("if one batch has another epoch than the batches on both sides, its header is damaged,"
+    " since no checksum covers the epoch: `segproof salvage DIR --out DIR2` restores it. Else this"
+    " log holds batches of two leaders that did not know of each other: compare the partition with"
+    " another replica"), "DISK-28")  # fmt: skip
 declare("partition-log", Severity.ERROR,
     SALVAGE.after("a salvage makes the file new from the batches: "), "DISK-37")  # fmt: skip
 declare("partition-log", Severity.WARNING,

@@ -85,3 +85,21 @@ def test_an_epoch_that_nothing_proves_wrong_stays(
     (told,) = salvage(bad, tmp_path / "out")
     assert 0 == told.restored_epochs
     assert _epochs(bad) == _epochs(tmp_path / "out" / bad.name)
+
+
+@pytest.mark.checks("DISK-28", "EPOCH-1")
+@pytest.mark.parametrize("bit", [0, 4, 28])
+def test_the_finding_of_a_flipped_bit_names_the_salvage(bit: int, tmp_path: Path) -> None:
+    """It said that the log holds batches of two leaders, and a salvage restored the epoch."""
+    folder = copied_partition("plain", tmp_path)
+    log = sorted(folder.glob("*.log"))[1]
+    found = [bytearray(one) for one in batches_of(log.read_bytes())]
+    found[3][12:16] = (1 << bit).to_bytes(4, "big")
+    whole, damaged = log.read_bytes(), b"".join(found)
+    log.write_bytes(damaged)
+    (told,) = verify(folder, laws=["DISK-28"])
+    assert "segproof salvage" in told.hint
+    assert "on both sides" in told.hint
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert saved.restored_epochs == 1
+    assert (tmp_path / "out" / folder.name / log.name).read_bytes() == whole
