@@ -47,6 +47,8 @@ def is_older_copy(
         return False
     starts = table["position"]
     last, widest = _last_indexed(index, table, base_offset), INTERVAL_BYTES
+    if last is None:
+        return False
     before = 0
     for _, block in () if offsets is None else offsets.blocks():
         positions = block["position"].astype(np.int64)
@@ -92,11 +94,17 @@ def _is_dense(table: BatchTable, base_offset: int) -> bool:
     return bool((~is_known | (firsts == before + 1)).all())
 
 
-def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int:
-    """Return the position of the batch of the last entry; 0 without an entry."""
+def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int | None:
+    """Return the position of the batch of the last entry; 0 without an entry.
+
+    None where a writer has trimmed the file meanwhile.
+    """
     if not index.count:
         return 0
-    entry = index.read(index.count - 1, 1)[0]
+    entries = index.read(index.count - 1, 1)
+    if not len(entries):
+        return None
+    (entry,) = entries
     if index.dtype == ENTRY_TYPES[".index"]:
         return int(entry["position"])
     row = int(np.searchsorted(table["last_offset"], base_offset + int(entry["offset"])))

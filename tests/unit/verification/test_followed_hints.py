@@ -27,7 +27,7 @@ from segproof_harness.laws.broken_stores import INDEX, small
 from segproof_harness.laws.file_damages import Example, cut, overwrite, remove
 from segproof_tests.plain_reader import files_in, messages_in
 
-COMMAND = re.compile(r"`((?:segproof (?:rebuild|salvage)|cp|mv|rm|touch|mkdir) [^`]+)`")
+COMMAND = re.compile(r"`((?:segproof (?:rebuild|salvage)|cp|mv|rm|touch|mkdir|install) [^`]+)`")
 """A command that does something to files."""
 DECIDES = re.compile(
     r"\b(?:nothing|compare|look|check|verify again|find|give|keep|leave|read|say|ask|see"

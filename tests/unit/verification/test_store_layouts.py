@@ -16,6 +16,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
@@ -419,7 +420,8 @@ def test_the_log_of_another_store_is_one_finding(name: str, tmp_path: Path) -> N
     (only,) = defects(store)
     assert ("RMQDISK-44", Severity.ERROR) == (only.law, only.severity)
     assert "index and queues were made of another log" in only.message
-    assert "they lead up to offset" in only.message
+    assert "the index leads up to offset" in only.message
+    assert "the queues lead up to offset" in only.message
     assert [] == list(store_disagreements(store))
     before = contents(store)
     rebuilt = rebuild_index(store, None, SLOTS, ENTRIES, in_place=True, all_files=False)
@@ -439,6 +441,22 @@ def test_an_index_of_a_former_log_is_told_by_the_queues(tmp_path: Path) -> None:
     assert "rebuild" in found["RMQDISK-44"].hint
     assert not found.keys() & {"RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31"}
     assert [] == list(store_disagreements(store))
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("part", ["index", "consumequeue"])
+def test_the_end_that_is_told_is_of_the_part_that_is_wrong(part: str, tmp_path: Path) -> None:
+    """It was the end of the right part, where that leads further."""
+    store = long_store(tmp_path / "store")
+    other = copied_store(tmp_path / "other")
+    shutil.rmtree(store / part)
+    shutil.copytree(other / part, store / part)
+    (told,) = (one for one in defects(store) if one.law == "RMQDISK-44")
+    lead = "the queues lead" if part == "consumequeue" else "the index leads"
+    _, found, end = told.message.partition(f"{lead} up to offset ")
+    assert found
+    messages = {at for at, one in CommitLog.open(other).scan() if one.message is not None}
+    assert int(end.partition(",")[0]) in messages
 
 
 @pytest.mark.checks("RMQDISK-44")

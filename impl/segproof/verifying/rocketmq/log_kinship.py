@@ -25,6 +25,8 @@ OF_WHICH_LOG = writes(
 )
 declare("index-service", Severity.ERROR, OF_WHICH_LOG, "RMQDISK-44")
 
+INDEX, QUEUES = "index", "queues"
+"""The parts of a store that are made of its log."""
 WRONG_MIN = 8
 """With fewer wrong entries, each is reported by itself."""
 WRONG_TIMES = 3
@@ -74,20 +76,26 @@ class Ends:
     """Offset after the last message of the log."""
     log_time: int
     """When it was stored; -1 without a message."""
-    reached: int
-    """The furthest offset that index or queues lead to."""
-    reached_time: int
+    index: int
+    """The furthest offset that the index leads to; -1 without an entry."""
+    index_time: int
     """When the newest message of the index was stored; -1 if it is not known."""
+    queues: int
+    """The furthest offset that the queues lead to; -1 without a unit."""
 
-    def words(self) -> str:
-        """Return both ends in words."""
+    def words(self, *parts: str) -> str:
+        """Return in words where the log ends, and where these parts lead to."""
         own = f"the log ends at offset {self.log_end}"
         if self.log_time >= 0:
             own += f" with a message stored {time_text(self.log_time)}"
-        other = f"they lead up to offset {self.reached}"
-        if self.reached_time > 0:
-            other += f", of messages stored up to {time_text(self.reached_time)}"
-        return f"{own}, and {other}"
+        told = [own]
+        if INDEX in parts and self.index >= 0:
+            told.append(f"the index leads up to offset {self.index}")
+            if self.index_time > 0:
+                told[-1] += f", of messages stored up to {time_text(self.index_time)}"
+        if QUEUES in parts and self.queues >= 0:
+            told.append(f"the queues lead up to offset {self.queues}")
+        return ", and ".join(told)
 
 
 def report_kinship(
@@ -101,7 +109,7 @@ def report_kinship(
         reporter.at(posixpath.join(store, "index")).add(
             "RMQDISK-44",
             f"the index is of another commit log: {_counted(index)}, while the queues agree with"
-            f" this log: it stayed when the log was replaced or begun again; {ends.words()}",
+            f" this log: it stayed when the log was replaced or begun again; {ends.words(INDEX)}",
             actual=index.wrong,
             severity=Severity.WARNING,
             hint=REMAKE_INDEX,
@@ -111,26 +119,27 @@ def report_kinship(
         reporter.at(posixpath.join(store, "consumequeue")).add(
             "RMQDISK-44",
             f"the queues are of another commit log: {_counted(queues)}, while the index agrees with"
-            f" this log: they stayed when the log was replaced or begun again; {ends.words()}",
+            f" this log: they stayed when the log was replaced or begun again;"
+            f" {ends.words(QUEUES)}",
             actual=queues.wrong,
             severity=Severity.WARNING,
             hint=REMAKE_STORE,
         )
         return
     both = Kinship(index.right + queues.right, index.wrong + queues.wrong)  # all that count
-    parts = [name for name, one in (("index", index), ("queues", queues)) if one.kin is Kin.OTHER]
+    parts = [name for name, one in ((INDEX, index), (QUEUES, queues)) if one.kin is Kin.OTHER]
     if ends.log_time < 0:
         reporter.at(posixpath.join(store, COMMIT_LOG)).add(
             "RMQDISK-44",
             f"the log has no message, and {both.wrong} entries of {' and '.join(parts)} lead into"
-            f" it; {ends.words()}: the log was emptied, or begun again in an empty folder",
+            f" it; {ends.words(*parts)}: the log was emptied, or begun again in an empty folder",
             actual=both.wrong,
         )
         return
     reporter.at(posixpath.join(store, COMMIT_LOG)).add(
         "RMQDISK-44",
         f"{' and '.join(parts)} were made of another log than this one: {_counted(both)};"
-        f" {ends.words()}: the log was replaced, or begun again in an empty folder",
+        f" {ends.words(*parts)}: the log was replaced, or begun again in an empty folder",
         actual=both.wrong,
     )
 

@@ -392,8 +392,14 @@ class _Store:
         keys = next((one for one in checks if isinstance(one, KeyChecks)), None)
         index = Kinship() if keys is None else keys.kinship
         queues = self._queues.kinship
-        times = [one.header.end_timestamp for one in self._summaries if not one.is_empty]
-        ends = Ends(records.end, records.last_time, records.reached, max(times, default=-1))
+        filled = [one.header for one in self._summaries if not one.is_empty]
+        ends = Ends(
+            records.end,
+            records.last_time,
+            max((one.end_phy_offset for one in filled), default=-1),
+            max((one.end_timestamp for one in filled), default=-1),
+            self._queues.furthest,
+        )
         report_kinship(self._store, index, queues, ends, self._reporter)
         is_of_other = Kin.OTHER in (index.kin, queues.kin)
         if is_of_other and Kin.OWN not in (index.kin, queues.kin):
