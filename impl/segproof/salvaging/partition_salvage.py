@@ -31,6 +31,7 @@ from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces, entries_
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import copy_bytes
+from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.kept_producers import keep_producers
@@ -572,14 +573,14 @@ class _Salvage:
 
         That reads what was written and makes each checksum again: the old file may have changed
         since its batches were checked. Producers expire as they did while the log was written, not
-        by the time of the salvage.
+        by the time of the salvage. An index takes no more room than a log: a disk may be full.
         """
-        told = self._told
-        now = now_ms()
-        time = now if self._last_time < 0 else min(now, self._last_time)
+        told, now, last = self._told, now_ms(), self._last_time
+        sizes = (status.size_bytes for one in self._logs if (status := self._files.status(one)))
+        room = min(LogConfig().segment_index_bytes, max(sizes, default=0) + TWO_TIME_ENTRIES)
         log = PartitionLog.open(
-            self._target, LogConfig(), last_shutdown_clean=False, writable=True, files=self._files,
-            time=lambda: time,
+            self._target, LogConfig(segment_index_bytes=room), writable=True, files=self._files,
+            last_shutdown_clean=False, time=lambda: now if last < 0 else min(now, last),
         )  # fmt: skip
         try:
             end = log.log_end_offset
