@@ -90,7 +90,24 @@ def is_loss_hidden(
     return is_asked and left_out_of(logs, files) > told.lost_offsets
 
 
-def are_claimed(pending: Sequence[Gap], lost: int, files: Files) -> bool:
+def doubts_of_damage(
+    pending: Sequence[Gap], ends: tuple[int, int], log: NamedLog, files: Files
+) -> list[Doubt]:
+    """Return the offsets [ends) of gaps side by side, unless broken batches claim all of them.
+
+    A sound batch of `log` follows. What is missing before the name of that log is missing at the
+    end of another one: the name tells that it was there, whatever bytes are left of it.
+    """
+    begin, end = ends
+    if _are_claimed(pending, end - begin, files):
+        return []
+    named = max(begin, min(log.base_offset, end))
+    is_damaged = any(one.kind == PieceKind.BROKEN and one.path == log.path for one in pending)
+    doubts = [Doubt(begin, named - begin), Doubt(named, end - named, is_damaged)]
+    return [one for one in doubts if one.number]
+
+
+def _are_claimed(pending: Sequence[Gap], lost: int, files: Files) -> bool:
     """Return whether the broken batches of gaps side by side claim so many lost offsets."""
     first, last = pending[0], pending[-1]
     end = last.position + last.size_bytes

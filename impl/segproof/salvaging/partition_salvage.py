@@ -39,7 +39,7 @@ from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_
 from segproof.salvaging.lost_ends import index_of, indexed_end_of, is_cut, last_log_of, told_end
 from segproof.salvaging.lost_gaps import (
     Doubt,
-    are_claimed,
+    doubts_of_damage,
     doubts_of_names,
     doubts_of_zeros,
     gaps_of_dense_log,
@@ -353,7 +353,7 @@ class _Salvage:
             self._pending.append(
                 Gap(file.path, PieceKind.MISPLACED.value, *place, self._next_offset, None)
             )
-        self._close_gaps(first_offset)
+        self._close_gaps(first_offset, file.path, base_offset)
         position = self._copy(file, piece, base_offset)
         self._place_end = piece.end
         if piece.kind is PieceKind.RESTORABLE:
@@ -400,7 +400,7 @@ class _Salvage:
         """Copy the batches that lie at a wrong place and belong before the offset `below`."""
         while self._moved and self._moved[0].last_offset < below:
             moved = self._moved.pop(0)
-            self._close_gaps(moved.first_offset)
+            self._close_gaps(moved.first_offset, file.path, base_offset)
             self._copy(file, moved, base_offset)
             self._told.moved_batches += moved.batches
 
@@ -518,16 +518,16 @@ class _Salvage:
         self._aside_bytes += end - start
         self._told.set_aside_batches += batches
 
-    def _close_gaps(self, first_offset: int) -> None:
+    def _close_gaps(self, first_offset: int, path: str, base_offset: int) -> None:
         """Tell the offsets that are lost in the gaps so far: a sound batch follows them."""
         lost = first_offset - self._next_offset
         is_lost = lost > 0
         pending = [one for one in self._pending if is_lost or one.kind not in _LOSSLESS]
         if pending:
             self._told.lost_offsets += max(0, lost)
-            if is_lost and not are_claimed(self._pending, lost, self._files):
-                is_damaged = any(one.kind == PieceKind.BROKEN for one in self._pending)
-                self._doubtful.append(Doubt(self._next_offset, lost, is_damaged))
+            if is_lost:
+                ends, begin = (self._next_offset, first_offset), NamedLog(path, base_offset)
+                self._doubtful += doubts_of_damage(self._pending, ends, begin, self._files)
         self._is_lossless_gap |= bool(pending) and not is_lost
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 

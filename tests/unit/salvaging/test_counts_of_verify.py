@@ -2,6 +2,7 @@
 """`verify` and `salvage` count the same lost messages, and one wrong unit is none of them."""
 
 import os
+import random
 import shutil
 import struct
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from segproof.findings import Summary, Verdict
 from segproof.rocketmq.commit_log import CommitLog
+from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_store import SalvagedStore
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
+from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.store_files import LOG, copied_store, long_store
 
 COUNT = 60
@@ -142,3 +145,51 @@ def test_a_wrong_unit_adds_nothing_to_a_loss(store: Path, tmp_path: Path) -> Non
     damage_unit(store, 2, 15, 1 << 40)
     summary, told = counted(store, tmp_path)
     assert (3, 3) == (summary.lost_at_least, told.gap_count)
+
+
+def tear(log: Path, batch: int, left: int) -> None:
+    """Cut a log in the middle of a batch, and its indexes to what is left of it."""
+    data, places = log.read_bytes(), [0]
+    while places[-1] < len(data):
+        places.append(places[-1] + 12 + int.from_bytes(data[places[-1] + 8 : places[-1] + 12]))
+    place = places[batch % (len(places) - 1)]
+    log.write_bytes(data[: place + left])
+    relative = int.from_bytes(data[place : place + 8]) - int(log.stem)
+    for suffix, size, end in ((".index", 8, place), (".timeindex", 12, relative)):
+        index = log.with_suffix(suffix)
+        known = index.read_bytes()
+        entries = [known[at : at + size] for at in range(0, len(known), size)]
+        index.write_bytes(b"".join(one for one in entries if 0 < int.from_bytes(one[-4:]) < end))
+
+
+@pytest.mark.checks("DISK-25", "DUMP-6")
+@pytest.mark.parametrize("seed", range(20260500, 20260504))
+@pytest.mark.parametrize("source", ["plain", "unclean-before", "compacted"])
+def test_a_torn_closed_segment_is_counted_alike(source: str, seed: int, tmp_path: Path) -> None:
+    """`salvage` took the lost end for compacted where no whole header of the torn batch is left."""
+    drawn = random.Random(seed)
+    folder = partition_of(KAFKA / source)
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    logs = sorted(copy.glob("*.log"))
+    number = drawn.randrange(len(logs) - 1)
+    tear(logs[number], drawn.randrange(1 << 20), drawn.choice([8, 12, 20, 30, 70]))
+    summaries: list[Summary] = []
+    list(verify(copy, on_summary=summaries.append))
+    (summary,), (told,) = summaries, salvage(copy, tmp_path / "saved")
+    assert (told.lost_offsets, told.unproven_offsets) == (
+        summary.lost_at_least, summary.unproven_offsets,
+    )  # fmt: skip
+    assert summary.lost_at_least + summary.unproven_offsets == (
+        int(logs[number + 1].stem) - torn_from(logs[number])
+    )
+    assert (source == "compacted") is (not summary.lost_at_least)
+
+
+def torn_from(log: Path) -> int:
+    """Return the offset after the last whole batch of a torn log."""
+    data, at, end = log.read_bytes(), 0, int(log.stem)
+    while at + 61 <= len(data) >= at + 12 + int.from_bytes(data[at + 8 : at + 12]):
+        first, last = int.from_bytes(data[at : at + 8]), int.from_bytes(data[at + 23 : at + 27])
+        at, end = at + 12 + int.from_bytes(data[at + 8 : at + 12]), first + last + 1
+    return end
