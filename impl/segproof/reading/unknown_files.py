@@ -7,10 +7,9 @@ file of another broker they do not. It has queues that this log never had, which
 above 0, or numbers that this log has too.
 
 A file of this store may contradict its log as well: an older copy of an earlier file, an old copy
-of queues and index, or a wrong number, which no checksum covers. So a file is of another store only
-if its messages contradict as clearly as the places of an index do (`ForeignMessages`), while queues
-or index agree with the files before it. Of less, and without queues and index, both readings are
-told, and a person decides.
+of queues and index, a broker that came back with another address after files were lost. So both
+readings are told, and a person decides. Where the first files have expired, a queue of the same
+store host may have been in them.
 
 Upstream: RocketMQ 4.7.0 to 5.5.1: CommitLog.doAppend, TopicQueueTable.
 Laws: RMQDISK-56.
@@ -20,16 +19,16 @@ Not covered: a file of another store before the last file that queues or index l
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from segproof.counts import plural
-from segproof.files import Files, ReadOnlyFile
-from segproof.reading.foreign_messages import IN_QUEUES, WRONG_MIN, WRONG_TIMES, OpenFile
-from segproof.reading.queue_units import first_led_to
-from segproof.reading.store_pieces import OFFSET_POSITION, ROLLED_BACK, Gap, StorePieces
+from segproof.files import Files
+from segproof.reading.foreign_messages import IN_QUEUES, OpenFile
+from segproof.reading.store_pieces import ROLLED_BACK, Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, ends_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.message import INNER_BATCH
 
 MESSAGE_BYTES_MIN = 91
 TOPICS_NAMED = 3
@@ -58,20 +57,11 @@ class UnknownFile:
     """Messages of queues that contradict the log before it."""
     topics: tuple[str, ...] = ()
     """Some of theirs."""
-    are_others_known: bool = False
-    """Whether queues or index lead to messages of the files before it."""
 
     @property
     def is_doubted(self) -> bool:
         """Whether more of its messages contradict the log than fit."""
         return self.wrong >= MISSING_OFFSETS_MIN and self.wrong > self.fitting
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it is of another store for certain: as by the places of an index (RMQDISK-44)."""
-        is_clear = not self.fitting or self.wrong >= WRONG_MIN
-        is_clear &= self.wrong > WRONG_TIMES * self.fitting
-        return self.is_doubted and is_clear and self.are_others_known
 
     def why(self) -> str:
         """Return what contradicts."""
@@ -82,27 +72,23 @@ class UnknownFile:
         )
 
     def words_of_salvage(self) -> str:
-        """Return what a salvage says of a file that is left out, or kept in doubt."""
-        path, why = self.log_file.path, self.why()
-        if self.is_foreign:
-            return (
-                f"{path}: a file of the log of another store: no queue and no index leads into it,"
-                f" and {why}; look which store lacks it"
-            )
+        """Return what a salvage says of a file that is kept in doubt."""
         return (
-            f"{path}: kept, and it may be of another store: nothing but its name says that it is of"
-            f" this one, and {why}. If it is of this store, messages before it are lost; if it is"
-            " of another one, move it out of a copy of the store, and save that"
+            f"{self.log_file.path}: kept, and it may be of another store: nothing but its name says"
+            f" that it is of this one, and {self.why()}. If it is of this store, messages before it"
+            " are lost; if it is of another one, move it out of a copy of the store, and save that"
         )
 
 
 class NumbersGoOn:
     """Judges how the messages of later files fit into the queues of the earlier ones."""
 
-    def __init__(self) -> None:
-        self._following: dict[tuple[str, int], tuple[int, int]] = {}
-        """The number after the last one of each queue, by the files that fit; and how many bytes
-        before it are without a message."""
+    def __init__(self, min_offset: int) -> None:
+        """`min_offset` is where the log begins."""
+        self._has_expired = min_offset > 0
+        self._following: dict[tuple[str, int], tuple[set[int], int]] = {}
+        """The numbers that may follow the last one of each queue, by the files that fit; and how
+        many bytes before it are without a message."""
         self._hosts: set[bytes | None] = {None}
         self._numbers: dict[tuple[str, int], list[int]] = {}
         """Those of the present file."""
@@ -123,7 +109,7 @@ class NumbersGoOn:
         """Take the next message of the present file."""
         self._bytes += size_bytes
         self._messages += 1
-        if message.sys_flag & ROLLED_BACK in IN_QUEUES:
+        if message.sys_flag & ROLLED_BACK in IN_QUEUES and not message.sys_flag & INNER_BATCH:
             key = (message.topic, message.queue_id)
             self._numbers.setdefault(key, []).append(message.number)
             self._rooms[key] = self._room
@@ -133,16 +119,18 @@ class NumbersGoOn:
         """Judge the present file, and go on with the next one."""
         found, skipped = UnknownFile(one, self._messages), 0
         wrong: list[str] = []
+        is_same_host = not self._hosts.isdisjoint(self._hosts_here)
         for key, numbers in self._numbers.items():
             # One wrong number tells nothing: the first is what most of them say.
             bases = Counter(number - rank for rank, number in enumerate(numbers))
             (first, _), *_ = bases.most_common(1)
-            following, room = self._following.get(key, (None, 0))
-            fits = self._is_first or first == following
-            if not fits and following is not None and first > following:
-                skipped += first - following
-                fits = skipped * MESSAGE_BYTES_MIN <= self._room - room
-                fits &= not self._hosts.isdisjoint(self._hosts_here)
+            due, room = self._following.get(key, ({0}, 0))
+            fits = self._is_first or (first in due and key in self._following)
+            if not fits and first > min(due):
+                skipped += first - max(number for number in due if number < first)
+                fits = is_same_host and skipped * MESSAGE_BYTES_MIN <= self._room - room
+            if not fits and self._has_expired and is_same_host and key not in self._following:
+                continue  # it may have been in a file that has expired
             found.fitting += len(numbers) * fits
             if not fits and first:  # a queue that was deleted begins again
                 found.wrong += len(numbers)
@@ -152,7 +140,7 @@ class NumbersGoOn:
             self._room += self._bytes
         else:
             self._following |= {
-                key: (_behind(each), self._rooms[key]) for key, each in self._numbers.items()
+                key: (_following(each), self._rooms[key]) for key, each in self._numbers.items()
             }
             self._hosts |= self._hosts_here
         self._is_first &= not self._numbers
@@ -162,10 +150,12 @@ class NumbersGoOn:
         return found
 
 
-def _behind(numbers: Sequence[int]) -> int:
-    """Return the number after the last one of some; one alone that nothing leads to is wrong."""
+def _following(numbers: Sequence[int]) -> set[int]:
+    """Return the numbers that may follow some: after the last one, and after the largest that is
+    not alone: one alone may be wrong. A queue that was made again has begun with 0 between them."""
     known = {*numbers}
-    return 1 + max((one for one in known if one - 1 in known), default=numbers[-1])
+    largest = max((one for one in known if one - 1 in known), default=numbers[-1])
+    return {largest + 1, numbers[-1] + 1}
 
 
 def unknown_files(
@@ -186,23 +176,11 @@ def unknown_files(
     if not any(_begins(one, open_file) for one in asked):
         return []
     found = [one for one in _judged(log, files, open_file) if one.log_file in asked]
-    doubted = [one for one in found if one.is_doubted]
-    if not doubted or reached < 0:
-        return doubted
-    known = log.log_files[: len(log.log_files) - len(asked)]
-    are_known = _are_known(log, known, files, open_file)
-    return [replace(one, are_others_known=are_known) for one in doubted]
-
-
-def without_foreign(log: CommitLog, found: Sequence[UnknownFile], files: Files) -> CommitLog:
-    """Return a log without the files that are of another store for certain."""
-    foreign = {one.log_file.path for one in found if one.is_foreign}
-    kept = tuple(one for one in log.log_files if one.path not in foreign)
-    return CommitLog(log.store_path, log.mapped_file_size, kept, files)
+    return [one for one in found if one.is_doubted]
 
 
 def _judged(log: CommitLog, files: Files, open_file: OpenFile) -> Iterator[UnknownFile]:
-    numbers, current = NumbersGoOn(), log.log_files[0]
+    numbers, current = NumbersGoOn(log.min_offset), log.log_files[0]
     for piece in StorePieces(log, files, open_file=open_file):
         if isinstance(piece, Gap):
             numbers.lose(piece.size_bytes)
@@ -232,20 +210,3 @@ def _begins(one: LogFile, open_file: OpenFile) -> bool:
     """Return whether a file does not begin with zeros."""
     with closing(open_file(one.path)) as file:
         return any(file.pread(8, 0))
-
-
-def _are_known(log: CommitLog, known: Sequence[LogFile], files: Files, open_file: OpenFile) -> bool:
-    """Return whether queues and index lead to messages in some files, and mostly right."""
-    starts = [one.start for one in known]
-    samples = first_led_to(log.store_path, starts, log.mapped_file_size, files)
-    right = whole = 0
-    for one, sample in zip(known, samples, strict=True):
-        with closing(open_file(one.path)) as file:
-            whole += len(sample)
-            right += sum(_says(file, offset - one.start, offset) for offset, _ in sample.tolist())
-    return right >= MISSING_OFFSETS_MIN and 2 * right > whole
-
-
-def _says(file: ReadOnlyFile, position: int, offset: int) -> bool:
-    head = file.pread(OFFSET_POSITION + 8, position)
-    return int.from_bytes(head[OFFSET_POSITION:], "big") == offset

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from segproof.commands import quoted_path
 from segproof.files import Files
@@ -11,8 +11,6 @@ from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.log_names import with_right_names
 from segproof.reading.store_paths import Place, PlaceKind
-from segproof.reading.store_reach import ends_of
-from segproof.reading.unknown_files import unknown_files
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.store_verification import check_place
@@ -43,24 +41,6 @@ def misnamed(log: CommitLog, files: Files) -> tuple[Finding, ...]:
             law="RMQDISK-25",
         )
         for one in found[:1]
-    )
-
-
-def foreign(log: CommitLog, files: Files) -> tuple[Finding, ...]:
-    """Return a finding for the first file after the end of the log that is of another store."""
-    reached = ends_of(log.store_path, files)[1]
-    unknown = unknown_files(log, files, files.open, reached) if reached >= 0 else []
-    found = (one for one in unknown if one.is_foreign)
-    return tuple(
-        finding_at(
-            one.log_file.path,
-            0,
-            f"this file is of another store: no queue and no index leads into it, and {one.why()}:"
-            " its messages would get into the index",
-            SAVE_STORE,
-            law="RMQDISK-56",
-        )
-        for one in islice(found, 1)
     )
 
 

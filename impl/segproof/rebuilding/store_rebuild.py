@@ -49,7 +49,6 @@ from segproof.rebuilding.store_findings import (
     OTHER_LOG,
     SAVE_STORE,
     finding_at,
-    foreign,
     holes,
     law_at,
     law_of_another_log,
@@ -253,7 +252,7 @@ def _rebuild(
     log = CommitLog.open(store, mapped_file_size, files=files)
     if not log.log_files:
         raise no_log_in(store, files)
-    findings = misnamed(log, files) or foreign(log, files) or holes(log)
+    findings = misnamed(log, files) or holes(log)
     findings = findings or _missing_end(log, log.max_offset, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)

@@ -38,7 +38,7 @@ from segproof.reading.store_pieces import (
 from segproof.reading.store_reach import ends_of
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
-from segproof.reading.unknown_files import unknown_files, without_foreign
+from segproof.reading.unknown_files import unknown_files
 from segproof.rebuilding.safe_places import (
     begin_salvage,
     check_apart,
@@ -114,13 +114,10 @@ def salvage_store(
     rests = RestsOfFiles(log, files)
     log, misnamed = with_right_names(rests.log, rests)
     unknown = unknown_files(log, files, lambda path: ReadableParts(rests.open(path)))
-    log = without_foreign(log, unknown, files)
-    misnamed = [one for one in misnamed if one.path in {each.path for each in log.log_files}]
     log, odd = in_step(log, rests)
     run = _Salvage(log, target, files, on_progress, rests)
     run.put_in_order(odd)
     run.told.misnamed_files = misnamed
-    run.told.foreign_messages = sum(one.messages for one in unknown if one.is_foreign)
     run.told.left_out += [one.words_of_salvage() for one in unknown]
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
     if beside is not None:
@@ -244,7 +241,7 @@ class _Salvage:
             told.is_lost_exact &= not later
         if self._foreign.is_other_log:
             told.left_out.append(self._foreign.words_of_other_log())
-        told.foreign_messages += self._set_aside.messages
+        told.foreign_messages = self._set_aside.messages
         for each in self._set_aside.ranges:
             told.left_out.append(each.words(*self._place_of(each.start)))
 

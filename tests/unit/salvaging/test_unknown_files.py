@@ -2,16 +2,19 @@
 """A file of another store after the end of a log, where nothing but its name leads to it."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.message import Message
+from segproof.rocketmq.message import BLANK_BYTES, INNER_BATCH, Message, encode_message
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
+from segproof_harness.files.memory_files import write_file
+from segproof_harness.files.memory_stores import log_images, message_of
 from segproof_harness.laws.judged_store import StoreJudge
 from segproof_tests.store_files import LOG_BYTES, long_store
 
@@ -65,30 +68,11 @@ def with_foreign(folder: Path, topic: str, parts: str, count: int) -> tuple[Path
 
 
 @pytest.mark.checks("RMQDISK-56")
-@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("parts", [*PARTS, ""])
 @pytest.mark.parametrize(("topic", "count"), [("Other", 10), ("T", 16)])
-def test_it_is_set_aside(topic: str, parts: str, count: int, tmp_path: Path) -> None:
-    """Its messages were served as if they were of this store, with gaps in its queues."""
+def test_both_readings_are_told(topic: str, parts: str, count: int, tmp_path: Path) -> None:
+    """It was taken in without a word. Own files look alike, so it is kept, and not in silence."""
     store, path = with_foreign(tmp_path, topic, parts, count)
-    own = messages_of(long_store(tmp_path / "own", count))
-    saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
-    assert own == messages_of(tmp_path / "out")
-    assert saved.foreign_messages > 0
-    assert not saved.is_whole
-    assert not saved.gap_count
-    assert any(line.startswith(f"{path}: a file of the log of another") for line in saved.left_out)
-    (one,) = told(store)
-    assert (str(path), Severity.ERROR) == (one.path, one.severity)
-    assert broken(store)
-    rebuilt = rebuild_index(store, tmp_path / "index", 16, 200)
-    assert {"RMQDISK-56"} == {one.law for one in rebuilt.findings}
-
-
-@pytest.mark.checks("RMQDISK-56")
-@pytest.mark.parametrize("topic", ["Other", "T"])
-def test_without_queues_and_index_both_readings_are_told(topic: str, tmp_path: Path) -> None:
-    """Nothing shows which of the files is of this store: it is kept, and not in silence."""
-    store, path = with_foreign(tmp_path, topic, "", 10)
     saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
     assert not saved.foreign_messages
     assert not saved.is_whole
@@ -136,3 +120,43 @@ def test_an_older_copy_of_an_earlier_file_makes_no_file_foreign(tmp_path: Path) 
     saved = salvage_store(store, tmp_path / "out", hash_slot_num=16, index_num=200)
     assert not saved.foreign_messages
     assert [] == told(store)
+
+
+def filled(store: Path, topics: str, *, step: int = 1, sys_flag: int = 0, again: int = -1) -> Path:
+    """Write a log: each file is filled by messages of one topic, whose numbers go on by `step`.
+
+    Within the file `again` the topic was deleted, and begins with 0.
+    """
+    size = len(encode_message(message_of("T")))
+    each = (LOG_BYTES - BLANK_BYTES) // size
+    due: Counter[str] = Counter()
+    messages = []
+    for place, topic in enumerate(topics):
+        for rank in range(each):
+            if place == again and rank == each - 3:
+                due.clear()
+            messages.append(message_of(topic, queue_offset=due[topic], sys_flag=sys_flag))
+            due[topic] += step
+    for name, image in log_images(messages, LOG_BYTES).items():
+        write_file(REAL_FILES, str(store / "commitlog" / name), image)
+    return store
+
+
+@pytest.mark.checks("RMQDISK-56")
+def test_own_files_whose_queues_look_odd_are_kept(tmp_path: Path) -> None:
+    """They were set aside as those of another store, for certain, and the rest was "sound"."""
+    batches = filled(tmp_path / "batches", "TTT", step=10, sys_flag=INNER_BATCH)
+    again = filled(tmp_path / "again", "TTT", again=1)
+    expired = filled(tmp_path / "expired", "ATTA")
+    logs(expired)[0].unlink()
+    missing = filled(tmp_path / "missing", "TATA")
+    logs(missing)[1].unlink()
+    for store in (batches, again, expired, missing):
+        own = messages_of(store)
+        saved = salvage_store(store, tmp_path / "out" / store.name, hash_slot_num=16, index_num=200)
+        kept = messages_of(tmp_path / "out" / store.name)
+        assert own == {at: one for at, one in kept.items() if at in own}, store.name
+        assert not saved.foreign_messages
+        assert not any("another store" in line for line in saved.left_out), store.name
+        assert [] == told(store)
+        assert not broken(store)

@@ -87,13 +87,15 @@ def _next_file(*records: tuple[str, int]) -> Files:
     return {**store(log=log_of(*RECORDS, blank)), NEXT_LOG: log_of(later)}
 
 
-OTHERS = [("U", 5), ("U", 6), ("U", 7), ("U", 8)]
+ROOM = (LOG_BYTES - END) // 91
+"""So many messages at most may have been after the last one of the first file."""
+OTHERS = [("U", ROOM + 5), ("U", ROOM + 6), ("U", ROOM + 7), ("U", ROOM + 8)]
 OWN = [("T", 3), ("T", 4), ("T", 5)]
 
 BORDERS = (
     border(
         "RMQDISK-56", "two messages of another queue follow the known ones, or three",
-        _next_file(*OTHERS[:2]), _next_file(*OTHERS[:3]), Due(NEXT_LOG, 0, None, 3),
+        _next_file(*OTHERS[:2]), _next_file(*OTHERS[:3]), Due(NEXT_LOG, 0, None, 3, WARNING),
     ),
     border(
         "RMQDISK-56", "three messages of another queue and three that go on, or four",
@@ -101,13 +103,20 @@ BORDERS = (
         Due(NEXT_LOG, 0, None, 4, WARNING),
     ),
     border(
-        "RMQDISK-56", "the numbers of another queue begin with 0, or with 1",
-        _next_file(("U", 0), ("U", 1), ("U", 2)), _next_file(("U", 1), ("U", 2), ("U", 3)),
-        Due(NEXT_LOG, 0, None, 3),
+        "RMQDISK-56", "the files before have room for messages of another queue, or for one less",
+        _next_file(("U", ROOM), ("U", ROOM + 1), ("U", ROOM + 2)),
+        _next_file(("U", ROOM + 1), ("U", ROOM + 2), ("U", ROOM + 3)),
+        Due(NEXT_LOG, 0, None, 3, WARNING),
+    ),
+    border(
+        "RMQDISK-56", "the numbers of another queue begin with 0, or beyond the room",
+        _next_file(("U", 0), ("U", 1), ("U", 2)), _next_file(*OTHERS[:3]),
+        Due(NEXT_LOG, 0, None, 3, WARNING),
     ),
     border(
         "RMQDISK-56", "the numbers go on, or one lower",
-        _next_file(*OWN), _next_file(("T", 2), ("T", 3), ("T", 4)), Due(NEXT_LOG, 0, None, 3),
+        _next_file(*OWN), _next_file(("T", 2), ("T", 3), ("T", 4)),
+        Due(NEXT_LOG, 0, None, 3, WARNING),
     ),
     border(
         "RMQDISK-42", "a folder of DLedger is empty, or has the log",

@@ -60,7 +60,7 @@ from segproof.verifying.rocketmq.store_checks import (
 )
 from segproof.verifying.rocketmq.timer_checks import TimerChecks
 from segproof.verifying.rocketmq.times_alone import TimesAlone
-from segproof.verifying.rocketmq.unknown_log_files import UnknownFiles, own_files
+from segproof.verifying.rocketmq.unknown_log_files import UnknownFiles, report_unknown_files
 from segproof.verifying.rocketmq.unread_parts import (
     KNOWN_NAMES,
     ROCKSDB_STORE,
@@ -296,7 +296,7 @@ class _Store:
         if COMMIT_LOG in self._folders:
             log, unread = list_log(self._store, self._files, self._reporter)
             log = judged_by_contents(log, self._files, self._reporter)
-            log = own_files(log, self._furthest(), self._files, self._reporter)
+            report_unknown_files(log, self._furthest(), self._files, self._reporter)
             if log.log_files:
                 recovery = Recovery(
                     self._store, log, self._files, self._stored, not self._is_running

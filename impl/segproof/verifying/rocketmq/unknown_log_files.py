@@ -12,37 +12,26 @@ from segproof.reading.unknown_files import (
     NumbersGoOn,
     UnknownFile,
     unknown_files,
-    without_foreign,
 )
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
 from segproof.verifying.rules import declare
 
-OF_OTHER_STORE = writes(
-    "find the store that lacks this file, by its topics (`segproof dump` of the file), and keep it"
-    " until then. A salvage sets its messages aside: it makes a store without them, and changes"
-    " nothing here"
-)
-OF_WHICH_STORE = writes(
+declare("index-service", Severity.WARNING, writes(
     "find out whether another store lacks this file, by its topics and queue numbers (`segproof"
     " dump` of the file). A salvage keeps its messages; if it is of another store, save a copy of"
     " this one without the file"
-)
-declare("index-service", Severity.ERROR, OF_OTHER_STORE, "RMQDISK-56")
+), "RMQDISK-56")  # fmt: skip
 
 
-def own_files(log: CommitLog, reached: int, files: Files, reporter: Reporter) -> CommitLog:
-    """Return a log without the files after its end that are of another store; report these.
+def report_unknown_files(log: CommitLog, reached: int, files: Files, reporter: Reporter) -> None:
+    """Report files after `reached`, the furthest offset that queues and index lead to; -1: none.
 
-    `reached` is the furthest offset that queues and index lead to. Raises: OSError.
+    Raises: OSError.
     """
-    if reached < 0:
-        return log
-    found = unknown_files(log, files, files.open, reached)
-    for one in found:
+    for one in unknown_files(log, files, files.open, reached) if reached >= 0 else ():
         _report(one, reporter, has_queues=True)
-    return without_foreign(log, found, files)
 
 
 class UnknownFiles:
@@ -51,7 +40,7 @@ class UnknownFiles:
     def __init__(self, records: LogRecords, reporter: Reporter) -> None:
         self._records = records
         self._reporter = reporter
-        self._numbers = NumbersGoOn()
+        self._numbers = NumbersGoOn(records.log.min_offset)
         self._at = records.log.min_offset
         """Where the present file begins."""
         self._end = self._at
@@ -85,21 +74,11 @@ class UnknownFiles:
 
 
 def _report(one: UnknownFile, reporter: Reporter, *, has_queues: bool) -> None:
-    unknown = "no queue and no index leads into this file"
-    unknown += ", and they agree with the files before it" * one.are_others_known
-    words = f"{unknown}; {one.why()}" if has_queues else one.why()
-    if one.is_foreign:
-        words += ": it is of another store. Its messages are not counted here"
-    else:
-        words += (
-            ": this file, or one before it, is of another store, or the log lacks messages before"
-            " it"
-        )
+    unknown = "no queue and no index leads into this file; " * has_queues
     reporter.at(one.log_file.path).add(
         "RMQDISK-56",
-        words,
+        f"{unknown}{one.why()}: this file, or one before it, is of another store, or the log lacks"
+        " messages before it",
         position=0,
         actual=one.wrong,
-        severity=None if one.is_foreign else Severity.WARNING,
-        hint=None if one.is_foreign else OF_WHICH_STORE,
     )

@@ -6,7 +6,7 @@ as empty. Laws about missing entries judge an `entire` store, whose files can al
 """
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from segproof_model.laws.arithmetic import is_rising
@@ -182,40 +182,55 @@ def unknown_files_go_on(followed: StoreFiles) -> bool:
     """In a later file of the log than index and queues lead to, at most two messages, or no more
     than the others, are of queues that do not go on there.
 
-    A queue goes on with the number after its last one in the files before. A larger number is right
-    too where those files lack room for the messages between, and have a message of the same store
-    host. A queue that begins with 0 was made again.
+    A queue goes on with the number after its last one in the files before, or after the largest
+    that is not alone. A larger number is right too where those files lack room for the messages
+    between, and have a message of the same store host. With that host a queue without any message
+    in them does not count where the first files have expired. A queue that begins with 0 was made
+    again. Batches count otherwise, and are left out.
     """
-    known: dict[read.Queue, tuple[int, int]] = {}
+    known: dict[read.Queue, tuple[set[int], int]] = {}
     hosts: set[bytes] = set()
     room, end = 0, followed.first
     for one in followed.log:
         room += one.start - end
-        fitting, wrong = _going_on(one, known, room, one.hosts & hosts)
+        is_same_host = bool(one.hosts & hosts)
+        fitting, wrong = _going_on(one, known, room, is_same_host, followed.first > 0)
         is_doubted = bool(known) and wrong > max(2, fitting)
         if is_doubted and one.start > followed.furthest:
             return False
-        known |= {queue: (numbers[-1] + 1, room) for queue, numbers in one.numbers.items()}
+        known |= {queue: (_following(numbers), room) for queue, numbers in one.numbers.items()}
         hosts |= one.hosts
         room, end = room + one.behind - one.end, one.behind
     return True
 
 
 def _going_on(
-    one: LogFile, known: Mapping[read.Queue, tuple[int, int]], room: int, hosts: Set[bytes]
+    one: LogFile,
+    known: Mapping[read.Queue, tuple[set[int], int]],
+    room: int,
+    is_same_host: bool,
+    has_expired: bool,
 ) -> tuple[int, int]:
     """Return how many messages of a file are of queues that go on in it, and of others."""
     fitting = wrong = skipped = 0
     for queue, numbers in one.numbers.items():
         ((first, _),) = Counter(at - rank for rank, at in enumerate(numbers)).most_common(1)
-        due, room_before = known.get(queue, (None, 0))
-        fits = first == due
-        if due is not None and first > due:
-            skipped += first - due
-            fits = bool(hosts) and skipped * MESSAGE_BYTES_MIN <= room - room_before
+        due, room_before = known.get(queue, ({0}, 0))
+        fits = first in due and queue in known
+        if not fits and first > min(due):
+            skipped += first - max(at for at in due if at < first)
+            fits = is_same_host and skipped * MESSAGE_BYTES_MIN <= room - room_before
+        if not fits and has_expired and is_same_host and queue not in known:
+            continue
         fitting += fits * len(numbers)
         wrong += (not fits and first != 0) * len(numbers)
     return fitting, wrong
+
+
+def _following(numbers: Sequence[int]) -> set[int]:
+    """Return what may follow some numbers: after the last one, and after the largest not alone."""
+    largest = max((one for one in numbers if one - 1 in numbers), default=numbers[-1])
+    return {largest + 1, numbers[-1] + 1}
 
 
 @law("RMQDISK-24", MessageStore, COMMIT_LOG)

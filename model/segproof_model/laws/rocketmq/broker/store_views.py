@@ -93,10 +93,11 @@ class LogFile:
 
     @property
     def numbers(self) -> dict[Queue, list[int]]:
-        """The numbers of its messages that are in a queue, and know their place, in order."""
+        """The numbers of its messages that are in a queue, and know their place, in order; without
+        batches: each takes several."""
         found: dict[Queue, list[int]] = {}
         for at, one in sorted(self.messages.items()):
-            if one.sys_flag & 12 in (0, 8) and one.physical_offset == at:
+            if one.sys_flag & 140 in (0, 8) and one.physical_offset == at:
                 found.setdefault((one.topic, one.queue_id), []).append(one.queue_offset)
         return found
 
