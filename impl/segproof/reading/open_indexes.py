@@ -5,7 +5,8 @@ A broker preallocates the indexes of the segment that it appends to, and trims t
 it. The log cleaner trims them too. So zeros at the end of an index, in a segment that a later one
 follows, show that the log is neither the closed one nor a cleaned one: somebody put an older copy
 in its place. A disk leaves zeros too, but in place of entries: then the log goes on for a while
-after the last entry.
+after the last entry. Beside an empty log their number tells the two apart: an index has no more
+entries than its segment has offsets, nor than the largest log has intervals.
 
 Upstream: Kafka 4.3.1: LogSegment.onBecomeInactiveSegment, Cleaner.cleanSegments; the same since
 0.11.0.
@@ -17,6 +18,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from segproof.files import Files, ReadOnlyFile
+from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import first_offsets
@@ -30,18 +32,22 @@ def is_older_copy(
     log: ReadOnlyFile,
     end_position: int,
     base_offset: int,
+    following: int,
     offsets: EntryFile | None,
     times: EntryFile | None,
 ) -> bool:
     """Return whether the indexes of a closed segment show that it was never closed.
 
-    `end_position` is the byte after the last batch. The genuine entries of both indexes are known.
+    `end_position` is the byte after the last batch, `following` the base offset of the next
+    segment. The genuine entries of both indexes are known.
     A log that lacks offsets before its last batch was cleaned, or is damaged: it shows nothing.
     Raises: OSError.
     """
     index = next((one for one in (offsets, times) if one is not None and _has_tail(one)), None)
     if index is None:
         return False
+    if not end_position:
+        return _are_preallocated(following - base_offset, offsets, times)
     table = read_batch_headers(log, 0, end_position).table
     if not len(table) or not _is_dense(table, base_offset):
         return False
@@ -58,7 +64,9 @@ def is_older_copy(
     return int(starts[-1]) - last <= 2 * widest
 
 
-def is_older_copy_at(log: ReadOnlyFile, paths: tuple[str, str], base: int, files: Files) -> bool:
+def is_older_copy_at(
+    log: ReadOnlyFile, paths: tuple[str, str], base: int, following: int, files: Files
+) -> bool:
     """Return as `is_older_copy` for a log that ends with its last batch.
 
     `paths` are those of its offset index and of its time index. Raises: OSError.
@@ -75,12 +83,22 @@ def is_older_copy_at(log: ReadOnlyFile, paths: tuple[str, str], base: int, files
             for _ in entries.find_end():
                 pass
             found.append(entries)
-        return is_older_copy(log, log.size(), base, *found)
+        return is_older_copy(log, log.size(), base, following, *found)
 
 
 def _has_tail(index: EntryFile) -> bool:
     """Return whether zeros end an index. A single entry of zeros may be a genuine one."""
     return index.count < index.slots and index.slots > 1
+
+
+def _are_preallocated(number: int, *indexes: EntryFile | None) -> bool:
+    """Return whether an index is larger than that of a closed segment can be, and none has entries.
+
+    `number` is how many offsets the segment has room for.
+    """
+    found = [one for one in indexes if one is not None and _has_tail(one)]
+    most = min(number, INT32_MAX // INTERVAL_BYTES)
+    return not any(one.count for one in found) and any(one.slots > most for one in found)
 
 
 def _is_dense(table: BatchTable, base_offset: int) -> bool:

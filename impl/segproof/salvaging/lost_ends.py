@@ -89,7 +89,7 @@ def last_log_of(partition: Partition, files: Files) -> tuple[str, int]:
 
 def is_cut(
     file: ReadOnlyFile,
-    last: Piece,
+    last: Piece | None,
     indexed: NamedLog | None,
     base_offset: int,
     reached: int,
@@ -100,18 +100,22 @@ def is_cut(
 
     The next log begins at a later offset by its name, and the last records of this one are not all
     keyed, or it is an older copy, as its own indexes show: so it is not compaction that took the
-    offsets between. `last` is the last piece of the log, `reached` the last offset that was kept,
-    and `names` are all base offsets. `indexed` is the log if the indexes beside it are its own.
+    offsets between. `last` is the last piece of the log, None if it is empty. `reached` is the last
+    offset that was kept, and `names` are all base offsets. `indexed` is the log if the indexes
+    beside it are its own.
     """
-    if last.kind is not PieceKind.SOUND or last.last_offset != reached:
+    if last is not None and (last.kind is not PieceKind.SOUND or last.last_offset != reached):
         return False
     following = next((name for name in names if name > base_offset), -1)
     if reached + 1 >= following:
         return False
-    if indexed is not None and indexed.path.endswith(".log") and last.end == file.size():
+    end = 0 if last is None else last.end
+    if indexed is not None and indexed.path.endswith(".log") and end == file.size():
         indexes = index_of(indexed.path), index_of(indexed.path, ".timeindex")
-        if is_older_copy_at(file, indexes, base_offset, files):
+        if is_older_copy_at(file, indexes, base_offset, following, files):
             return True
+    if last is None:
+        return False
     table = read_batch_headers(file, last.start, last.end).table
     table = table[are_of_records(table)]
     return bool(len(table)) and has_keyless(file, table[-1], MAX_BATCH_BYTES)

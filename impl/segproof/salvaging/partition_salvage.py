@@ -320,7 +320,7 @@ class _Salvage:
                 is_gone &= entries.offsets < next_offset
                 is_lost = bool(is_gone.any())
             last = self._pieces[-1] if self._pieces else None
-            if not is_told and not is_lost and next_offset is not None and last is not None:
+            if not is_told and not is_lost and next_offset is not None:
                 names = [one.base_offset for one in self._partition.segments]
                 told_of = log if is_indexed else None, base_offset, self._reached, names
                 is_lost = is_cut(file, last, *told_of, self._files)

@@ -120,7 +120,7 @@ class LostOffsetsCheck(LogCheck):
         if position < size and not holds_zeros(self._log.file, position, size):
             return
         indexed, is_zeroed = self._indexed(end, following), position < size
-        is_older = not (indexed or is_zeroed) and self._is_older_copy()
+        is_older = not (indexed or is_zeroed) and self._is_older_copy(following)
         if not (indexed or is_zeroed or is_older or self._is_keyless(self._last)):
             return
         if not indexed and self._log.begins_elsewhere(end):
@@ -184,12 +184,12 @@ class LostOffsetsCheck(LogCheck):
             hint=ZEROED_END,
         )
 
-    def _is_older_copy(self) -> bool:
+    def _is_older_copy(self, following: int) -> bool:
         """Return whether the indexes show that the log is a copy from before it was closed."""
         log, segment = self._log, self._segment
         if segment.stem or segment.is_swap or not log.is_sound:
             return False
-        told = log.file, log.scan.end_position, segment.base_offset
+        told = log.file, log.scan.end_position, segment.base_offset, following
         return is_older_copy(*told, log.offsets, log.times)
 
     def _indexed(self, end: int, following: int) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An older copy of a segment, put over the closed one: its indexes were never trimmed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from segproof.findings import Verdict
 from segproof.salvaging.salvage import salvage
 from segproof_tests.older_copies import MAX_INDEX_BYTES, put_back
-from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of
+from segproof_tests.partition_files import aged, copied_partition, looked_at, name_of, write_segment
 
 BOTH = (".index", ".timeindex")
 
@@ -69,3 +70,71 @@ def test_zeros_alone_are_no_loss(scenario: str, zeroed: bool, tmp_path: Path) ->
     assert "DISK-25" not in {one.law for one in found}
     (saved,) = salvage(folder, tmp_path / "out")
     assert (saved.lost_offsets, saved.unproven_offsets) == (0, 0)
+
+
+@pytest.mark.checks("DISK-25", "DISK-63")
+@pytest.mark.parametrize("base", [0, 342])
+@pytest.mark.parametrize(
+    ("sizes", "is_proof"),
+    [
+        ((10485760, 10485756), True),
+        ((10485760, None), True),
+        ((None, 10485756), True),
+        ((10485760, 0), True),
+        ((0, 0), False),
+        ((480, 720), False),
+        ((None, None), False),
+    ],
+)
+def test_a_copy_from_before_its_first_record(
+    base: int, sizes: tuple[int | None, int | None], is_proof: bool, tmp_path: Path
+) -> None:
+    """An empty log with preallocated indexes was "not known", and a salvage kept everything.
+
+    The log cleaner leaves an empty log with empty indexes. A power loss may leave zeros in place of
+    entries, for no more than the log had.
+    """
+    folder = copied_partition("plain", tmp_path)
+    lost = {0: 60, 342: 78}[base]
+    (folder / name_of(base, ".log")).write_bytes(b"")
+    for suffix, size in zip(BOTH, sizes, strict=True):
+        path = folder / name_of(base, suffix)
+        path.unlink()
+        if size is not None:
+            path.touch()
+            os.truncate(path, size)
+    summary, found = looked_at(aged(folder))
+    told = [one.message for one in found if one.law == "DISK-25"]
+    assert ["an older copy, from before it was closed" in one for one in told] == [True] * is_proof
+    counted = (lost, 0) if is_proof else (0, lost)
+    assert counted == (summary.lost_at_least, summary.unproven_offsets)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert counted == (saved.lost_offsets, saved.unproven_offsets)
+
+
+@pytest.mark.checks("DISK-25")
+@pytest.mark.parametrize(("bytes_", "is_proof"), [(524287 * 8, False), (10485760, True)])
+def test_such_a_copy_may_lack_more_offsets_than_an_index_has_entries(
+    bytes_: int, is_proof: bool, tmp_path: Path
+) -> None:
+    """The largest log has 524287 intervals."""
+    folder = copied_partition("plain", tmp_path)
+    for path in folder.glob("0000*"):
+        path.unlink()
+    for base in (7, 3_000_007):
+        write_segment(folder, b"", base, index=b"", timeindex=b"")
+    os.truncate(folder / name_of(7, ".index"), bytes_)
+    _, found = looked_at(aged(folder))
+    assert is_proof is ("DISK-25" in {one.law for one in found})
+
+
+@pytest.mark.checks("DISK-25")
+def test_a_last_log_that_was_just_rolled_is_no_copy(tmp_path: Path) -> None:
+    """It is empty, and its indexes are preallocated."""
+    folder = copied_partition("plain", tmp_path)
+    end = 746
+    write_segment(folder, b"", end, index=bytes(8192), timeindex=bytes(8184))
+    _, found = looked_at(aged(folder))
+    assert "DISK-25" not in {one.law for one in found}
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (0, 0) == (saved.lost_offsets, saved.unproven_offsets)

@@ -410,6 +410,11 @@ BORDERS = (
         "DISK-25", "the last batch is more than two distances after the last entry, or two",
         _older(2 * 4096 + 1), _older(2 * 4096), Due(LOG_NAME, 2 * 4096 + SIZE, LAST, LAST + 1),
     ),
+    Border(
+        "DISK-25", "beside an empty log are zeros for as many entries as it lacks offsets, or more",
+        followed(segment(b"", bytes(8 * 3)), LAST), followed(segment(b"", bytes(8 * 4)), LAST),
+        Due(LOG_NAME, 0, BASE, LAST),
+    ),
     # gaps of one segment among whole ones
     Border(
         "DISK-63", "the last offset before the next segment is in a batch, or in none",

@@ -408,8 +408,8 @@ def no_offsets_are_lost_between_segments(
     accepts none. If all records have keys, a lost segment and a compacted one look the same; but an
     entry shows what the log held. Not judged: a damaged log, or a batch beyond a limit. `indexes`
     are the offset index and the time index, empty if they are missing. Zeros in place of entries
-    are a disk's: the log goes on after the last entry, for more than two of the widest distances
-    between entries. A log that lacks offsets before its last batch may be a cleaned one.
+    are a disk's: the log goes on after it, for more than two of the widest distances; for an empty
+    log there are no more than offsets. A log without offsets before its last batch may be cleaned.
     """
     indexed = offset_entries(indexes[0], base_offset)
     valid = valid_batches(log, codecs)
@@ -423,9 +423,10 @@ def no_offsets_are_lost_between_segments(
         return not any(offset >= end and at in zeros for offset, at in indexed)
     if any(end <= offset < next_base_offset and at >= end_of(log) for offset, at in indexed):
         return False
-    if end < next_base_offset and (log[end_of(log) :] or is_older_copy(log, *indexes, base_offset)):
-        return False
-    return end >= next_base_offset or not _ends_without_key(valid)
+    if end >= next_base_offset:
+        return True
+    is_older = is_older_copy(log, *indexes, base_offset, next_base_offset)
+    return not (log[end_of(log) :] or is_older or _ends_without_key(valid))
 
 
 @law("DISK-63", PartitionLog, "Kafka Cleaner, LogSegment.onBecomeInactiveSegment 4.3.1")

@@ -10,6 +10,7 @@ from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.kafka.format.transaction_index import TransactionIndex
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.index_slots import offset_entries, time_entries
 from segproof_model.laws.kafka.format.log_bytes import (
@@ -186,15 +187,22 @@ def no_batches_are_cut_out(
     return not _are_displaced(_distances(log, entries, base_offset, sound), [*gaps])
 
 
-def is_older_copy(log: bytes, offset_index: bytes, time_index: bytes, base_offset: int) -> bool:
+def is_older_copy(
+    log: bytes, offset_index: bytes, time_index: bytes, base_offset: int, next_base_offset: int
+) -> bool:
     """Return whether an index of a closed log shows that the log is from before it was closed.
 
     The offset index does if it ends in zeros, else the time index. The log has every offset up to
     its last batch, so the cleaner was not in it. From the batch of the last entry to the last batch
     are at most two of the widest distances between entries of the offset index, or two intervals:
-    a disk would leave zeros in place of entries.
+    a disk would leave zeros in place of entries. Beside an empty log, an index has zeros only, for
+    more entries than the segment has offsets, or than the largest log has intervals.
     """
     entries, times = offset_entries(offset_index, base_offset), time_entries(time_index, 0)
+    if not log:
+        most = min(next_base_offset - base_offset, INT32_MAX // INTERVAL_BYTES)
+        slots = len(offset_index) // 8, len(time_index) // 12
+        return not any(offset_index + time_index) and max(slots) > max(1, most)
     batches, firsts = batches_of(log), _firsts(log, base_offset)
     ends = [base_offset, *(one.last_offset + 1 for one in batches)]
     if not batches or any(first != end for first, end in zip(firsts, ends, strict=False)):
