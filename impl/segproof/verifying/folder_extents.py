@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.reading.file_names import NameKind, is_like_a_log, read_file_name
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
+from segproof.verifying.small_files import METADATA, topic_id_of
 
 Batches = NDArray[np.int64]
 """Rows of first offset, last offset and checksum: shape (batches, 3), in order, each row once."""
@@ -36,6 +37,8 @@ class LogExtent(NamedTuple):
     batches: Batches
     is_whole: bool
     """Whether all of the log was read and is sound."""
+    epochs: tuple[int, int] | None = None
+    """The lowest and the highest leader epoch of its sound batches; None without one."""
 
     def has_all_of(self, other: "LogExtent | None") -> bool:
         """Return whether the log is whole, and each sound batch of another one is in it."""
@@ -104,6 +107,7 @@ def extent_of(path: str, files: Files) -> Extent:
     count = 0
     for name in logs:
         found: list[Batches] = []
+        epochs: list[int] = []
         before = damages
         try:
             for table in _tables(posixpath.join(path, name), files):
@@ -114,10 +118,13 @@ def extent_of(path: str, files: Files) -> Extent:
                 if count > BATCHES_MAX:
                     return Extent(len(logs), _in_order([]), [], damages, others, True)
                 fields = ("base_offset", "last_offset", "crc")
+                epochs += _epochs(table)
                 found.append(np.stack([table[one].astype(np.int64) for one in fields], axis=1))
         except OSError:
             damages += 1
-        by_log[name] = LogExtent(_in_order(found), damages == before)
+        by_log[name] = LogExtent(
+            _in_order(found), damages == before, (min(epochs), max(epochs)) if epochs else None
+        )
     batches = _in_order([one.batches for one in by_log.values()])
     return Extent(len(logs), batches, _ranges(batches), damages, others, by_log=by_log)
 
@@ -126,26 +133,63 @@ def logs_to_take(mine: Extent, theirs: Extent) -> list[str]:
     """Return the names of logs which, taken from the other folder, make this one whole.
 
     Each of them is whole there and has all sound batches of the log of its name here. All logs
-    then follow each other, and have every offset of both folders. Without such logs the list is
-    empty.
+    then follow each other, have every offset of both folders, and leader epochs that never fall.
+    Without such logs the list is empty.
     """
     taken = []
-    chosen: list[Batches] = []
+    logs: list[LogExtent] = []
     for name in sorted({*mine.by_log, *theirs.by_log}):
         here, there = mine.by_log.get(name), theirs.by_log.get(name)
         if here is not None and here.has_all_of(there):
-            chosen.append(here.batches)
+            logs.append(here)
         elif there is not None and there.has_all_of(here):
-            chosen.append(there.batches)
+            logs.append(there)
             taken.append(name)
         else:
             return []
+    epochs = [one.epochs for one in logs if one.epochs is not None]
+    if any(one[1] > two[0] for one, two in pairwise(epochs)):
+        return []
+    chosen = [one.batches for one in logs]
     full = [one for one in chosen if len(one)]
     if any(one[:, 1].max() >= two[0, 0] for one, two in pairwise(full)):
         return []
     ranges = _ranges(_in_order(chosen))
     has_both = _has_all(ranges, mine.ranges) and _has_all(ranges, theirs.ranges)
     return taken if has_both else []
+
+
+def _epochs(table: BatchTable) -> list[int]:
+    """Return the lowest and the highest leader epoch of batches; nothing without one."""
+    epochs = table["partition_leader_epoch"][table["magic"] == 2]
+    known = epochs[epochs >= 0]
+    return [int(known.min()), int(known.max())] if len(known) else []
+
+
+def generations(here: str, there: str, files: Files) -> tuple[str, bool]:
+    """Return in words why two folders are of two generations of a topic, and whether that is sure.
+
+    A topic that was deleted and made again has another id, and so has one of another cluster. Where
+    both folders lack the file, as before Kafka 2.8 and in `__cluster_metadata`, nothing is said.
+    """
+    paths = [posixpath.join(one, METADATA) for one in (here, there)]
+    found = [status_of(files, one) for one in paths]
+    mine, theirs = (
+        topic_id_of(one, files) if status is not None and status.is_regular else None
+        for one, status in zip(paths, found, strict=True)
+    )
+    if mine == theirs and (mine is not None or found == [None, None]):
+        return "", False
+    if mine is not None and theirs is not None:
+        return (
+            f"the topic id is {mine} here and {theirs} there, so they are of two generations of the"
+            " topic, as of one that was deleted and made again"
+        ), True
+    words = [f"is {one} {place}" if one else f"cannot be read {place}"
+             for one, place in ((mine, "here"), (theirs, "there"))]  # fmt: skip
+    return (
+        f"the topic id {words[0]} and {words[1]}, so they may be of two generations of the topic"
+    ), False
 
 
 def _in_order(found: list[Batches]) -> Batches:

@@ -27,7 +27,7 @@ from segproof.reading.file_names import (
     starts_with_folder,
 )
 from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
-from segproof.verifying.folder_extents import Extent, compared, extent_of, logs_to_take
+from segproof.verifying.folder_extents import Extent, compared, extent_of, generations, logs_to_take
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare, new_place
 
@@ -73,11 +73,20 @@ HINT_OF_LINK = changes(
 )
 HINT_OF_COPIES = reads(
     "nothing, if one is a backup, or a replica of another broker; else compare both with another"
-    " replica: only one may be in log.dirs"
+    " replica: only one of the two folders may be in log.dirs, the one that lacks no record of the"
+    " other one"
 )
 HINT_OF_PARTS = writes(
     "copy both folders to another disk, save each copy by itself (`segproof salvage"
     " FOLDER --out DIR2`), and compare what was saved: neither folder replaces the other one"
+)
+HINT_OF_GENERATIONS = writes(
+    "copy both folders to another disk, and compare their topic ids with the one that"
+    " `kafka-topics.sh --describe` shows. A person decides which generation of the topic is kept:"
+    " segments of both never belong into one folder"
+)
+HINT_OF_TWO_TOPICS = HINT_OF_GENERATIONS.after(
+    "nothing, if one is a backup, or of another broker or cluster; else "
 )
 HINT_OF_DELETED = writes(
     "copy the folder to another disk before a broker starts here, unless its records are elsewhere"
@@ -93,6 +102,8 @@ HINT_OF_MANY = writes(
     " and verify it. Where that finds a loss, save each copy by itself: neither folder replaces the"
     " other one"
 )
+SHARED_NAMED = 20
+"""At most this many partitions are named that two directories of one id share."""
 LOGS_NAMED = 20
 """A hint has commands for at most this many logs."""
 LEVELS_MAX = 16
@@ -290,19 +301,43 @@ def _report_copied_ids(
     """
     assert one.broker is not None
     is_given = one.is_given and two.is_given
+    advice: Hint | None = None
     mine, theirs = (partitions.get(each.identity, set()) for each in (one, two))
     counts = plural(len(mine - theirs), "partition"), len(theirs - mine), len(mine & theirs)
+    named = ""
+    if shared := sorted(f"{topic}-{number}" for topic, number in mine & theirs):
+        named = ", ".join(shared[:SHARED_NAMED])
+        named += f" and {len(shared) - SHARED_NAMED} more" if shared[SHARED_NAMED:] else ""
+        advice = _hint_of_both(named)
+    if mine - theirs and theirs - mine:
+        advice = HINT_OF_COPIED_ID
+        if shared:
+            advice = advice.after(
+                f"first settle the partitions that are in both ({named}), as DISK-48 says of each:"
+                ' until then a start with both in log.dirs ends with "Duplicate log directories".'
+                " Then "
+            )
     found = report.finding(
         "DISK-66",
         f"{two.path} has the same directory.id: a start of Kafka with both in log.dirs ends with"
         f' "Duplicate directory ID"; {counts[0]} only here, {counts[1]} only there, {counts[2]} in'
-        " both",
-        hint=HINT_OF_COPIED_ID if mine - theirs and theirs - mine else None,
+        f" both{f' ({named})' if named else ''}",
+        hint=advice,
         expected="another directory.id",
         actual=one.broker.directory,
         severity=None if is_given else Severity.WARNING,
     )
     _add_pair(found, one.path, two.path, report)
+
+
+def _hint_of_both(named: str) -> Hint:
+    """Return what to do with two directories of one id, where one has every partition."""
+    return reads(
+        "nothing, if one is a backup that no broker is started with; else first settle the"
+        f" partitions that are in both ({named}), as DISK-48 says of each: either of its folders"
+        " may have more. Only then may one of the directories be alone in log.dirs: the one"
+        " that has every partition, with the copies that are kept in it"
+    )
 
 
 def _report_strangers(one: BrokerPlace, two: BrokerPlace, report: PathReporter) -> None:
@@ -416,7 +451,7 @@ def _severity(one: PartitionPlace, two: PartitionPlace) -> Severity | None:
     ids = (one.broker.directory, two.broker.directory)
     if not all(ids):
         return Severity.WARNING
-    return Severity.NOTE if ids[0] == ids[1] else Severity.ERROR
+    return Severity.WARNING if ids[0] == ids[1] else Severity.ERROR
 
 
 def _report_pair(
@@ -439,12 +474,18 @@ def _report_pair(
                 extents[path] = extent_of(path, files)
         mine, theirs = extents[one.path], extents[two.path]
         more, is_one_enough = compared(mine, theirs, two.path)
-        told = f"here {mine.words}; there {theirs.words}: {more}"
+        ids, is_sure = generations(one.path, two.path, files)
+        is_one_enough = is_one_enough and not is_sure
+        told = f"here {mine.words}; there {theirs.words}: {ids if is_sure else more}"
         hint = None if is_one_enough else HINT_OF_PARTS
         is_known = severity is Severity.ERROR
         hint = hint if is_known else HINT_OF_COPIES
         first, second = sorted((one.path, two.path))
         taken = [] if is_one_enough else logs_to_take(extents[first], extents[second])
+        if is_sure or (taken and ids):
+            told += "" if is_sure else f", and {ids}"
+            hint = HINT_OF_GENERATIONS if is_known else HINT_OF_TWO_TOPICS
+            taken = []
         if taken and (is_known or mine.damages or theirs.damages):
             told += (
                 f", and together they are whole: {first} with {', '.join(taken)} of {second} has"

@@ -22,12 +22,18 @@ from segproof.reading.file_names import NameKind, is_known_in_data_directory, re
 from segproof.reading.log_pieces import LogPieces
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import new_place
-from segproof.verifying.small_files import METADATA
+from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY
 from segproof.verifying.unread_files import not_looked_into
 
 HINT_OF_STRAY = reads(
     "look into it with `segproof verify` and `segproof dump` of the file itself, and find out"
     " which partition it is of: its records may be missing there"
+)
+HINT_OF_MIXED = writes(
+    "copy all of them to another disk, and sort the copies by hand: a folder of its own for the"
+    " logs of each partition, whose offsets follow each other. `segproof dump` of each log shows"
+    " its offsets, times and leader epochs. All of them in one folder are no partition: a broker"
+    " would load records of several as one"
 )
 NAMED_MAX = 3
 """At most this many partitions are named to which loose files may belong."""
@@ -59,17 +65,14 @@ def report_strays(
         if name not in together:
             report.add("DISK-3", STRAY, severity=Severity.ERROR, hint=HINT_OF_STRAY)
         elif name == logs[0]:
-            end = _end_of(posixpath.join(path, logs[-1]), files)
-            owner = _owner(absent, end)
-            first = kinds[name].base_offset
-            offsets = f"offsets {first} to {end - 1}" if end else f"offsets from {first} on"
+            bases = {log: kinds[log].base_offset for log in logs}
+            what, hint = _told(path, bases, (together, small), absent, files)
             report.add(
                 "DISK-3",
                 f"{STRAY}. {plural(len(loose), 'file')} of segments lie so,"
-                f" {plural(len(logs), 'log')} with {offsets}, as those of one partition without its"
-                f" folder{_identity(path, small, owner, files)}",
+                f" {plural(len(logs), 'log')} with {what}",
                 severity=Severity.ERROR,
-                hint=_steps(path, together, owner),
+                hint=hint,
             )
         not_looked_into(report, "it lies beside partitions; name it to look into it")
     return strays | set(small)
@@ -81,47 +84,100 @@ def _is_small(name: str) -> bool:
     return is_own and not is_known_in_data_directory(name)
 
 
-def _end_of(path: str, files: Files) -> int | None:
-    """Return the offset after the last sound batch of a log; None without a sound batch."""
+def _told(
+    path: str,
+    bases: Mapping[str, int],
+    names: tuple[Sequence[str], Sequence[str]],
+    absent: Absent,
+    files: Files,
+) -> tuple[str, Hint]:
+    """Return in words what loose logs are, and what to do with them.
+
+    `bases` has the logs in order, each with the offset in its name; `names` are all files, and
+    the small ones of them.
+    """
+    together, small = names
+    end: int | None = None
+    reached, reaching = -1, ""
+    for log, base in bases.items():
+        sound = _offsets_of(posixpath.join(path, log), files)
+        first, last = sound or (base, None)
+        if min(base, first) <= reached:
+            words = (
+                f"offsets that overlap, as those of several partitions or of two copies of one:"
+                f" {reaching} reaches to offset {reached}, and {log} begins at {min(base, first)}"
+            )
+            return f"{words}{_identity(path, small, absent, None, files)}", HINT_OF_MIXED
+        end = None if last is None else last + 1
+        if last is not None:
+            reached, reaching = last, log
+    owner = _owner(absent, end)
+    begin = next(iter(bases.values()))
+    offsets = f"offsets {begin} to {end - 1}" if end else f"offsets from {begin} on"
+    identity = _identity(path, small, absent, owner, files)
+    words = f"{offsets}, as those of one partition without its folder{identity}"
+    return words, _steps(path, together, owner)
+
+
+def _offsets_of(path: str, files: Files) -> tuple[int, int] | None:
+    """Return the first and the last offset of a log's sound batches; None without one."""
     try:
         with closing(files.open(path)) as file:
             pieces = LogPieces(file, 0, file.size()).sound()
     except OSError:
         return None
-    return pieces[-1].last_offset + 1 if pieces else None
+    return (pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
 
 
-def _owner(absent: Absent, end: int | None) -> list[str]:
-    """Return the partitions to which logs that end so may belong.
+def _owner(absent: Absent, end: int | None) -> str | None:
+    """Return the only partition whose log ended there, as its checkpoints say; else None.
 
-    Those whose log ended there, as a checkpoint says; else all that are absent.
+    A recovery point or a high watermark is the end of a log at most, and never above it.
     """
-    known = [name for name, told in absent.items() if end is not None and end in told.values()]
-    return known or list(absent)
+    known = [
+        name
+        for name, told in absent.items()
+        if end is not None
+        and end in (told.get(RECOVERY), told.get(HIGH_WATERMARK))
+        and max(told.values()) <= end
+    ]
+    return known[0] if len(known) == 1 else None
 
 
-def _identity(path: str, small: Sequence[str], owner: Sequence[str], files: Files) -> str:
+def _identity(
+    path: str, small: Sequence[str], absent: Absent, owner: str | None, files: Files
+) -> str:
     """Return in words what names the partition."""
     told = ""
     if METADATA in small:
         content = content_of(posixpath.join(path, METADATA), files)
         told += f"; beside them is {content.words}" if content is not None else ""
-    if owner:
-        named = ", ".join(owner[:NAMED_MAX])
-        told += f"; the checkpoints here name {named}, and no folder of that name is here"
+    if owner is not None:
+        told += (
+            f"; the checkpoints here name {owner} with this end, and no folder of that name is here"
+        )
+    elif absent:
+        named = ", ".join(list(absent)[:NAMED_MAX])
+        named += f" and {len(absent) - NAMED_MAX} more" if len(absent) > NAMED_MAX else ""
+        told += (
+            f"; the checkpoints here name {named}, whose folders are not here, and do not say that"
+            " these files are of one of them"
+        )
     return told
 
 
-def _steps(path: str, names: Iterable[str], owner: Sequence[str]) -> Hint:
+def _steps(path: str, names: Iterable[str], owner: str | None) -> Hint:
     """Return how the files get a folder, and are looked into: in a copy, on another disk."""
-    folder = owner[0] if len(owner) == 1 else "unknown-0"
+    folder = "unknown-0" if owner is None else owner
     copy = posixpath.join(new_place("loose", path), folder)
     kinds = sorted({posixpath.splitext(name)[1] for name in names} - {""})
     whole = [name for name in names if not posixpath.splitext(name)[1] or name == METADATA]
     patterns = [f"{quoted_path(posixpath.join(path, ''))}*{one}" for one in kinds]
     patterns = [one for one in patterns if not one.endswith("*.metadata")]
     given = " ".join([*patterns, *(quoted_path(posixpath.join(path, one)) for one in whole)])
-    named = "" if len(owner) == 1 else ", and give the folder the name of its topic and partition"
+    named = "" if owner is not None else (
+        ", and give the folder the name of its topic and partition, which these files do not say"
+    )  # fmt: skip
     return writes(
         f"copy them into a folder of their own, on another disk: `install -d {quoted_path(copy)}`,"
         f" `cp -a {given} {quoted_path(copy)}`, and `segproof verify {quoted_path(copy)}`{named}."

@@ -15,19 +15,16 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 
-from segproof.errors import SegproofError
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
-from segproof.kafka.checkpoint_file import read_text_file
-from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
 from segproof.reading.node_ids import read_broker
 from segproof.verifying.log_directories import KnownDirectory, PartitionPlace, is_log_directory
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_listing import parent_of
-from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES
+from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES, topic_id_of
 
 HEADER_BYTES = 17
 """The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
@@ -158,7 +155,7 @@ def _id_in(parent: str, folder: str, files: Files) -> Iterator[tuple[str, str, s
     if known is None or known.state or known.topic == METADATA_TOPIC:
         return
     for path in _siblings_with(METADATA, None, parent, [folder], files):
-        topic_id = _topic_id(path, files)
+        topic_id = topic_id_of(path, files)
         if topic_id is not None:
             yield known.topic, topic_id, path
 
@@ -244,19 +241,10 @@ def _has_epochs(path: str, names: Collection[str], files: Files) -> bool:
 def _hint_of_id(topic: str, parent: str, beside: list[str], files: Files) -> Hint | None:
     """Return what to write, if another partition of the topic has the id."""
     for path in _siblings_with(METADATA, topic, parent, beside, files):
-        topic_id = _topic_id(path, files)
+        topic_id = topic_id_of(path, files)
         if topic_id is not None:
             return _write_id(f"the id {topic_id}, as in {path}")
     return None
-
-
-def _topic_id(path: str, files: Files) -> str | None:
-    """Return the id in a `partition.metadata`; None if it can't be read."""
-    try:
-        told = read_partition_metadata(read_text_file(files, path), source=path)
-    except (OSError, SegproofError):
-        return None
-    return told.to_bytes().decode("ascii").rpartition(" ")[2]
 
 
 def _siblings_with(

@@ -240,6 +240,15 @@ def read_offsets(report: PathReporter, files: Files) -> list[TopicPartitionOffse
     return _read_checkpoint(report, OFFSET_FORMATTER.from_string, files)
 
 
+def topic_id_of(path: str, files: Files) -> str | None:
+    """Return the id in a `partition.metadata`; None if it can't be read."""
+    try:
+        told = read_partition_metadata(read_text_file(files, path), source=path)
+    except (OSError, SegproofError):
+        return None
+    return told.to_bytes().decode("ascii").rpartition(" ")[2]
+
+
 def check_metadata(report: PathReporter, files: Files) -> None:
     """Judge a `partition.metadata`."""
     _read(

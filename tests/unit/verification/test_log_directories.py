@@ -308,12 +308,17 @@ def test_two_copies_that_are_whole_together(
 @pytest.mark.checks("DISK-48")
 @pytest.mark.parametrize(
     ("node", "directory", "severity"),
-    [(2, "b", None), (1, "a", Severity.NOTE), (1, "", Severity.WARNING), (1, "b", Severity.ERROR)],
+    [
+        (2, "b", None),
+        (1, "a", Severity.WARNING),
+        (1, "", Severity.WARNING),
+        (1, "b", Severity.ERROR),
+    ],
 )
 def test_replicas_and_copies_are_no_error(
     tmp_path: Path, node: int, directory: str, severity: Severity | None
 ) -> None:
-    """Another broker has replicas, and a backup has the id of its directory."""
+    """Another broker has replicas, and a backup has the id of its directory, as DISK-66 warns."""
     broker(tmp_path / "one")
     broker(tmp_path / "two", node=node, directory=directory)
     found = of(tmp_path, "DISK-48")
@@ -474,7 +479,14 @@ def test_no_partition_is_left_out_for_a_copied_id(
     assert counts in found[0].message
     assert [is_given_back] * 2 == ["write its own directory.id" in one.hint for one in found]
     assert [is_given_back] * 2 == ["leave both in log.dirs" in one.hint for one in found]
-    assert [not is_given_back] * 2 == ["only the one that has every" in one.hint for one in found]
+    shared = ", ".join(sorted(set(more["one"]) & set(more["two"])))
+    for one in found if shared else ():
+        assert f"in both ({shared})" in one.message
+        assert f"settle the partitions that are in both ({shared}), as DISK-48" in one.hint
+    words = "either of its folders may have more" if shared else "only the one that has every"
+    assert [not is_given_back] * 2 == [words in one.hint for one in found]
+    twice = together(*paths, law="DISK-48")
+    assert [Severity.WARNING] * 2 * (len(shared) > 0) == [one.severity for one in twice]
     below = of(tmp_path, "DISK-66")
     assert [one.hint for one in found] == [one.hint for one in below]
 

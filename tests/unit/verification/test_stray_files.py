@@ -69,18 +69,26 @@ def test_a_stray_file_hides_no_partition(
 
 
 @pytest.mark.checks("DISK-3", "DISK-45")
-@pytest.mark.parametrize("told", ["the end", "another end", "two", "nothing"])
+@pytest.mark.parametrize(
+    "told", ["the end", "another end", "begin", "above", "two", "two ends", "nothing"]
+)
 def test_a_partition_without_its_folder_is_one_finding(
     tmp_path: Path, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An archive unpacked at the wrong place: 18 errors, and none named the topic or a step."""
+    """An archive unpacked at the wrong place: 18 errors, and none named the topic or a step.
+
+    The only absent partition gave the folder its name, whatever the end of its log.
+    """
     data = damaged(tmp_path / "data")
     for path in PLAIN.iterdir():
         shutil.copy(path, data)
     lines = {
         "the end": ["x 3 746", "y 0 7"],
         "another end": ["x 3 745"],
+        "begin": ["x 3 0"],
+        "above": ["x 3 99999"],
         "two": ["x 3 1", "y 0 2"],
+        "two ends": ["x 3 746", "y 0 746"],
         "nothing": ["a 0 746"],
     }[told]
     text = "\n".join(["0", str(len(lines)), *lines, ""])
@@ -93,17 +101,67 @@ def test_a_partition_without_its_folder_is_one_finding(
     assert "27 files of segments lie so, 9 logs with offsets 0 to 745" in one.message
     assert "of topic id K1r5SbjTQ2y24zoosPP8Eg" in one.message
     assert (told != "nothing") is ("the checkpoints here name x-3" in one.message)
-    assert ("x-3, y-0" in one.message) is (told == "two")
+    assert ("x-3, y-0" in one.message) is (told in ("two", "two ends"))
     names = {path.name for path in PLAIN.iterdir()}
     assert len(names) == summaries[0].not_looked_into
     for command in split_commands(one.hint)[1]:
         subprocess.run(["bash", "-ec", command.replace("segproof", "true")], check=True)
     (copy,) = (tmp_path / "loose").iterdir()
-    assert ("x-3" if told in ("the end", "another end") else "unknown-0") == copy.name
+    assert ("x-3" if told == "the end" else "unknown-0") == copy.name
+    assert (told != "the end") is ("which these files do not say" in one.hint)
+    assert (told == "the end") is ("x-3 with this end" in one.message)
     assert names == {path.name for path in copy.iterdir()}
     assert not [each for each in verify(copy) if each.is_defect]
     done = list(salvage(data, tmp_path / "saved"))
     assert 3 == len(done)
+
+
+@pytest.mark.checks("DISK-3")
+@pytest.mark.parametrize(
+    ("file", "told", "is_named"),
+    [
+        ("log-start-offset-checkpoint", "x 3 746", False),
+        ("cleaner-offset-checkpoint", "x 3 746", False),
+        ("replication-offset-checkpoint", "x 3 746", True),
+        ("replication-offset-checkpoint", "x 3 747", False),
+        ("log-start-offset-checkpoint", "x 3 0", True),
+    ],
+)
+def test_only_an_end_names_a_partition(
+    tmp_path: Path, file: str, told: str, *, is_named: bool
+) -> None:
+    """Where a log starts is not where it ends, and no checkpoint is above the end."""
+    data = damaged(tmp_path / "data")
+    for path in PLAIN.iterdir():
+        shutil.copy(path, data)
+    is_begin = told == "x 3 0"
+    if is_begin or told == "x 3 747":
+        (data / "recovery-point-offset-checkpoint").write_text("0\n1\nx 3 746\n")
+    (data / file).write_text(f"0\n1\n{told}\n")
+    (one,) = verify(data, laws=["DISK-3"])
+    assert is_named is ("x-3 with this end" in one.message)
+    assert is_named is ("/x-3" in one.hint)
+
+
+@pytest.mark.checks("DISK-3")
+@pytest.mark.parametrize("name", ["00000000000000000050.log", "00000000000000000745.log"])
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_loose_logs_of_two_partitions_are_not_one(
+    tmp_path: Path, name: str, *, is_empty: bool
+) -> None:
+    """Commands put the logs of two partitions into one folder."""
+    data = damaged(tmp_path / "data")
+    for path in PLAIN.iterdir():
+        shutil.copy(path, data)
+    (data / name).write_bytes(b"" if is_empty else (PLAIN / LOG).read_bytes())
+    (data / "recovery-point-offset-checkpoint").write_text("0\n1\nx 3 746\n")
+    (one,) = verify(data, laws=["DISK-3"])
+    assert "10 logs with offsets that overlap" in one.message
+    assert f"and {name} begins at" in one.message
+    assert "as those of one partition" not in one.message
+    assert "cp " not in one.hint
+    assert "a folder of its own for the logs of each partition" in one.hint
+    assert "x-3 with this end" not in one.message
 
 
 @pytest.mark.checks("DISK-3")
