@@ -34,6 +34,7 @@ IndexNumOption = Annotated[
 GUESSED_BY = {
     "ambiguous old index": "several pairs fit the old files, this is one",
     "guessed old index": "as those of the old files, which were guessed too",
+    "index of another log": "as those of the old files, which are of another log",
     "default": "no old index file tells them: RocketMQ's defaults",
 }
 """Where a guess is from, by the `GeometryFrom`."""

@@ -6,10 +6,11 @@ finds nothing in them. Where no old index file tells the numbers, RocketMQ's def
 file in the store then says so, until the index is made with given numbers; no broker reads it.
 
 Upstream: RocketMQ 5.5.1: MessageStoreConfig.maxHashSlotNum, maxIndexNum.
-Laws: RMQDISK-51.
+Laws: RMQDISK-44, RMQDISK-51.
 """
 
 import os
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,7 +20,14 @@ from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.reading.store_paths import GUESS_FILE
-from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
+from segproof.rebuilding.index_kinship import files_of_other_log
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.geometry import (
+    DEFAULT_GEOMETRY,
+    GeometryAnswer,
+    find_geometries,
+    index_file_names,
+)
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import ENTRY_BYTES, SLOT_BYTES, Geometry
 
@@ -39,6 +47,8 @@ class GeometryFrom(StrEnum):
     """A guess: several pairs fit the old index files, and one of them is taken."""
     GUESSED_INDEX = "guessed old index"
     """A guess: the old index was made with guessed numbers."""
+    OTHER_LOG = "index of another log"
+    """A guess: the old index is of another log than the one that is here, as of another store."""
     DEFAULT = "default"
     """A guess: RocketMQ's defaults in place of each number that was not given."""
 
@@ -62,7 +72,8 @@ def new_geometry(
 ) -> NewGeometry:
     """Return slots and entries of a new index of a store; None: a number that is not given.
 
-    What can't be read of the old index tells nothing.
+    What can't be read of the old index tells nothing. Files of another log tell only a guess, and
+    nothing beside files of this one.
     """
     folder = os.path.join(store, INDEX)
     names: list[str] = []
@@ -73,11 +84,15 @@ def new_geometry(
     old, origin = DEFAULT_GEOMETRY, GeometryFrom.DEFAULT
     with suppress(OSError, SegproofError):
         found = find_geometries(folder, names, hash_slot_num=hash_slot_num, files=files)
-        for _, answer in sorted(found.items()):
+        others = _of_other_log(store, found, files)
+        own = {name: answer for name, answer in found.items() if name not in others}
+        for _, answer in sorted((own or found).items()):
             is_told = answer.origin != "ambiguous"
             if answer.geometry is not None and (is_told or origin is not GeometryFrom.OLD_INDEX):
                 old = answer.geometry
                 origin = GeometryFrom.OLD_INDEX if is_told else GeometryFrom.AMBIGUOUS
+        if origin is GeometryFrom.OLD_INDEX and not own:
+            origin = GeometryFrom.OTHER_LOG
         if origin is GeometryFrom.DEFAULT and names:
             like_default = _like_default(os.path.join(folder, names[-1]), files)
             if like_default is not None:
@@ -116,6 +131,13 @@ def _check_told(geometry: NewGeometry, store: str) -> None:
     """Return if slots and entries of index files that leave the store are no guess: nothing beside
     these files could say so. Raises: InvalidArgumentError.
     """
+    if geometry.origin is GeometryFrom.OTHER_LOG:
+        raise InvalidArgumentError(
+            "the old index is of another commit log than the one that is here (RMQDISK-44), and the"
+            " broker may have other numbers of slots and entries than it: give --hash-slots and"
+            " --index-num (maxHashSlotNum and maxIndexNum of the broker)",
+            path=os.path.join(store, INDEX),
+        )
     if geometry.is_guess:
         raise InvalidArgumentError(
             "no old index file tells how many slots and entries those of the broker have, and new"
@@ -124,6 +146,19 @@ def _check_told(geometry: NewGeometry, store: str) -> None:
             f" {DEFAULT_GEOMETRY[1]} by default)",
             path=os.path.join(store, INDEX),
         )
+
+
+def _of_other_log(store: str, found: Mapping[str, GeometryAnswer], files: Files) -> set[str]:
+    """Return the names of index files of another log. Raises: OSError."""
+    told = {
+        os.path.join(store, INDEX, name): answer.geometry
+        for name, answer in found.items()
+        if answer.geometry is not None
+    }
+    others = files_of_other_log(told, CommitLog.open(store, files=files), files)
+    if len(others) == len(told):  # the rest tells nothing by itself
+        return set(found) if told else set()
+    return {os.path.basename(path) for path in others}
 
 
 def _like_default(path: str, files: Files) -> Geometry | None:

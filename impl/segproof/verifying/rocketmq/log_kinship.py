@@ -15,13 +15,18 @@ from segproof.findings import Severity, time_text
 from segproof.hints import writes
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import REMAKE_INDEX, REMAKE_STORE, declare
+from segproof.verifying.rules import REMAKE_STORE, declare
 
 OF_WHICH_LOG = writes(
     "find out which log belongs to this store: look for the former one where else the broker"
     " kept its log (storePathCommitLog), in lost+found and on a replica, and keep index and queues"
     " until then. If the log that is here is the right one, `segproof salvage STORE --out DIR2`"
     " makes a store of it, with index and queues of its own"
+)
+REMAKE_OTHER_INDEX = writes(
+    "make the index new from the commit log with `segproof rebuild STORE --out DIR2`, and add"
+    " --hash-slots and --index-num: maxHashSlotNum and maxIndexNum of the broker, which files of"
+    " another log do not tell. The old files stay as they are"
 )
 declare("index-service", Severity.ERROR, OF_WHICH_LOG, "RMQDISK-44")
 
@@ -112,7 +117,7 @@ def report_kinship(
             f" this log: it stayed when the log was replaced or begun again; {ends.words(INDEX)}",
             actual=index.wrong,
             severity=Severity.WARNING,
-            hint=REMAKE_INDEX,
+            hint=REMAKE_OTHER_INDEX,
         )
         return
     if kins == (Kin.OWN, Kin.OTHER):
