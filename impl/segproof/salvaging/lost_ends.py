@@ -53,10 +53,11 @@ def told_end(
     """
     end = _named_end(partition, next_offset, files)
     told = dict(partition.offsets)
-    if end and is_sound:
+    if end and is_sound and _end_in_folder(partition, files) <= next_offset:
         other = exchanged_with(partition.directory, told, next_offset, files)
         if other:
-            return 0, [f"{partition.directory}: {words_of_exchanged(other)}"]
+            words = words_of_exchanged(other, end - next_offset)
+            return 0, [f"{partition.directory}: {words}"]
     if not (end and is_sound and is_end_agreed(told, next_offset)):
         return end, []
     words = (
@@ -69,15 +70,21 @@ def told_end(
 
 def _named_end(partition: Partition, next_offset: int, files: Files) -> int:
     told = dict(partition.offsets)
-    names = map(read_file_name, partition.others)
-    known = [one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX]
-    known += [told.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
-    if EPOCHS in partition.others:
-        entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
-        known += [one.start_offset for one in (entries or ())[-1:]]
+    known = [told.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
+    known.append(_end_in_folder(partition, files))
     has_log = any(".log" in one.suffixes for one in partition.segments)
     is_beyond = has_log and max(known) > max(next_offset, told.get(START, 0))
     return max(known) if is_beyond else 0
+
+
+def _end_in_folder(partition: Partition, files: Files) -> int:
+    """Return the latest offset that a snapshot or a leader epoch names: they move with the log."""
+    names = map(read_file_name, partition.others)
+    known = [0, *(one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX)]
+    if EPOCHS in partition.others:
+        entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
+        known += [one.start_offset for one in (entries or ())[-1:]]
+    return max(known)
 
 
 def last_log_of(partition: Partition, files: Files) -> tuple[str, int]:

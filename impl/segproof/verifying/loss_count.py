@@ -12,6 +12,7 @@ from segproof.verifying.cut_out_checks import OR_MORE
 from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
+from segproof.verifying.told_ends import IF_NAMED_RIGHT
 
 LOG_UNREADABLE, LOG_IS_GONE = "DISK-1", "DISK-4"
 """The second is the law that each index file of a segment without its log breaks."""
@@ -56,6 +57,8 @@ class LossCount:
         """So many are known to be lost."""
         self.unproven = 0
         """This many further offsets may be lost, or compaction took them."""
+        self._if_named_right = 0
+        """So many are lost at the end, if no folder has exchanged its name with this one."""
         self._is_complete = True
         """Whether there are no more than these."""
         self._counted_to = 0
@@ -86,6 +89,11 @@ class LossCount:
             self._lost_behind = int(expected), int(actual)
         elif finding.law == OTHER_LOG and expected is not None and actual is not None:
             self._lost_here = int(expected), int(actual)
+        elif finding.law in ENDS_LOST and actual is not None and actual.endswith(IF_NAMED_RIGHT):
+            begin = int((expected or actual).partition(" ")[0])
+            self._if_named_right = max(
+                self._if_named_right, int(actual.removesuffix(IF_NAMED_RIGHT)) - begin
+            )
         elif finding.law in ENDS_LOST and expected is not None and actual is not None:
             self._add(int(expected.partition(" ")[0]), int(actual), is_proven=True)
             self._is_complete = False
@@ -157,7 +165,8 @@ class LossCount:
         is_lost = known is Cleaning.EXCLUDED
         self.at_least += self._damaged * is_lost + self._named * (is_lost or is_named)
         self.unproven += (self._damaged + self._named) * (not is_lost) - self._named * is_named
-        self._damaged = self._named = 0
+        self.unproven += self._if_named_right
+        self._damaged = self._named = self._if_named_right = 0
         return self.at_least if self.is_bounded and not self.unproven else None
 
     @property

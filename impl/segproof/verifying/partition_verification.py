@@ -60,8 +60,9 @@ from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.swapped_names import NamedRange, check_names
 from segproof.verifying.told_ends import (
     AGREED,
-    HINT_OF_EXCHANGED,
+    IF_NAMED_RIGHT,
     exchanged_with,
+    hint_of_exchanged,
     is_end_agreed,
     told_offset,
     words_of_exchanged,
@@ -435,19 +436,22 @@ class _JoinedLog:
         ]
         is_whole = bool(beyond) and self._is_read and not self._is_end_damaged
         is_whole &= not self._is_pointed_beyond
+        is_whole &= max((self._last_start, *self._snapshots)) <= reached
         other = exchanged_with(self._directory, told, reached, self._files) if is_whole else ""
         for name in beyond:
             words = WORDS[name]
             if other:
-                words = f": {words_of_exchanged(other)}"
+                words = f": {words_of_exchanged(other, told[name] - reached)}"
             elif self._is_end_agreed:
                 words = f": its line is wrong, or the log has lost its end. {AGREED}"
             self._reporter.at(self._directory).add(
                 "DISK-38",
                 f"{self._ends(reached)}, and {name} says {told[name]}{words}",
                 expected=f"{reached} or less",
-                actual=told_offset(told[name], is_agreed=self._is_end_agreed or bool(other)),
-                hint=HINT_OF_EXCHANGED if other else None,
+                actual=f"{told[name]}{IF_NAMED_RIGHT}"
+                if other
+                else told_offset(told[name], is_agreed=self._is_end_agreed),
+                hint=hint_of_exchanged(self._directory, other) if other else None,
             )
 
 

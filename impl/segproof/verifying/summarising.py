@@ -24,6 +24,7 @@ from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import ALL_FILES
+from segproof.verifying.told_ends import IF_NAMED_RIGHT
 from segproof.verifying.unread_files import LAYOUTS
 
 Work = Partition | Place
@@ -91,8 +92,15 @@ def is_loss(finding: Finding) -> bool:
         return False
     if finding.law in OF_OTHER_FILES and (finding.actual or "").startswith(UP_TO):
         return False  # compaction may have taken them, or other files say that the log ends there
+    if is_if_named_right(finding):
+        return False  # none is lost if two folders have exchanged names
     is_error = finding.severity is Severity.ERROR
     return (is_error and finding.law in LOSSES) or (finding.is_defect and finding.law in ENDS_LOST)
+
+
+def is_if_named_right(finding: Finding) -> bool:
+    """Return whether a finding tells a loss that is none if two folders have exchanged names."""
+    return finding.law in OF_OTHER_FILES and (finding.actual or "").endswith(IF_NAMED_RIGHT)
 
 
 def is_of_index(finding: Finding) -> bool:
@@ -146,7 +154,7 @@ class Tally:
         self._severities[one.severity] += one.places
         self._not_looked_into += one.files_not_looked_into
         self._is_unproven |= one.law == LOST_OF_DENSE_LOG
-        if one.law == LOST_OF_DENSE_LOG and not is_loss(one):
+        if is_if_named_right(one) or (one.law == LOST_OF_DENSE_LOG and not is_loss(one)):
             self._losses.find(one)
             self._has_others |= one.is_defect
             return

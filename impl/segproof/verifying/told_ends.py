@@ -5,6 +5,9 @@ A clean stop leaves both checkpoints at the end of the log: what was flushed, an
 replicated. A snapshot or an epoch beyond that end may be a stray then. It proves no loss: a broker
 writes the checkpoints every few seconds, so they may be older than the file.
 
+Two folders may have exchanged names. Checkpoints go by the name, and snapshots and leader epochs
+move with the folder. No file proves an exchange, so the loss that there is without one is told too.
+
 Upstream: Kafka 4.3.1: LogManager.checkpointLogRecoveryOffsets,
 ReplicaManager.checkpointHighWatermarks.
 Laws: DISK-36, DISK-38, DISK-64.
@@ -14,23 +17,30 @@ import posixpath
 from collections.abc import Mapping
 from contextlib import closing
 
+from segproof.counts import plural
 from segproof.files import Files
-from segproof.hints import reads
+from segproof.hints import Hint, reads
 from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.file_names import NameKind, partition_of, read_file_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_pieces import LogPieces
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import parent_of
-from segproof.verifying.small_files import HIGH_WATERMARK, RECOVERY, read_offsets
+from segproof.verifying.small_files import CLEANER, HIGH_WATERMARK, RECOVERY, read_offsets
 
 EXCHANGED_MAX = 8
 """At most this many other partitions are looked into for an exchanged name."""
-HINT_OF_EXCHANGED = reads(
+_HINT_OF_TOPICS = reads(
     "compare the topic ids in partition.metadata of both folders with those of `kafka-topics.sh"
-    " --describe`, and their records (`segproof dump`), before a broker starts here: with KRaft it"
-    " sets both aside as -stray"
+    " --describe`, and their records (`segproof dump`), before a broker starts here: if the ids are"
+    " exchanged, one with KRaft sets both folders aside as -stray"
 )
+_HINT_OF_ONE_TOPIC = reads(
+    "compare the records of both folders (`segproof dump`) with those of other replicas before a"
+    " broker starts here: partitions of one topic have one topic id, so it takes each as named"
+)
+IF_NAMED_RIGHT = ", if this folder has its own name"
+"""The end of the `actual` of a finding whose loss is none if two folders have exchanged names."""
 
 AGREED = f"{RECOVERY} and {HIGH_WATERMARK} both say that the log ends there, so no loss is counted"
 
@@ -53,11 +63,14 @@ def exchanged_with(directory: str, offsets: Mapping[str, int], reached: int, fil
     """Return the folder with which a partition may have exchanged its name; empty for none.
 
     `offsets` are those of the partition in the checkpoints beside it, and `reached` is where its
-    log ends. Both checkpoints say of the other partition that it ends there, and the log of the
-    other one ends where they say that this one does.
+    log ends; no file in the folder names a later offset. Both checkpoints say of the other
+    partition that it ends there, and the log of the other one ends where they say that this one
+    does. An empty log is no evidence: each new partition ends at 0.
     """
-    own, told = partition_of(directory), offsets.get(RECOVERY)
-    if own is None or told is None or told != offsets.get(HIGH_WATERMARK) or told == reached:
+    own, told = partition_of(directory), offsets.get(RECOVERY, 0)
+    if own is None or told != offsets.get(HIGH_WATERMARK) or not 0 < reached < told:
+        return ""
+    if offsets.get(CLEANER, 0) > told:
         return ""
     quiet, parent = Reporter(Wanted()), parent_of(directory)
     ends: list[set[tuple[str, int]]] = []
@@ -72,12 +85,23 @@ def exchanged_with(directory: str, offsets: Mapping[str, int], reached: int, fil
     return ""
 
 
-def words_of_exchanged(folder: str) -> str:
-    """Return in words that a partition and another one may have each other's folder."""
+def words_of_exchanged(folder: str, lost: int) -> str:
+    """Return in words that a partition and another one may have each other's folder.
+
+    `lost` offsets are lost if they have not.
+    """
     return (
         f"this folder and {folder} may have exchanged names: the log of each ends where {RECOVERY}"
-        f" and {HIGH_WATERMARK} say of the other one, so no loss is counted"
+        f" and {HIGH_WATERMARK} say of the other one. If they have not,"
+        f" {plural(lost, 'offset', 'is', 'are')} lost"
     )
+
+
+def hint_of_exchanged(directory: str, folder: str) -> Hint:
+    """Return what to do where two folders may have exchanged names."""
+    own, other = partition_of(directory), partition_of(folder)
+    is_one_topic = own is not None and other is not None and own.topic == other.topic
+    return _HINT_OF_ONE_TOPIC if is_one_topic else _HINT_OF_TOPICS
 
 
 def _end_of(folder: str, files: Files) -> int | None:
