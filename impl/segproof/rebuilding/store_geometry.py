@@ -149,13 +149,15 @@ def _check_told(geometry: NewGeometry, store: str) -> None:
 
 
 def _of_other_log(store: str, found: Mapping[str, GeometryAnswer], files: Files) -> set[str]:
-    """Return the names of index files of another log. Raises: OSError."""
+    """Return the names of index files of another log; none where the log can't be opened."""
     told = {
         os.path.join(store, INDEX, name): answer.geometry
         for name, answer in found.items()
         if answer.geometry is not None
     }
-    others = files_of_other_log(told, CommitLog.open(store, files=files), files)
+    others: set[str] = set()
+    with suppress(OSError, SegproofError):
+        others = files_of_other_log(told, CommitLog.open(store, files=files), files)
     if len(others) == len(told):  # the rest tells nothing by itself
         return set(found) if told else set()
     return {os.path.basename(path) for path in others}
