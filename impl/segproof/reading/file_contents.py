@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from segproof.files import Files, ReadOnlyFile
 from segproof.findings import time_text
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.index_entries import ENTRY_TYPES
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import BATCH_BYTES_MAX
 from segproof.reading.store_pieces import whole_messages
+from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
 
@@ -37,9 +39,6 @@ FIRST_MS, LAST_MS = 946_684_800_000, 4_102_444_800_000
 FROM_FSCK = re.compile(r"#[0-9]+", re.ASCII)
 """The name that a file system check gives to a file without one: its inode."""
 _TOPIC_ID = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
-_OFFSETS = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIMES = np.dtype([("time", ">i8"), ("offset", ">i4")])
-_UNITS = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags", ">i8")])
 
 
 class Content(NamedTuple):
@@ -138,28 +137,29 @@ def _index_file(file: ReadOnlyFile) -> Content | None:
 
 
 def _time_index(file: ReadOnlyFile) -> Content | None:
-    rows = _entries(file, _TIMES)
-    is_one = rows is not None and _rises(rows["offset"]) and _rises(rows["time"], least=0)
-    if rows is None or not is_one or not FIRST_MS <= rows["time"][0] <= rows["time"][-1] < LAST_MS:
+    rows = _entries(file, ENTRY_TYPES[".timeindex"])
+    if rows is None or not (_rises(rows["offset"]) and _rises(rows["timestamp"], least=0)):
         return None
-    first = time_text(int(rows["time"][0]))
-    return Content(f"a time index of Kafka, whose first time is {first}")
+    first, last = int(rows["timestamp"][0]), int(rows["timestamp"][-1])
+    if not FIRST_MS <= first <= last < LAST_MS:
+        return None
+    return Content(f"a time index of Kafka, whose first time is {time_text(first)}")
 
 
 def _offset_index(file: ReadOnlyFile) -> Content | None:
-    rows = _entries(file, _OFFSETS)
+    rows = _entries(file, ENTRY_TYPES[".index"])
     if rows is None or not (_rises(rows["offset"]) and _rises(rows["position"])):
         return None
     return Content("an offset index of Kafka; its offsets count from the name that it had")
 
 
 def _queue(file: ReadOnlyFile) -> Content | None:
-    rows = _entries(file, _UNITS)
-    if rows is None or not _rises(rows["offset"]) or not (rows["size"] > 0).all():
+    rows = _entries(file, UNITS)
+    if rows is None or not _rises(rows["commit_log_offset"]) or not (rows["size"] > 0).all():
         return None
-    if (np.diff(rows["offset"]) < rows["size"][:-1]).any():
+    if (np.diff(rows["commit_log_offset"]) < rows["size"][:-1]).any():
         return None
-    first, last = int(rows["offset"][0]), int(rows["offset"][-1])
+    first, last = int(rows["commit_log_offset"][0]), int(rows["commit_log_offset"][-1])
     words = "a file of a consume queue of RocketMQ, whose first units lead to offsets"
     return Content(f"{words} {first} to {last} of the commit log", is_rocketmq=True)
 

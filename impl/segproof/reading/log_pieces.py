@@ -35,7 +35,14 @@ from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
 from segproof.reading.batch_starts import starts_by_size
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
-from segproof.reading.pieces import Piece, PieceKind, first_offsets, may_not_load, piece_of
+from segproof.reading.pieces import (
+    Piece,
+    PieceKind,
+    are_between,
+    first_offsets,
+    may_not_load,
+    piece_of,
+)
 from segproof.reading.restorable_batches import (
     BATCH_BYTES_MAX,
     behind_zeros,
@@ -52,8 +59,6 @@ SEARCH_PIECE_BYTES = 1 << 20
 """Bytes that a search reads at once, at most."""
 FIRST_SEARCH_BYTES = 8 << 10
 """Bytes that it reads first: mostly the next batch is near."""
-COMPRESSED = 7
-"""Bits of the attributes that name a codec."""
 WHOLE_BATCHES_MIN = 16
 """After so many batches that leave no offset out, none was compacted."""
 MANY_BATCHES_MIN = 16
@@ -295,7 +300,7 @@ class LogPieces:
         odd = may_not_load(table)
         for row in np.flatnonzero(odd).tolist():
             odd[row] = not self._is_loadable(table[row : row + 1])
-        is_misplaced = (lasts < firsts) | _are_between(table)
+        is_misplaced = (lasts < firsts) | are_between(table)
         odd |= is_misplaced
         is_new = np.ones(len(table), np.bool_)
         is_new[1:] = (firsts[1:] <= lasts[:-1]) | odd[1:] | odd[:-1]
@@ -579,19 +584,3 @@ class LogPieces:
         starts = np.flatnonzero(is_new).tolist()
         for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
             yield _Run.of(PieceKind.SOUND, table[start:end], is_led_to=run.is_led_to)
-
-
-def _are_between(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches have other offsets than exactly those missing between their neighbours.
-
-    Its base offset is wrong, and contradicts a neighbour, which would be called misplaced instead.
-    """
-    found = np.zeros(len(table), np.bool_)
-    if len(table) < 3:
-        return found
-    firsts, lasts = first_offsets(table), table["last_offset"]
-    is_known = (table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0)
-    due, spans = lasts[:-2] + 1, (lasts - firsts)[1:-1]
-    is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
-    found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
-    return found

@@ -21,9 +21,8 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
-from segproof.reading.pieces import first_offsets
+from segproof.reading.pieces import first_offsets, say_first_offset
 
-COMPRESSED = 7
 INTERVAL_BYTES = 4096
 """The default of `index.interval.bytes`: about as far apart are entries."""
 
@@ -102,14 +101,10 @@ def _are_preallocated(number: int, *indexes: EntryFile | None) -> bool:
 
 
 def _is_dense(table: BatchTable, base_offset: int) -> bool:
-    """Return whether batches have every offset from the base offset on.
-
-    A compressed message of magic 0 or 1 says its last offset only.
-    """
+    """Return whether batches have every offset from the base offset on."""
     firsts, lasts = first_offsets(table), table["last_offset"].astype(np.int64)
     before = np.concatenate([[base_offset - 1], lasts[:-1]])
-    is_known = (table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0)
-    return bool((~is_known | (firsts == before + 1)).all())
+    return bool((~say_first_offset(table) | (firsts == before + 1)).all())
 
 
 def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int | None:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from segproof.kafka.batch_table import CONTROL, BatchTable
 
 Int64Array = NDArray[np.int64]
+COMPRESSED = 7
+"""Bits of the attributes that name a codec."""
 
 
 class PieceKind(StrEnum):
@@ -92,6 +94,27 @@ def piece_of(kind: PieceKind, table: BatchTable) -> Piece:
         int(times.min()) if len(times) else -1,
         int(table["max_timestamp"].max()),
     )
+
+
+def say_first_offset(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches say their first offset: all but compressed messages of magic 0 and 1."""
+    return np.asarray((table["magic"] == 2) | (table["attributes"] & COMPRESSED == 0))
+
+
+def are_between(table: BatchTable) -> NDArray[np.bool_]:
+    """Return which batches have other offsets than exactly those missing between their neighbours.
+
+    Its base offset is wrong, and contradicts a neighbour, which would be called misplaced instead.
+    """
+    found = np.zeros(len(table), np.bool_)
+    if len(table) < 3:
+        return found
+    firsts, lasts = first_offsets(table), table["last_offset"]
+    is_known = say_first_offset(table)
+    due, spans = lasts[:-2] + 1, (lasts - firsts)[1:-1]
+    is_exact = (due + spans + 1 == firsts[2:]) & (due != firsts[1:-1]) & (spans >= 0)
+    found[1:-1] = is_exact & is_known[1:-1] & is_known[2:]
+    return found
 
 
 def are_controls(table: BatchTable) -> NDArray[np.bool_]:

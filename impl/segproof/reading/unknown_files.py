@@ -25,12 +25,11 @@ from typing import NamedTuple
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.reading.foreign_messages import IN_QUEUES, OpenFile
-from segproof.reading.store_pieces import ROLLED_BACK, Gap, StorePieces
+from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, ROLLED_BACK, Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, ends_of
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import INNER_BATCH
 
-MESSAGE_BYTES_MIN = 91
 TOPICS_NAMED = 3
 
 
@@ -50,7 +49,6 @@ class UnknownFile:
     """A file that neither queues nor index lead into, and how its messages fit the log before."""
 
     log_file: LogFile
-    messages: int = 0
     fitting: int = 0
     """Messages of queues that go on in it."""
     wrong: int = 0
@@ -97,7 +95,7 @@ class NumbersGoOn:
         self._hosts_here: set[bytes | None] = set()
         self._room = 0
         """Bytes without a message so far."""
-        self._bytes = self._messages = 0
+        self._bytes = 0
         """Of the messages of the present file."""
         self._is_first = True
 
@@ -108,7 +106,6 @@ class NumbersGoOn:
     def add(self, message: Numbered, size_bytes: int) -> None:
         """Take the next message of the present file."""
         self._bytes += size_bytes
-        self._messages += 1
         if message.sys_flag & ROLLED_BACK in IN_QUEUES and not message.sys_flag & INNER_BATCH:
             key = (message.topic, message.queue_id)
             self._numbers.setdefault(key, []).append(message.number)
@@ -117,7 +114,7 @@ class NumbersGoOn:
 
     def end(self, one: LogFile) -> UnknownFile:
         """Judge the present file, and go on with the next one."""
-        found, skipped = UnknownFile(one, self._messages), 0
+        found, skipped = UnknownFile(one), 0
         wrong: list[str] = []
         is_same_host = not self._hosts.isdisjoint(self._hosts_here)
         for key, numbers in self._numbers.items():
@@ -146,7 +143,7 @@ class NumbersGoOn:
         self._is_first &= not self._numbers
         self._numbers.clear()
         self._hosts_here.clear()
-        self._bytes = self._messages = 0
+        self._bytes = 0
         return found
 
 

@@ -31,6 +31,7 @@ from typing import NamedTuple
 from segproof.errors import TooLargeError
 from segproof.files import Files, status_of
 from segproof.integers import INT32_MAX
+from segproof.reading.store_pieces import MESSAGE_BYTES_MIN
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
 from segproof.rocketmq.consume_queue import (
@@ -48,7 +49,6 @@ from segproof.rocketmq.message import (
 )
 
 TRANSACTION_BITS = 12
-MESSAGE_BYTES_MIN = 91
 WAITING_UNITS = 1 << 18
 """So many units of all queues are kept before they are written."""
 QUEUES_MAX = 1_000_000

@@ -19,7 +19,7 @@ from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog
-from segproof.reading.pieces import PieceKind, first_offsets
+from segproof.reading.pieces import PieceKind, first_offsets, say_first_offset
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.directory_checks import Partition
@@ -44,7 +44,7 @@ class _Kept:
         """Take the next batches."""
         lasts = table["last_offset"]
         before = np.concatenate([[self.end - 1], lasts[:-1]])
-        is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
+        is_known = say_first_offset(table)
         firsts = np.where(is_known, first_offsets(table), before + 1)
         starts = self.size_bytes + np.cumsum(table["size_bytes"]) - table["size_bytes"]
         for row in np.flatnonzero(firsts > before + 1).tolist():
@@ -348,7 +348,7 @@ def left_out_of(logs: Sequence[str], files: Files) -> int:
             table = read_batch_headers(file, 0, file.size()).table
         firsts, lasts = first_offsets(table), table["last_offset"]
         gaps = firsts - np.concatenate([[reached], lasts[:-1]]) - 1
-        is_known = (table["magic"] == 2) | (table["attributes"] & 7 == 0)
+        is_known = say_first_offset(table)
         left_out += int(gaps[is_known][reached < 0 :].sum())
         reached = int(lasts[-1])
     return left_out
