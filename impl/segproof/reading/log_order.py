@@ -94,6 +94,16 @@ def first_offset_of(path: str, files: Files) -> int | None:
     return None if first is None else first.first_offset
 
 
+def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
+    """Return the first and the last offset of a log's sound batches; None without one.
+
+    Raises: OSError.
+    """
+    with closing(files.open(path)) as file:
+        pieces = LogPieces(file, 0, file.size()).sound()
+    return (pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
+
+
 def _odd_range(
     log: NamedLog, following: int, open_log: Callable[[str], ReadOnlyFile]
 ) -> _Range | None:

@@ -16,12 +16,13 @@ from segproof.files import Files
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
-from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
+from segproof.reading.dense_logs import Extent, doubt_about
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.pieces import PieceKind, first_offsets, say_first_offset
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.salvaged_partition import SalvagedPartition
+from segproof.verifying.dense_logs import segments_in_doubt
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_outs_of
 from segproof.verifying.keyless_records import first_keyless, keyless_at_ends
@@ -228,7 +229,8 @@ def gaps_of_dense_log(
         if ".log" not in one.suffixes
     }
     extents, gaps = [], {}
-    keyless = keyless_at_ends(logs, files) if are_apart else None
+    is_asked = are_apart and any(one.missing for one in kept)
+    keyless = keyless_at_ends(logs, files) if is_asked else None
     for segment, found in zip(segments, kept, strict=True):
         path, following = segment.path(".log"), segment.next_base_offset
         if path in followed or not _is_judged(found, [one for one in told if one.path == path]):
@@ -253,14 +255,7 @@ def gaps_of_dense_log(
                 keyless,
             )
         )
-    is_asked = any(one.missing for one in extents)
-    removed = misnamed_logs(partition.directory, files) if is_asked else {}
-    doubtful = [
-        *judged(
-            extents, removed | dict(partition.removed), lambda: first_keyless(logs, files),
-            was_here=partition.was_cleaned,
-        )
-    ]  # fmt: skip
+    doubtful = list(segments_in_doubt(partition, extents, logs, files))
     lost = [
         Gap(one.path, MISSING, position, 0, first, last)
         for one, known in doubtful

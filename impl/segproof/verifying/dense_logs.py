@@ -4,7 +4,7 @@
 Laws: DISK-63.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from segproof.counts import plural
 from segproof.files import Files
@@ -32,6 +32,21 @@ WHY = {
     " records are lost is not known",
     Cleaning.SHOWN: "Compaction may have taken them: whether records are lost is not known",
 }
+
+
+def segments_in_doubt(
+    partition: Partition, extents: Sequence[Extent], logs: Sequence[str], files: Files
+) -> Iterator[tuple[Extent, Cleaning]]:
+    """Yield as `judged`, by what lies in the folder of a partition.
+
+    `logs` are searched for a record without a key, if that decides. Raises: OSError.
+    """
+    is_asked = any(one.missing for one in extents)
+    others = misnamed_logs(partition.directory, files) if is_asked else {}
+    return judged(
+        extents, others | dict(partition.removed), lambda: first_keyless(logs, files),
+        was_here=partition.was_cleaned,
+    )  # fmt: skip
 
 
 class DenseLog:
@@ -106,13 +121,7 @@ class DenseLog:
         """Report the segments that lack offsets, without proof of what they held."""
         partition = self._partition
         logs = [one.path for one in self._extents]
-        is_asked = any(one.missing for one in self._extents)
-        removed = misnamed_logs(partition.directory, files) if is_asked else {}
-        told = judged(
-            self._extents, removed | dict(partition.removed), lambda: first_keyless(logs, files),
-            was_here=partition.was_cleaned,
-        )  # fmt: skip
-        for one, known in told:
+        for one, known in segments_in_doubt(partition, self._extents, logs, files):
             lost = f"{'' if known is Cleaning.EXCLUDED else UP_TO}{one.missing}"
             where = f"from the base offset {one.base_offset}"
             if one.is_never_cleaned:

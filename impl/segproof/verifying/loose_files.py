@@ -9,7 +9,7 @@ Laws: DISK-3, DISK-45.
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 
 from segproof.commands import quoted_path
 from segproof.counts import plural
@@ -19,7 +19,7 @@ from segproof.hints import Hint, reads, writes
 from segproof.reading.directory_kinds import STRAY, is_stray_beside
 from segproof.reading.file_contents import content_of
 from segproof.reading.file_names import NameKind, is_known_in_data_directory, read_file_name
-from segproof.reading.log_pieces import LogPieces
+from segproof.reading.log_order import offsets_of
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import new_place
 from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY
@@ -100,7 +100,9 @@ def _told(
     end: int | None = None
     reached, reaching = -1, ""
     for log, base in bases.items():
-        sound = _offsets_of(posixpath.join(path, log), files)
+        sound = None
+        with suppress(OSError):  # the file is told as one that was not looked into
+            sound = offsets_of(posixpath.join(path, log), files)
         first, last = sound or (base, None)
         if min(base, first) <= reached:
             words = (
@@ -117,16 +119,6 @@ def _told(
     identity = _identity(path, small, absent, owner, files)
     words = f"{offsets}, as those of one partition without its folder{identity}"
     return words, _steps(path, together, owner)
-
-
-def _offsets_of(path: str, files: Files) -> tuple[int, int] | None:
-    """Return the first and the last offset of a log's sound batches; None without one."""
-    try:
-        with closing(files.open(path)) as file:
-            pieces = LogPieces(file, 0, file.size()).sound()
-    except OSError:
-        return None
-    return (pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
 
 
 def _owner(absent: Absent, end: int | None) -> str | None:

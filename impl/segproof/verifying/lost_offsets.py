@@ -22,7 +22,7 @@ import numpy as np
 from segproof.counts import plural
 from segproof.files import holds_zeros
 from segproof.findings import Severity
-from segproof.hints import reads, writes
+from segproof.hints import Hint, reads, writes
 from segproof.reading.open_indexes import is_older_copy
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
@@ -127,19 +127,24 @@ class LostOffsetsCheck(LogCheck):
             return  # the next batches are in a log of a wrong name
         if self._first and self._log.begins_elsewhere(self._segment.base_offset):
             return  # the index is of another log, which has a wrong name
+        hint: Hint | None
         if is_zeroed:
+            hint = ZEROED_LOG
             why = " Zeros fill the rest of the log, which no compaction leaves: it has lost its end"
         elif indexed:
+            hint = CUT_LOG
             why = (
                 f" The offset index has entries for {indexed} of them, behind the end of the log:"
                 " the log has lost its end"
             )
         elif is_older:
+            hint = OLDER_COPY
             why = (
                 " Preallocated zeros end its index, which a broker trims when it closes a segment,"
                 " and so does the log cleaner: this log is an older copy, from before it was closed"
             )
         else:
+            hint = None
             why = " Its last records are not all keyed, so it is not compaction that took them"
         self._is_gap_told = True
         self._report.add(
@@ -149,14 +154,8 @@ class LostOffsetsCheck(LogCheck):
             position=position,
             expected=end,
             actual=following,
-            severity=Severity.ERROR if indexed or is_zeroed or is_older else None,
-            hint=ZEROED_LOG
-            if is_zeroed
-            else CUT_LOG
-            if indexed
-            else OLDER_COPY
-            if is_older
-            else None,
+            severity=None if hint is None else Severity.ERROR,
+            hint=hint,
         )
 
     def _is_keyless(self, header: np.void | None) -> bool:

@@ -393,11 +393,16 @@ class _JoinedLog:
     @property
     def _is_end_agreed(self) -> bool:
         """Whether the checkpoints of the data directory say that the log ends where it does."""
-        if not self._is_read or self._is_end_damaged or self._is_pointed_beyond:
-            return False
-        return self._reached is not None and is_end_agreed(
-            dict(self._partition.offsets), self._reached
+        return (
+            self._is_end_whole
+            and self._reached is not None
+            and is_end_agreed(dict(self._partition.offsets), self._reached)
         )
+
+    @property
+    def _is_end_whole(self) -> bool:
+        """Whether the log was read to a whole end, and no index leads beyond it."""
+        return self._is_read and not self._is_end_damaged and not self._is_pointed_beyond
 
     def _ends(self, reached: int) -> str:
         """Return where the log ends, in words."""
@@ -434,10 +439,9 @@ class _JoinedLog:
             for name in (RECOVERY, HIGH_WATERMARK, CLEANER)
             if told.get(name, 0) > max(reached, start)
         ]
-        is_whole = bool(beyond) and self._is_read and not self._is_end_damaged
-        is_whole &= not self._is_pointed_beyond
-        is_whole &= max((self._last_start, *self._snapshots)) <= reached
-        other = exchanged_with(self._directory, told, reached, self._files) if is_whole else ""
+        other = ""
+        if beyond and self._is_end_whole and max((self._last_start, *self._snapshots)) <= reached:
+            other = exchanged_with(self._directory, told, reached, self._files)
         for name in beyond:
             words = WORDS[name]
             if other:

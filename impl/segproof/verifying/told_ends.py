@@ -15,7 +15,6 @@ Laws: DISK-36, DISK-38, DISK-64.
 
 import posixpath
 from collections.abc import Mapping
-from contextlib import closing
 
 from segproof.counts import plural
 from segproof.files import Files
@@ -23,7 +22,7 @@ from segproof.hints import Hint, reads
 from segproof.reading.cleaner_traces import UP_TO
 from segproof.reading.file_names import NameKind, partition_of, read_file_name
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_pieces import LogPieces
+from segproof.reading.log_order import offsets_of
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import parent_of
 from segproof.verifying.small_files import CLEANER, HIGH_WATERMARK, RECOVERY, read_offsets
@@ -114,9 +113,9 @@ def _end_of(folder: str, files: Files) -> int | None:
     ]
     if not logs:
         return None
+    base, name = max(logs)
     try:
-        with closing(files.open(posixpath.join(folder, max(logs)[1]))) as file:
-            pieces = LogPieces(file, 0, file.size()).sound()
+        offsets = offsets_of(posixpath.join(folder, name), files)
     except OSError:
         return None
-    return pieces[-1].last_offset + 1 if pieces else max(logs)[0]
+    return base if offsets is None else offsets[1] + 1
