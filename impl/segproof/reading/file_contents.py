@@ -30,14 +30,14 @@ from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
 
 HEAD_BYTES = 1 << 20
-"""Bytes of a file in which a sound batch, or a sound message, is looked for."""
+"""A sound batch or message is looked for in this many bytes of a file."""
 ENTRIES_MIN = 8
 """An index with fewer entries may be anything."""
 ENTRIES_ASKED = 1 << 12
 FIRST_MS, LAST_MS = 946_684_800_000, 4_102_444_800_000
 """Times from 2000 on, and before 2100, in milliseconds."""
 FROM_FSCK = re.compile(r"#[0-9]+", re.ASCII)
-"""The name that a file system check gives to a file without one: its inode."""
+"""A file that has lost its name gets this one from a file system check: # and its inode number."""
 _TOPIC_ID = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
 
 
@@ -45,7 +45,7 @@ class Content(NamedTuple):
     """What a file is, as its content tells."""
 
     words: str
-    """Begins with a noun, such as "a log of Kafka"."""
+    """The description of the file. It begins with a noun, such as "a log of Kafka"."""
     name: str = ""
     """The name under which segproof reads a copy; empty if the content tells none."""
     is_log: bool = False
@@ -106,7 +106,7 @@ def _first_batch(file: ReadOnlyFile) -> Piece | None:
     known = LogPieces(file, 0, min(size, BATCH_BYTES_MAX)).batch_at(0)
     if known is not None and known.first_offset >= 0:
         return known
-    # From behind the beginning on: it has cost its checksum already.
+    # No sound batch with offsets begins at byte 0: a later one is looked for.
     pieces = LogPieces(file, 0, min(size, HEAD_BYTES)).sound()
     return next((one for one in pieces if one.first_offset >= 0), None)
 

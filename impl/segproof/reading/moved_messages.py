@@ -46,7 +46,7 @@ COMPARED_BYTES = 1 << 20
 OF_MOVED = ".moved"
 """Ends the path of a file of moved messages alone whose name another file has. No disk has it."""
 FILES_BEYOND = 8
-"""So many files before the first one, or beyond the last one, may be missing, and get messages that
+"""At most this many missing files before the first file, or after the last one, get messages that
 lie elsewhere."""
 
 

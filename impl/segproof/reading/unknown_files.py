@@ -54,7 +54,7 @@ class UnknownFile:
     wrong: int = 0
     """Messages of queues that contradict the log before it."""
     topics: tuple[str, ...] = ()
-    """Some of theirs."""
+    """The topics of the messages that contradict."""
 
     @property
     def is_doubted(self) -> bool:
@@ -89,14 +89,14 @@ class NumbersGoOn:
         many bytes before it are without a message."""
         self._hosts: set[bytes | None] = {None}
         self._numbers: dict[tuple[str, int], list[int]] = {}
-        """Those of the present file."""
+        """The queue numbers of the messages of the present file."""
         self._rooms: dict[tuple[str, int], int] = {}
-        """How many bytes before the last message of each queue are without a message."""
+        """For each queue, the number of bytes before its last message that no message has."""
         self._hosts_here: set[bytes | None] = set()
         self._room = 0
         """Bytes without a message so far."""
         self._bytes = 0
-        """Of the messages of the present file."""
+        """The size of the messages of the present file."""
         self._is_first = True
 
     def lose(self, size_bytes: int) -> None:

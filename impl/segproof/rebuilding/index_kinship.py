@@ -27,15 +27,15 @@ from segproof.rocketmq.message import dispatch_request_of
 from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 
 LOG_FILES_MAX = 8
-"""So many files of the log are read, from the first to the last."""
+"""At most this many files of the log are read, from the first to the last."""
 MESSAGES_MAX = 256
-"""So many messages of each are read."""
+"""At most this many messages of each log file are read."""
 RANGE_BYTES = 1 << 20
-"""No message is read from so many bytes after the begin of a log file on."""
+"""Only messages that begin in the first bytes of a log file, this many, are read."""
 ENTRIES_MAX = 1024
-"""So many entries of each index file are compared in each range."""
+"""At most this many entries of each index file are compared in each range."""
 COUNTED_MAX = 4096
-"""With so many entries of an index compared, the rest of its files is not looked into."""
+"""After more compared entries than this, the other files of the index are not looked into."""
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ STOPPED = ", although the broker has stopped cleanly"
 OF_OLD_INDEXES = frozenset({"DISK-69", "DISK-70"})
 """Laws of logs that an index contradicts: only its entries show what is gone."""
 WRONG_NAMES = frozenset({"DISK-62", "DISK-65"})
-"""Laws of logs whose batches are not those of their name."""
+"""The laws that a log breaks if its batches belong under another name."""
 OF_ENTRIES = frozenset({"SEG-7", "DISK-9"})
 """Laws that entries for batches beyond the end of a log break."""
 CUT_END = "DISK-25"

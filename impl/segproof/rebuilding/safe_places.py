@@ -167,7 +167,7 @@ def begin_rebuild(directory: str, partitions: Iterable[str], files: Files) -> bo
 
 
 def _write_mark(mark: File, partitions: Iterable[str], made: Iterable[str], files: Files) -> None:
-    """Write a mark, and make it and the names of new directories durable. Raises: OSError."""
+    """Write a mark, and sync the mark and the new directories. Raises: OSError."""
     with closing(mark):
         mark.truncate(0)
         mark.pwrite(mark_of(partitions), 0)

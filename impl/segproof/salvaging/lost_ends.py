@@ -47,7 +47,8 @@ def told_end(
 ) -> tuple[int, list[str]]:
     """Return up to which offset a snapshot or a checkpoint shows that the log went; 0: no further.
 
-    And in words that one names a later offset, against both checkpoints: see `told_ends`.
+    The list says in words if such a file names a later offset than both checkpoints do, which is no
+    proof of a loss (`told_ends`).
     `next_offset` is the offset after what was kept of the partition. `is_sound`: nothing is wrong
     at the end of the log.
     """

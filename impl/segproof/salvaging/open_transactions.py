@@ -19,7 +19,7 @@ from segproof.reading.pieces import Piece, PieceKind, piece_of
 
 
 class OpenTransactions:
-    """Which producers have an open transaction, over the logs of a partition in order."""
+    """Follows which producers have an open transaction, from log to log of a partition."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()

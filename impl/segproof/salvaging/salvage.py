@@ -60,6 +60,10 @@ from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
+ALL_REMOVED = (
+    "and no other: each waits for its removal (.deleted). Copy the directory away, take this suffix"
+    " off the names in the copy, and save the copy"
+)
 
 
 def salvage(
@@ -300,11 +304,7 @@ def _partitions(
         known = read_partition_name(name)
         if not any(".log" in one.suffixes for one in partition.segments):
             if known is not None and (count := _count_removed(directory, files)):
-                refused[directory] = (
-                    f"{plural(count, 'log')} and no other: each waits for its removal (.deleted)."
-                    " Copy the directory away, take this suffix off the names in the copy, and save"
-                    " the copy"
-                )
+                refused[directory] = f"{plural(count, 'log')} {ALL_REMOVED}"
             continue
         if known is None:
             key = key_of(name)

@@ -59,8 +59,7 @@ class DenseLog:
         self._is_last_taken = False
         """Whether the last segment is among the extents."""
         self._keyless_from: int | None = None
-        """The last offset of the first batch so far that is known to have a record without a key.
-        """
+        """The last offset of the first batch that is known to have a record without a key."""
         self._reach = 0
         """The offset after the last batch so far."""
 

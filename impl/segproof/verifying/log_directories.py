@@ -46,9 +46,9 @@ declare("partition-log", Severity.ERROR,
     copy_step="stop the broker, and copy both folders to another disk"), "DISK-48")  # fmt: skip
 
 declare("partition-log", Severity.ERROR,
-    reads("nothing, if one is a backup that no broker is started with; else compare their"
-    " partitions (DISK-48 says which one has more): only the one that has every partition may be in"
-    " log.dirs"),
+    reads("nothing, if one directory is a backup that no broker is started with; else compare the"
+    " partitions of both (DISK-48 says which folder has more): only the one that has every"
+    " partition may be in log.dirs"),
     "DISK-66")  # fmt: skip
 HINT_OF_COPIED_ID = changes(
     "find out which one got the file of the other one, write its own directory.id into it again,"

@@ -58,7 +58,7 @@ class LossCount:
         self.unproven = 0
         """This many further offsets may be lost, or compaction took them."""
         self._if_named_right = 0
-        """So many are lost at the end, if no folder has exchanged its name with this one."""
+        """How many offsets are lost at the end, unless two folders have exchanged names."""
         self._is_complete = True
         """Whether there are no more than these."""
         self._counted_to = 0

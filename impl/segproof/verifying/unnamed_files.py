@@ -26,7 +26,7 @@ LOST_AND_FOUND = "lost+found"
 NUMBERED = re.compile(r"[0-9]{17}|[0-9]{20}", re.ASCII)
 """A name of RocketMQ's, which other checks report."""
 ASKED_MAX = 1000
-"""Files of one folder that are told by their content."""
+"""At most this many files of a folder are recognised by their content."""
 MORE = f"only the first {ASKED_MAX} files here that are told by their content were named"
 
 

@@ -88,7 +88,7 @@ def _next_file(*records: tuple[str, int]) -> Files:
 
 
 ROOM = (LOG_BYTES - END) // 91
-"""So many messages at most may have been after the last one of the first file."""
+"""At most this many messages fit after the last one of the first file."""
 OTHERS = [("U", ROOM + 5), ("U", ROOM + 6), ("U", ROOM + 7), ("U", ROOM + 8)]
 OWN = [("T", 3), ("T", 4), ("T", 5)]
 
