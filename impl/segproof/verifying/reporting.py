@@ -333,7 +333,8 @@ class PathReporter:
 
     def _leads_out(self) -> None:
         """Report a link that is not followed (DISK-45, RMQDISK-41)."""
-        law = "RMQDISK-41" if self.structure in OF_ROCKETMQ else "DISK-45"
+        is_of_rocketmq = self.structure in OF_ROCKETMQ
+        law, folder = ("RMQDISK-41", "STORE") if is_of_rocketmq else ("DISK-45", "DIR")
         self.add(
             law,
             "it was not looked into: it is a link to a file outside of its folder, and its content"
@@ -342,7 +343,8 @@ class PathReporter:
             hint=writes(
                 "look at where the link leads, and verify that file by its own path; a broker reads"
                 " through the link. To verify or save the whole, copy its folder with the files to"
-                " which the links lead (`cp -rL`), and take the copy"
+                f" which its links lead (`install -d DIR2 && cp -rL {folder} DIR2`), and take the"
+                " copy"
             ),
         )
 

@@ -17,8 +17,10 @@ from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.data_places import data_directory_around
 
-COMMAND = re.compile(r"`segproof [^`]+`")
+COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
+NEW_PLACES = {"segproof salvage": "saved", "install": "copied"}
+"""How the directory is called that a command makes, where it is not "rebuilt"."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE|FOLDER)\b")
 BROKER_FILE = "meta.properties"
 """What a broker of Kafka keeps in each of its data directories."""
@@ -87,15 +89,16 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
 
     DIR is the directory of the file at `path`, and FOLDER is that path. STORE is the store that
     holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
-    DIR2 is a new directory;
-    what the command makes is at saved/NAME or rebuilt/NAME, for a directory of this name.
+    DIR2 is a new directory; what a command makes is at saved/NAME, rebuilt/NAME or copied/NAME, for
+    a directory of this name.
     """
 
     def filled(command: re.Match[str]) -> str:
-        is_salvage, is_store = "salvage" in command[0], "STORE" in command[0]
+        verb, is_store = command[1], "STORE" in command[0]
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
-        out = new_place("saved" if is_salvage else "rebuilt", place)
-        if is_store or not is_salvage:  # a salvage gives each partition a directory below --out
+        out = new_place(NEW_PLACES.get(verb, "rebuilt"), place)
+        # a salvage gives each partition a directory below --out, and so does a copy
+        if verb not in NEW_PLACES or (is_store and verb == "segproof salvage"):
             out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
         places = {"DIR": place, "STORE": place, "DIR2": out, "FOLDER": path}
         return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])

@@ -2,7 +2,9 @@
 """A link to a file outside of its own folder is not read: what it leads to stays unseen."""
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,26 @@ def test_links_that_operators_use_are_followed(tmp_path: Path) -> None:
         told: list[Summary] = []
         assert not any(one.is_defect for one in verify(path, on_summary=told.append))
         assert 9 in {one.segments for one in told}
+
+
+@pytest.mark.checks("DISK-45", "RMQDISK-41")
+@pytest.mark.parametrize("name", ["data/t-0/partition.metadata", f"store/commitlog/{NAME}"])
+def test_the_copy_that_the_hint_makes_has_no_link(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed command copies the folder with what its links lead to."""
+    kafka(tmp_path)
+    shutil.copytree(ROCKETMQ / "small-4.9.8" / "store", tmp_path / "store")
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / name).rename(elsewhere)
+    leads_to(tmp_path / name, elsewhere)
+    monkeypatch.chdir(tmp_path)
+    linked = [one for one in verify(Path(name).parts[0]) if one.path == name]
+    (command,) = {match for one in linked for match in re.findall(r"`(install[^`]+)`", one.hint)}
+    subprocess.run(["bash", "-c", command], check=True)
+    (copied,) = (tmp_path / "copied").iterdir()
+    assert not any(path.is_symlink() for path in copied.rglob("*"))
+    assert not any(one.is_defect for one in verify(copied))
 
 
 def test_the_error_names_the_path_to_give(tmp_path: Path) -> None:
