@@ -20,6 +20,7 @@ from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, ReadOnlyFile, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
+from segproof.reading.copied_files import copied_files, count_messages, without
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import in_step, with_right_names
@@ -112,11 +113,13 @@ def salvage_store(
         raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)
     rests = RestsOfFiles(log, files)
-    log, misnamed = with_right_names(rests.log, rests)
+    copies = copied_files(rests.log, rests)
+    log, misnamed = with_right_names(without(rests.log, copies, rests), rests)
     unknown = unknown_files(log, files, lambda path: ReadableParts(rests.open(path)))
     log, odd = in_step(log, rests)
     run = _Salvage(log, target, files, on_progress, rests)
     run.put_in_order(odd)
+    run.told.copied_messages += count_messages(rests.log, copies, rests)
     run.told.misnamed_files = misnamed
     run.told.left_out += [one.words_of_salvage() for one in unknown]
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]

@@ -9,6 +9,7 @@ import posixpath
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import writes
+from segproof.reading.copied_files import CopiedFile, copied_files, without
 from segproof.reading.log_names import Misnamed, in_step, with_right_names
 from segproof.reading.moved_messages import FileShare, MovedMessages
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
@@ -18,6 +19,10 @@ from segproof.verifying.rocketmq.store_checks import numbered_files
 RIGHT_PLACES = writes(
     "save the messages with `segproof salvage STORE --out DIR2`, which puts each at its own offset;"
     " the old files stay as they are"
+)
+WITHOUT_COPY = writes(
+    "save the store with `segproof salvage STORE --out DIR2`, which leaves this copy out; the old"
+    " files stay as they are"
 )
 
 
@@ -31,9 +36,13 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
 
 
 def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:
-    """Return the log with each file where its messages say, and without those that begin where no
-    file of it can; report these. Raises: OSError.
+    """Return the log with each file where its messages say, and without copies of its files, and
+    without files that begin where no file of it can; report all of these. Raises: OSError.
     """
+    copies = copied_files(log, files)
+    for copy in copies:
+        _report_copy(copy, reporter)
+    log = without(log, copies, files)
     names = {one.path: one.start for one in log.log_files}
     placed, moved = with_right_names(log, files)
     if any(one.named < placed.min_offset for one in moved):
@@ -68,6 +77,18 @@ def _report_name(one: Misnamed, words: str, reporter: Reporter) -> None:
         expected=f"{one.start:020d}",
         actual=f"{one.named:020d}",
         hint=RIGHT_PLACES,
+    )
+
+
+def _report_copy(one: CopiedFile, reporter: Reporter) -> None:
+    reporter.at(one.log_file.path).add(
+        "RMQDISK-25",
+        f"{one.words}. A broker takes it for a part of the log, and appends after it if it is the"
+        " last file",
+        position=0,
+        expected=f"{one.of.start:020d}",
+        actual=f"{one.log_file.start:020d}",
+        hint=WITHOUT_COPY,
     )
 
 
