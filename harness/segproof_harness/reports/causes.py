@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings of one file that one cause explains, as one: with a count, and the first places.
 
-One law broken in many places of one file has one cause. So have several laws that are broken in one
+One law broken in many places of one file has one cause, if the words are the same but for values
+and names, and the same is to be done about each place. So have several laws that are broken in one
 index file, if the same is to be done about them: such a file is made new as a whole. What is wrong
 with a log keeps one cause for each law: two batches may be damaged for two reasons. But broken
 batches, and what can't be read right behind them, are one damage.
@@ -37,7 +38,12 @@ SAVE_FIRST = (
     "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"
 )
-Key = tuple[str, Severity, str, str]
+VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[-0-9/._]\S*")
+"""In a message: what differs from place to place, such as a number, a time or a file's name."""
+ALIKE_FROM = 2 / 3
+"""Messages that have at least this share of their words in common say the same. The rest may be
+names of topics and groups, which are plain words."""
+Key = tuple[str, Severity, str, str, str]
 
 
 @dataclass(slots=True)
@@ -50,6 +56,8 @@ class Cause:
     """In how many places each law is broken, in the order in which they were found."""
     positions: list[int] = field(default_factory=list)
     """The first few bytes at which something is wrong."""
+    kind: frozenset[str] = frozenset()
+    """The words of its first message, by which others are compared; empty for an index file."""
 
     @property
     def count(self) -> int:
@@ -73,9 +81,7 @@ class Cause:
         return what_consumers_see(self.first) if self.first.is_defect else None
 
     def add(self, finding: Finding) -> None:
-        """Take one more finding; the one that counts further places may come at any time."""
-        if self.first.message.endswith(FURTHER):
-            self.first = finding
+        """Take one more finding."""
         if not finding.message.endswith(FURTHER) and finding.position is not None:
             self.positions = sorted({*self.positions, finding.position})[:PLACES_MAX]
         self.laws[finding.law] = self.laws.get(finding.law, 0) + finding.places
@@ -100,16 +106,21 @@ class Cause:
 
 
 def in_groups(causes: Iterable[Cause]) -> list[list[Cause]]:
-    """Return causes in groups: those of several files by the same laws, with the same to do about
-    each. A group is at the place of its first cause.
+    """Return causes in groups: those of several files by the same laws, in the same words, with the
+    same to do about each. A group is at the place of its first cause.
     """
-    found: dict[tuple[object, ...], list[Cause]] = {}
+    found: dict[tuple[object, ...], list[list[Cause]]] = {}
+    groups: list[list[Cause]] = []
     for one in causes:
         first = one.first
         to_do = first.hint, one.consumers_see, _without_law(first)
-        key = first.severity, tuple(one.laws), *to_do
-        found.setdefault(key, []).append(one)
-    return [*found.values()]
+        known = found.setdefault((first.severity, tuple(one.laws), *to_do), [])
+        group = next((each for each in known if are_alike(each[0].kind, one.kind)), None)
+        if group is None:
+            groups.append(group := [])
+            known.append(group)
+        group.append(one)
+    return groups
 
 
 def command_of(group: Sequence[Cause]) -> str:
@@ -119,6 +130,24 @@ def command_of(group: Sequence[Cause]) -> str:
         return first.reproduce
     laws = "".join(f" --law {law}" for law in first.laws)
     return f"{_without_law(first.first)}{laws} --all"
+
+
+def kind_of(message: str) -> frozenset[str]:
+    """Return the words of the first clause of a message, without values.
+
+    Later clauses say what a damage costs, or quote an error: they differ among places that have one
+    cause.
+
+    >>> sorted(kind_of("last offset 5 is below 9: was it renamed?"))
+    ['below', 'is', 'last', 'offset']
+    """
+    clause = message.partition("; ")[0].partition(": ")[0]
+    return frozenset(VALUE.sub("", clause).split())
+
+
+def are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two messages of these words say the same of two places."""
+    return len(one & other) >= ALIKE_FROM * max(len(one), len(other))
 
 
 def _makes_new(finding: Finding) -> bool:
@@ -133,27 +162,38 @@ def _without_law(finding: Finding) -> str:
 
 
 class Causes:
-    """Collects the causes of one partition. It holds a cause for each file and law at most."""
+    """Collects the causes of one partition.
+
+    Of each file and law it holds one for each kind of message, and at most FINDINGS_PER_LAW.
+    """
 
     def __init__(self) -> None:
-        self._causes: dict[Key, Cause] = {}
+        self._causes: dict[Key, list[Cause]] = {}
+        """Causes of one key differ in the words of their messages."""
         self._losses: dict[tuple[str, int | None], Cause] = {}
         """Those of lost records, by path and place."""
+        self._counted: list[Finding] = []
+        """Those that count further places: they come at any time, and belong to a known cause."""
 
     def add(self, finding: Finding) -> None:
         """Take the next finding."""
-        begin = PART_OF.search(finding.message)
-        known = begin and self._losses.get((finding.path, int(begin[1])))
-        if known and finding.is_defect:
-            known.add(finding)
+        if finding.message.endswith(FURTHER):
+            self._counted.append(finding)
             return
-        alike = finding.hint if is_of_index(finding) else finding.law
-        key = finding.path, finding.severity, alike, _without_law(finding)
+        begin = PART_OF.search(finding.message)
+        loss = begin and self._losses.get((finding.path, int(begin[1])))
+        if loss and finding.is_defect:
+            loss.add(finding)
+            return
+        is_log = not is_of_index(finding)
+        kind, law = kind_of(finding.message) if is_log else frozenset(), finding.law * is_log
+        key: Key = finding.path, finding.severity, law, finding.hint, _without_law(finding)
         if finding.law == LOG_IS_GONE:
-            key = str(finding.expected), finding.severity, alike, ""
-        if key not in self._causes:
-            self._causes[key] = Cause(finding)
-        cause = self._causes[key]
+            key, kind = (str(finding.expected), finding.severity, law, "", ""), frozenset()
+        known = self._causes.setdefault(key, [])
+        cause = next((one for one in known if are_alike(one.kind, kind)), None)
+        if cause is None:
+            known.append(cause := Cause(finding, kind=kind))
         cause.add(finding)
         if is_loss(finding):
             self._losses[finding.path, finding.position] = cause
@@ -164,7 +204,10 @@ class Causes:
         Where the log is to be saved first, no hint is to make other files new from it: such a hint
         names the first law whose hint saves the log, which comes with the lost records.
         """
-        causes, self._causes, self._losses = list(self._causes.values()), {}, {}
+        causes = [one for alike in self._causes.values() for one in alike]
+        for finding in self._counted:
+            _add_counted(causes, finding)
+        self._causes, self._losses, self._counted = {}, {}, []
         making = [one for one in causes if _makes_new(one.first)]
         order = list(Severity)
 
@@ -179,3 +222,21 @@ class Causes:
         for cause in making if saving else ():
             cause.first = replace(cause.first, hint=SAVE_FIRST.format(saving))
         yield from causes
+
+
+def _add_counted(causes: list[Cause], finding: Finding) -> None:
+    """Add further places to the one cause of their law and file.
+
+    If the law has several causes there, no finding says which place has which: then these places
+    become a cause of their own.
+    """
+    known = [
+        one
+        for one in causes
+        if (one.first.path, one.first.severity) == (finding.path, finding.severity)
+        and finding.law in one.laws
+    ]
+    if len(known) != 1:
+        known = [Cause(finding)]
+        causes += known
+    known[0].add(finding)

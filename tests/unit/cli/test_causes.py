@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which findings a text shows as one cause, and which causes as one group."""
+
+from dataclasses import replace
+
+import pytest
+
+from segproof.findings import FURTHER, Finding, Severity
+from segproof.kafka import Record, write_batch
+from segproof.verification import verify
+from segproof_harness.files.memory_files import MemoryFiles, write_file
+from segproof_harness.laws.borders.log_files import patched
+from segproof_harness.reports.causes import Causes, in_groups
+from segproof_tests.partition_files import name_of
+
+
+def test_a_cause_never_speaks_of_another_kind_of_place() -> None:
+    """A time of -5 was told as "beyond the year 9999", with the hint of microseconds."""
+    now = 1_795_222_321_537
+    times = [now, now * 1000, now, -5, now // 1000, now * 10**6, 2**63 - 1]
+    batches = [
+        write_batch([Record(n, max(time, -1), None, b"v")], base_offset=n)
+        for n, time in enumerate(times)
+    ]
+    log = b"".join(
+        patched(one, base_timestamp=time, max_timestamp=time) if time < -1 else one
+        for one, time in zip(batches, times, strict=True)
+    )
+    files, causes = MemoryFiles(), Causes()
+    write_file(files, f"t-0/{name_of(0, '.log')}", log)
+    found = list(verify("t-0", files=files, laws=["DISK-57"]))
+    for finding in found:
+        causes.add(finding)
+    told = list(causes.take())
+    assert {(one.first.message, one.first.hint) for one in told} == {
+        (one.message, one.hint) for one in found
+    }
+    assert len(told) == len(in_groups(told)) == 3
+
+
+def place(message: str, position: int | None = 0, actual: str = "1") -> Finding:
+    """Return a finding in a log."""
+    facts = Severity.ERROR, "log-segment", "/t/0.log", position, None, actual
+    return Finding("DISK-13", *facts, message, "h", "segproof verify /t/0.log --law DISK-13")
+
+
+BACK, FAR = "the batch begins at offset {}, below 9", "last offset {} is too far from the base"
+
+
+@pytest.mark.parametrize(
+    ("messages", "counts"),
+    [
+        ([BACK.format(5), BACK.format(7), FAR.format(5)], [2, 1]),
+        ([BACK.format(5), FAR.format(5), BACK.format(7)], [2, 1]),
+        ([BACK.format(5), BACK.format(5) + "; 2 bytes are lost"], [2]),
+        ([BACK.format(5), f"9{FURTHER}"], [10]),
+        ([f"9{FURTHER}", BACK.format(5)], [10]),
+        ([BACK.format(5), FAR.format(5), f"9{FURTHER}"], [1, 1, 9]),
+        (["it cannot be read: no rights", "it cannot be read: a directory"], [2]),
+        (["group g has consumed Orders up to 9", "group h has consumed Pay up to 7"], [2]),
+    ],
+)
+def test_places_of_one_kind_are_one_cause(messages: list[str], counts: list[int]) -> None:
+    """Values, names and the cost of a damage may differ. Places that were only counted stay apart
+    where a law has two kinds of places.
+    """
+    causes = Causes()
+    for message in messages:
+        causes.add(place(message, None if message.endswith(FURTHER) else 0, actual="9"))
+    told = list(causes.take())
+    assert [one.count for one in told] == counts
+    assert [len(one) for one in in_groups(told)] == [1] * len(counts)
+
+
+def test_places_with_another_hint_are_another_cause() -> None:
+    """The text shows the hint of the first one."""
+    causes = Causes()
+    for hint in ("look", "save", "look"):
+        causes.add(replace(place(BACK.format(5)), hint=hint))
+    assert [(one.first.hint, one.count) for one in causes.take()] == [("look", 2), ("save", 1)]
+
+
+def test_a_group_counts_files_of_one_kind() -> None:
+    """ "And 2 more files" never stands for a second kind of place in the same file."""
+    causes = Causes()
+    for number in range(5):
+        for words in (BACK, FAR):
+            causes.add(replace(place(words.format(number)), path=f"/t/{number}.log"))
+    assert [len(one) for one in in_groups(causes.take())] == [5, 5]
