@@ -5,11 +5,11 @@ Kafka's next start puts them in the place of the logs within their offsets. As l
 log is there and sound, the old logs hold all of it. Afterwards only the `.swap` logs do.
 
 Upstream: Kafka 4.3.1: LocalLog.replaceSegments, LogLoader.load.
-Laws: LOAD-2, DISK-42.
+Laws: LOAD-2, DISK-42, DISK-59.
 """
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
+from segproof.reading.pieces import first_offsets, say_first_offset
 
 LOG_SWAP = ".log.swap"
 
@@ -192,31 +193,87 @@ def is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
     return end is None or end > offset
 
 
-def offsets_only_in(
-    name: str, base: int, logs: list[int], directory: str, files: Files
-) -> tuple[int, int] | None:
-    """Return first and last offset of a `.cleaned` log that no log reaches; None if one does.
+class OnlyCopy(NamedTuple):
+    """What a log holds that no other log does."""
 
-    The cleaner writes it from logs that stay until it is complete, and is no longer than they are.
-    So a log of the same base offset with as many bytes holds all of it.
+    first: int
+    """The first offset of its first sound batch."""
+    last: int
+    """The last offset of its last sound batch."""
+    missing: int
+    """The least last offset of a sound batch of it that is in no sound batch of the other logs."""
+
+
+def only_copy(
+    path: str, others: Iterable[tuple[int, str]], files: Files, *, least: int = 0
+) -> OnlyCopy | None:
+    """Return what a log holds that none of the others does; None if they hold all of it.
+
+    Only batches with a last offset of `least` or more count. `others` are the other logs: base
+    offsets with paths. A cleaning or a splitting gives each batch of the new log a last offset of
+    the old ones. So a last offset that is in no sound batch of them is of records that only this
+    log holds. The logs near these offsets are read first, the rest only for offsets that the near
+    ones lack.
+
+    None if the log can't be read, or is gone afterwards: a broker removes the old logs after it has
+    renamed the new one.
     """
-    path = posixpath.join(directory, name)
-    own = status_of(files, posixpath.join(directory, segment_file_name(base, ".log")))
-    size = status_of(files, path)
-    if size is None or (own is not None and own.size_bytes >= size.size_bytes):
-        return None
-    first, last = -1, -1
+    logs = sorted(others)
+    first, parts = -1, [np.empty(0, np.int64)]
     try:
-        with closing(files.open(path)) as file:
-            for checked in BatchScan(file, 0, file.size(), deep=False):
-                table = checked.table[checked.crc_valid]
-                if len(table):
-                    first = int(table["base_offset"][0]) if first < 0 else first
-                    last = int(table["last_offset"][-1])
+        for firsts, lasts in _sound_ranges(path, 0, files):
+            first = int(firsts[0]) if first < 0 else first
+            parts.append(lasts)
     except (OSError, SegproofError):
         return None
-    are_kept = is_kept(base, logs, directory, files) and is_kept(last, logs, directory, files)
-    return None if last < 0 or are_kept else (first, last)
+    wanted = np.concatenate(parts)
+    if not len(wanted):
+        return None
+    last = int(wanted[-1])
+    wanted = np.sort(wanted[wanted >= least])
+    begin = max((base for base, _ in logs if base <= first), default=-1)
+    for base, other in sorted(logs, key=lambda one: not begin <= one[0] <= last):
+        if not len(wanted):
+            return None
+        wanted = wanted[~_are_held(wanted, other, base, files)]
+    if not len(wanted) or status_of(files, path) is None:
+        return None
+    return OnlyCopy(first, last, int(wanted[0]))
+
+
+def _are_held(wanted: np.ndarray, path: str, base: int, files: Files) -> np.ndarray:
+    """Return which offsets, given sorted, are in sound batches of a log; none if it is unreadable.
+
+    The answer has the type bool and the shape of `wanted`.
+    """
+    steps = np.zeros(len(wanted) + 1, np.int64)
+    try:
+        for firsts, lasts in _sound_ranges(path, base, files):
+            begins = np.searchsorted(wanted, firsts)
+            ends = np.maximum(begins, np.searchsorted(wanted, lasts, "right"))
+            np.add.at(steps, begins, 1)
+            np.add.at(steps, ends, -1)
+    except (OSError, SegproofError):
+        pass
+    return np.cumsum(steps)[:-1] > 0
+
+
+def _sound_ranges(path: str, base: int, files: Files) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the first and the last offsets of the sound batches of a log, in parts.
+
+    A compressed message of magic 0 or 1 does not say its first offset: it is taken to begin after
+    the sound batch before it. Raises: OSError, SegproofError.
+    """
+    reached = base - 1
+    with closing(files.open(path)) as file:
+        for checked in BatchScan(file, 0, file.size(), deep=False):
+            table = checked.table[checked.crc_valid]
+            if not len(table):
+                continue
+            lasts = table["last_offset"]
+            after = np.concatenate(([reached], lasts[:-1])) + 1
+            yield np.where(say_first_offset(table), first_offsets(table), after), lasts
+            reached = int(lasts[-1])
 
 
 def end_of(path: str, base_offset: int, files: Files) -> int | None:

@@ -60,6 +60,8 @@ from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
+LOST_IF_STARTED = "DISK-42"
+"""The law that a log breaks which alone holds records, and which a start deletes."""
 ALL_REMOVED = (
     "and no other: each waits for its removal (.deleted). Copy the directory away, take this suffix"
     " off the names in the copy, and save the copy"
@@ -169,7 +171,7 @@ def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
         if os.path.dirname(one.path) == directory:
             step = ""
             suffix = os.path.splitext(one.path)[1]
-            if one.path.endswith(DELETED) or (suffix == ".cleaned" and one.is_defect):
+            if one.path.endswith(DELETED) or one.law == LOST_IF_STARTED:
                 name = os.path.basename(os.path.realpath(directory))
                 step = (
                     f"; to save it too, copy this file, without {suffix} in its name, into an empty"

@@ -6,7 +6,7 @@ The loader first removes `.deleted` and `.cleaned` files. A `.swap` file at or a
 takes the place of all segments that begin within its own offsets.
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LocalLog.replaceSegments.
-Laws: LOAD-1, DISK-41, DISK-42; those of swapped_logs and replaced_logs.
+Laws: LOAD-1, DISK-41, DISK-42, DISK-59; those of swapped_logs and replaced_logs.
 """
 
 import posixpath
@@ -16,17 +16,21 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
-from segproof.reading.waiting_logs import bases_of, is_kept, offsets_only_in, swap_logs
-from segproof.verifying.replaced_logs import COPY_AWAY, ReplacedLogs
+from segproof.reading.waiting_logs import OnlyCopy, bases_of, is_kept, only_copy, swap_logs
+from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 from segproof.verifying.segment_listing import kinds_of
-from segproof.verifying.swapped_logs import report_damage, report_only_copies
+from segproof.verifying.swapped_logs import (
+    report_copies_of_damaged,
+    report_damage,
+    report_only_copies,
+)
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
-declare("partition-log", Severity.WARNING, COPY_AWAY, "DISK-42")
+declare("partition-log", Severity.WARNING, KEEP_COPY, "DISK-42", "DISK-59")
 
 
 def report_pending(
@@ -49,9 +53,10 @@ def report_pending(
     if not is_alone:
         found = _unreplaced(replacing, directory, damaged, files)
         only_copies |= replacing.report(found, reporter)
+        only_copies |= report_copies_of_damaged(replacing.of_damaged_logs(found), reporter)
     for name in pending:
         path = posixpath.join(directory, name)
-        known, hint = kinds[name], COPY_AWAY
+        known, hint = kinds[name], COPY_AWAY if name.endswith(".swap") else KEEP_COPY
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
             cost = replacing.words_of_removed(known.base_offset)
@@ -66,24 +71,22 @@ def report_pending(
                 " its next start, and the segments that it was made from stay"
             )
             if name.endswith(".log.cleaned") and not is_alone:
-                only = offsets_only_in(name, known.base_offset, logs, directory, files)
+                only = only_copy(path, replacing.log_paths, files)
                 if only is not None:
-                    _report_cleaned(path, only, directory, reporter)
+                    _report_only_copy(path, only, directory, reporter)
                     only_copies.add(path)
                     words = (
                         "it has the name of a log that the cleaner was writing: Kafka deletes it at"
-                        " its next start, and the segments that it was made from are not here"
+                        " its next start, and the segments that it was made from are not here, or"
+                        " are damaged"
                     )
         elif cleaned and known.base_offset >= min(cleaned):
             words = (
                 f"a change that was not finished, as the .cleaned file of offset {min(cleaned)}"
                 " says: Kafka deletes it at its next start"
             )
-            if name.endswith(".log.swap") and not is_kept(
-                known.base_offset, logs, directory, files
-            ):
-                _report_loss(path, known.base_offset, directory, reporter)
-                only_copies.add(path)
+            if name.endswith(".log.swap"):
+                only_copies |= _lost_swap(path, known.base_offset, logs, replacing, files, reporter)
         elif name.endswith(".log.swap"):
             words = _swap(replacing)
         elif known.suffix in SEGMENT_SUFFIXES:
@@ -144,23 +147,33 @@ def _report_swaps(
     return damaged, copies | {posixpath.join(directory, swaps[base]) for base in damaged}
 
 
-def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter) -> None:
-    reporter.at(path, shown_by=directory).add(
-        "DISK-42",
-        f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
-        " its records are in no other place",
-        expected=f"a log with offset {base_offset}",
-    )
+def _lost_swap(
+    path: str, base: int, logs: list[int], replacing: ReplacedLogs, files: Files, reporter: Reporter
+) -> set[str]:
+    """Report a `.swap` log that a start deletes, if it may be the only copy; return its path."""
+    directory = posixpath.dirname(path)
+    only = only_copy(path, replacing.log_paths, files)
+    if not is_kept(base, logs, directory, files):
+        reporter.at(path, shown_by=directory).add(
+            "DISK-42",
+            f"Kafka deletes this file at its next start, and no log holds offset {base}:"
+            " its records are in no other place",
+            expected=f"a log with offset {base}",
+        )
+    elif only is not None:
+        _report_only_copy(path, only, directory, reporter)
+    else:
+        return set()
+    return {path}
 
 
-def _report_cleaned(path: str, only: tuple[int, int], directory: str, reporter: Reporter) -> None:
-    first, last = only
+def _report_only_copy(path: str, only: OnlyCopy, directory: str, reporter: Reporter) -> None:
     reporter.at(path, shown_by=directory).add(
         "DISK-42",
-        f"Kafka deletes this file at its next start. It has batches of the offsets {first} to"
-        f" {last}, and the logs here do not hold all of these: this may be the only copy of their"
-        " records",
-        expected=f"a log with offset {first}, and one with offset {last}",
+        f"Kafka deletes this file at its next start. It has batches of the offsets {only.first} to"
+        f" {only.last}, and the logs here have no sound batch with offset {only.missing}: this may"
+        " be the only copy of its records",
+        expected=f"a sound batch with offset {only.missing} in a log",
     )
 
 

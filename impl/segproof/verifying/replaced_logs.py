@@ -16,8 +16,8 @@ Not covered: single batches that a `.swap` log lacks. Of logs that retention, a 
 """
 
 import posixpath
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, suppress
 
 import numpy as np
 
@@ -30,16 +30,27 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.pieces import first_offsets
-from segproof.reading.waiting_logs import bases_of, end_of, sound_end_of, swap_logs
+from segproof.reading.waiting_logs import (
+    OnlyCopy,
+    bases_of,
+    damage_in,
+    end_of,
+    only_copy,
+    sound_end_of,
+    swap_logs,
+)
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare, new_place
 
 COPY_AWAY = writes("copy this file away before a broker starts here")
-UNLESS_COMPACTED = writes(
-    "nothing, if the topic is compacted; else copy this file away before a broker starts here"
+KEEP_COPY = writes(
+    "copy this file away before a broker starts here, which deletes it. `segproof verify` and"
+    " `segproof salvage` read the copy if its name ends in .log, and it lies alone in a folder with"
+    " this partition's name"
 )
+UNLESS_COMPACTED = KEEP_COPY.after("nothing, if the topic is compacted; else ")
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
 ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"
@@ -154,6 +165,37 @@ class ReplacedLogs:
             " Where verify reports overlapping logs, another log has these offsets, and only one of"
             " the two is right: compare them"
         )
+
+    @property
+    def log_paths(self) -> list[tuple[int, str]]:
+        """The base offsets of the logs with their paths."""
+        return [(base, self._path(segment_file_name(base, ".log"))) for base in self._logs]
+
+    def of_damaged_logs(self, unreplaced: Collection[str]) -> dict[str, OnlyCopy]:
+        """Return the paths of removed logs that have batches which damage took from the log that
+        is in their place.
+
+        A log that ends before a removed one begins, and that no log follows, is not in its place: a
+        truncation leaves it so. `unreplaced` are names that are left out.
+        """
+        found = {}
+        others = [
+            *self.log_paths,
+            *((base, self._path(name)) for base, name in self._swaps.items()),
+        ]
+        logs = dict(self.log_paths)
+        for base, name in self._deleted.items():
+            below = max((one for one, _ in others if one <= base), default=-1)
+            is_in_place = below in logs and (below == base or below != self._logs[-1])
+            if not is_in_place or name in unreplaced:
+                continue
+            with suppress(OSError):
+                if damage_in(logs[below], self._files) is not None:
+                    least = sound_end_of(logs[below], below, self._files)
+                    only = only_copy(self._path(name), others, self._files, least=least)
+                    if only is not None:
+                        found[self._path(name)] = only
+        return found
 
     def paths_of_end(self) -> list[str]:
         """Return the path of the last log, if there is one."""
@@ -290,7 +332,7 @@ class ReplacedLogs:
         bases = sorted({*self._swaps, *self._logs})
         if not bases or base < bases[0]:  # as retention leaves it
             return None
-        return COPY_AWAY if base >= bases[-1] else UNLESS_COMPACTED
+        return KEEP_COPY if base >= bases[-1] else UNLESS_COMPACTED
 
     def _is_empty(self, path: str) -> bool:
         """Return whether a log has no batch."""

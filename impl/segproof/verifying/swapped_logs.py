@@ -18,17 +18,14 @@ from collections.abc import Mapping
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import writes
-from segproof.reading.waiting_logs import damage_in, is_kept
-from segproof.verifying.reporting import PathReporter
+from segproof.reading.waiting_logs import OnlyCopy, damage_in, is_kept
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 
 declare("partition-log", Severity.ERROR,
     writes("copy the whole directory away before a broker starts here, and save it with `segproof"
     " salvage DIR --out DIR2`: the old logs are sound as far as verify reports nothing of them"),
     "DISK-58")  # fmt: skip
-declare("partition-log", Severity.WARNING,
-    writes("copy this file away before a broker starts here: its next start deletes it"),
-    "DISK-59")  # fmt: skip
 
 
 def report_damage(report: PathReporter, base: int, logs: list[int], files: Files) -> bool:
@@ -70,3 +67,16 @@ def report_only_copies(
             )
             found.add(report.path)
     return found
+
+
+def report_copies_of_damaged(found: Mapping[str, OnlyCopy], reporter: Reporter) -> set[str]:
+    """Report removed logs that may be the only copy of what damage took; return their paths."""
+    for path, only in found.items():
+        reporter.at(path, shown_by=posixpath.dirname(path)).add(
+            "DISK-59",
+            "Kafka deletes this log at its next start, and the log that took its place is damaged:"
+            f" no sound batch here has offset {only.missing}, which this log has. It may be the"
+            " only copy of what is lost there",
+            expected=f"a sound batch with offset {only.missing} in a log",
+        )
+    return set(found)

@@ -424,6 +424,8 @@ def test_leftovers_are_explained(tmp_path: Path) -> None:
     assert "puts it in the place" in one.message
     (one,) = (each for each in verify(folder, laws=["LOAD-1"]) if each.path == str(swap))
     assert "not finished" in one.message
+    assert [("DISK-42", WARNING)] == found(folder, "DISK-42")  # no log has its offset 4
+    swap.write_bytes(batch(0))
     assert [] == found(folder, "DISK-42")
     (folder / name_of(0, ".log")).unlink()
     assert [("DISK-42", WARNING)] == found(folder, "DISK-42")

@@ -403,3 +403,83 @@ def test_logs_are_judged_as_the_law_says(
     # A directory without anything to read breaks DISK-20 too, whatever is asked for.
     found = [one for one in verify("t-0", files=files) if one.law == "DISK-60"]
     assert LAWS["DISK-60"].predicate(*drawn) == (not found)
+
+
+def damaged(data: bytes, how: str) -> bytes:
+    """Return a log of four batches of equal size with one kind of damage."""
+    size = len(data) // 4
+    flipped = bytes([data[2 * size - 1] ^ 1])
+    return {
+        "zeros": bytes(len(data)),
+        "zeros in it": data[:size] + bytes(size) + data[2 * size :],
+        "one bit": data[: 2 * size - 1] + flipped + data[2 * size :],
+        "a batch is cut out": data[:size] + data[2 * size :],
+        "of other offsets": log(20, 24),
+        "whole": data,
+        "compacted": data[:size] + data[3 * size :],
+    }[how]
+
+
+CLEANED = log(0, 1) + log(1, 2) + log(3, 4)
+"""What a cleaning makes of the first log."""
+DAMAGES = ("zeros", "zeros in it", "one bit", "a batch is cut out", "of other offsets")
+
+
+@pytest.mark.checks("DISK-42", "LOAD-1")
+@pytest.mark.parametrize("how", [*DAMAGES, "whole"])
+@pytest.mark.parametrize("suffix", ["cleaned", "swap"])
+def test_the_only_sound_copy_is_deleted(how: str, suffix: str, tmp_path: Path) -> None:
+    """A log of the same name was enough for the hint "nothing", damaged or not."""
+    waiting = {"cleaned": {0: CLEANED}}
+    if suffix == "swap":
+        waiting = {"cleaned": {0: b""}, "swap": {0: CLEANED}}
+    folder = lay(tmp_path / "t-0", log=LOGS | {0: damaged(LOGS[0], how)}, **waiting)
+    name = name_of(0, f".log.{suffix}")
+    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
+    (saved,) = salvage(folder, tmp_path / "out")
+    words = " ".join(one for one in saved.left_out if name in one)
+    if how == "whole":
+        assert ["LOAD-1"] == list(told)
+        assert "nothing" in told["LOAD-1"].hint
+        assert "without" not in words
+        return
+    missing = 0 if how in ("zeros", "of other offsets") else 1
+    assert f"no sound batch with offset {missing}:" in told["DISK-42"].message
+    assert "copy this file away" in told["LOAD-1"].hint
+    assert f"copy this file, without .{suffix} in its name" in words
+    assert saved.removed == []
+
+
+@pytest.mark.checks("DISK-59", "DISK-60", "LOAD-1")
+@pytest.mark.parametrize("how", [*DAMAGES[:3], "whole", "compacted"])
+@pytest.mark.parametrize("base", [0, 4])
+def test_a_damaged_log_is_in_the_place_of_a_removed_one(
+    how: str, base: int, tmp_path: Path
+) -> None:
+    """A log of the same name was enough for the hint "nothing", damaged or not."""
+    new = damaged(LOGS[base], how)
+    folder = lay(tmp_path / "t-0", log=LOGS | {base: new}, deleted={base: LOGS[base]})
+    name = name_of(base, ".log.deleted")
+    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
+    (saved,) = salvage(folder, tmp_path / "out")
+    words = " ".join(saved.left_out)
+    if how in ("whole", "compacted"):
+        assert ["LOAD-1"] == list(told)
+        assert "nothing" in told["LOAD-1"].hint
+        assert name not in words
+        return
+    missing = base + (how != "zeros")
+    assert f"no sound batch here has offset {missing}" in told["DISK-59"].message
+    assert {"LOAD-1", "DISK-59"} == told.keys()
+    assert "copy this file away" in told["LOAD-1"].hint
+    assert "copy this file, without .deleted in its name" in words
+    assert not saved.is_whole
+
+
+@pytest.mark.checks("DISK-59")
+def test_a_removed_log_adds_nothing_to_a_damaged_one(tmp_path: Path) -> None:
+    """Only what damage took counts, not what a cleaning took before the damage."""
+    new = log(0, 1) + damaged(log(3, 7), "one bit")
+    old = log(0, 1) + log(1, 2) + log(3, 4)
+    folder = lay(tmp_path / "t-0", log={0: new, 8: LOGS[8]}, deleted={0: old})
+    assert {"LOAD-1"} == {one.law for one in judged(folder)[0]}

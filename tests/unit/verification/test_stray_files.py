@@ -296,7 +296,7 @@ def test_a_count_that_ends_early_says_at_least(
 
 @pytest.mark.checks("DISK-42", "LOAD-1")
 @pytest.mark.parametrize("base", [0, 342, 693])
-@pytest.mark.parametrize("beside", ["nothing", "empty", "cut", "whole"])
+@pytest.mark.parametrize("beside", ["nothing", "empty", "cut", "whole", "zeros", "a page of zeros"])
 def test_a_cleaned_log_alone_holds_its_offsets(base: int, beside: str, tmp_path: Path) -> None:
     """It was "sound": Kafka deletes it, "and the segments that it was made from stay"."""
     folder = tmp_path / "data" / PLAIN.name
@@ -306,8 +306,13 @@ def test_a_cleaned_log_alone_holds_its_offsets(base: int, beside: str, tmp_path:
     (folder / f"{log.name}.cleaned").write_bytes(whole)
     for path in folder.glob(f"{base:020d}.*index"):
         path.unlink()
-    size = {"nothing": 0, "empty": 0, "cut": len(whole) // 2, "whole": len(whole)}[beside]
-    log.write_bytes(whole[:size])
+    page = len(whole) // 2
+    log.write_bytes({
+        "cut": whole[:page],
+        "whole": whole,
+        "zeros": bytes(len(whole)),
+        "a page of zeros": whole[:page] + bytes(4096) + whole[page + 4096 :],
+    }.get(beside, b""))  # fmt: skip
     if beside == "nothing":
         log.unlink()
     os.utime(folder, (0, 0))

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from segproof.findings import Severity
 from segproof_harness.laws.borders.border import Border, Content, Due, Files
-from segproof_harness.laws.borders.log_files import BASE, batch, name, segment, with_byte
+from segproof_harness.laws.borders.log_files import (
+    BASE,
+    batch,
+    followed,
+    name,
+    segment,
+    with_byte,
+)
 
 LOG_NAME = name(BASE, ".log")
 PLAIN = batch(BASE)
@@ -120,6 +127,7 @@ IDS = b"version=1\nnode.id=1\ncluster.id=c\n"
 SWAP = name(BASE, ".log.swap")
 BROKEN = with_byte(PLAIN, 20, PLAIN[20] ^ 1)
 DELETED = name(BASE, ".log.deleted")
+LOST_COPY = Due(DELETED, None, f"a sound batch with offset {BASE} in a log", None, WARNING)
 
 
 def _swap(data: bytes) -> Files:
@@ -233,6 +241,16 @@ BORDERS = (
         "DISK-59", "the removed log begins before the broken .swap log, or with it",
         _removed(BROKEN, name(BASE - 1, ".log.deleted")), _removed(BROKEN),
         Due(DELETED, severity=WARNING),
+    ),
+    Border(
+        "DISK-59", "the log in the place of a removed one is whole, or broken",
+        followed({**segment(PLAIN), DELETED: PLAIN}, BASE + 1),
+        followed({**segment(BROKEN), DELETED: PLAIN}, BASE + 1), LOST_COPY,
+    ),
+    Border(
+        "DISK-59", "the last log is broken, and the removed one begins after it, or with it",
+        {**segment(BROKEN), name(BASE + 1, ".log.deleted"): batch(BASE + 1)},
+        {**segment(BROKEN), DELETED: PLAIN}, LOST_COPY,
     ),
     Border(
         "DISK-60", "the .swap log of a removed one has a batch, or nothing",

@@ -14,12 +14,15 @@ from segproof_harness.laws.borders.log_files import (
     offset_entries,
     segment,
     time_entries,
+    with_byte,
 )
 
 LOG_NAME, INDEX, TIMES = (name(BASE, suffix) for suffix in (".log", ".index", ".timeindex"))
 EPOCHS = "leader-epoch-checkpoint"
 THREE = batch(BASE), batch(BASE + 1), batch(BASE + 2)
 LOG = b"".join(THREE)
+FLIPPED = with_byte(LOG, len(THREE[0]) + 20, LOG[len(THREE[0]) + 20] ^ 1)
+"""The checksum of the second batch is wrong."""
 SIZE, END = len(THREE[0]), len(LOG)
 LAST = BASE + 3
 """The offset after the three batches."""
@@ -117,9 +120,9 @@ def _lost(offset: int) -> Due:
     return Due(name(offset, ".log.swap"), None, f"a log with offset {offset}", None, WARNING)
 
 
-def _cleaned(first: int, last: int) -> Due:
-    words = f"a log with offset {first}, and one with offset {last}"
-    return Due(name(BASE, ".log.cleaned"), None, words, None, WARNING)
+def _alone(missing: int, suffix: str = ".log.cleaned") -> Due:
+    words = f"a sound batch with offset {missing} in a log"
+    return Due(name(BASE, suffix), None, words, None, WARNING)
 
 
 BORDERS = (
@@ -317,13 +320,13 @@ BORDERS = (
         "DISK-42", "a .cleaned log begins within a log, or before all logs",
         {**_two(LAST + 5, b""), name(BASE, ".log.cleaned"): LOG},
         {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): LOG},
-        _cleaned(BASE, BASE + 2),
+        _alone(BASE),
     ),
     Border(
         "DISK-42", "a .cleaned log before all logs has no batch, or one",
         {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): bytes(90)},
         {name(LAST + 5, ".log"): b"", name(BASE, ".log.cleaned"): THREE[0]},
-        _cleaned(BASE, BASE),
+        _alone(BASE),
     ),
     Border(
         "DISK-42", "another log reaches the last offset of a .cleaned log, or the one before",
@@ -335,7 +338,23 @@ BORDERS = (
             name(BASE, ".log"): THREE[0], name(BASE + 1, ".log"): THREE[1],
             name(BASE, ".log.cleaned"): THREE[0] + THREE[2],
         },
-        _cleaned(BASE, BASE + 2),
+        _alone(BASE + 2),
+    ),
+    Border(
+        "DISK-42", "the log of a .cleaned log is sound, or one checksum is wrong",
+        {**_log(LOG), name(BASE, ".log.cleaned"): LOG},
+        {**_log(FLIPPED), name(BASE, ".log.cleaned"): LOG}, _alone(BASE + 1),
+    ),
+    Border(
+        "DISK-42", "of the batch with the wrong checksum a .cleaned log has none, or a copy",
+        {**_log(FLIPPED), name(BASE, ".log.cleaned"): THREE[0] + THREE[2]},
+        {**_log(FLIPPED), name(BASE, ".log.cleaned"): THREE[0] + THREE[1]}, _alone(BASE + 1),
+    ),
+    Border(
+        "DISK-42", "the log of a .swap log that is deleted is sound, or one checksum is wrong",
+        {**_log(LOG), name(BASE, ".log.swap"): LOG, name(BASE, ".log.cleaned"): b""},
+        {**_log(FLIPPED), name(BASE, ".log.swap"): LOG, name(BASE, ".log.cleaned"): b""},
+        _alone(BASE + 1, ".log.swap"),
     ),
     Border(
         "DISK-25", "without a key, the next segment begins after the last batch, or later",

@@ -10,21 +10,20 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
-from segproof_model.kafka.format.compression import NO_CODECS, Codecs
+from segproof_model.kafka.format.compression import Codecs
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT64_MAX, parsed_int
-from segproof_model.language.outcomes import Raised
-from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.index_of_log import is_older_copy, no_batches_are_cut_out
 from segproof_model.laws.kafka.format.index_slots import offset_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
     end_of,
+    ends_without_key,
     first_offset,
     is_wrapper,
     valid_batches,
 )
-from segproof_model.laws.kafka.format.segment_on_disk import SEGMENT_NAME
+from segproof_model.laws.kafka.format.segment_on_disk import SEGMENT_NAME, offsets_of_names
 from segproof_model.laws.register import law
 
 KNOWN_NAME = re.compile(
@@ -59,12 +58,6 @@ def names_are_known(files: Collection[str]) -> bool:
     return all(KNOWN_NAME.fullmatch(name) is not None for name in files)
 
 
-@law("LOAD-1", PartitionLog, "Kafka LogLoader 4.3.1")
-def no_pending_file_is_left(files: Collection[str]) -> bool:
-    """Loading leaves no `.deleted`, `.cleaned` or `.swap` file."""
-    return not any(name.endswith((".deleted", ".cleaned", ".swap")) for name in files)
-
-
 @law("DISK-20", PartitionLog, "segproof")
 def there_is_something_to_verify(files: Collection[str], absent: Collection[str] = ()) -> bool:
     """A path that is given to be verified holds a file of a segment. Or it is the data directory
@@ -95,42 +88,8 @@ def directories_are_met_once(inside: Mapping[int, Sequence[int]], root: int) -> 
 @law("DISK-27", PartitionLog, "Kafka LogLoader.loadSegmentFiles 4.3.1")
 def base_offsets_are_unique(files: Collection[str]) -> bool:
     """No two logs have names that are the same base offset, such as 5.log and one of 20 digits."""
-    bases = _offsets(files, r"\.log")
+    bases = offsets_of_names(files, r"\.log")
     return len(bases) == len(set(bases))
-
-
-def _offsets(files: Collection[str], kind: str) -> list[int]:
-    """Return the offsets in the names that go on so."""
-    found = [re.fullmatch(rf"(-?[0-9]+){kind}", name) for name in files]
-    return sorted(int(match[1]) for match in found if match)
-
-
-@law("DISK-41", PartitionLog, DIRECTORIES)
-def nothing_temporary_is_left(files: Collection[str]) -> bool:
-    """No `.tmp` file waits for its name, and no directory is on its way: no name ends in `-future`
-    or `-stray`. A note."""
-    return not any(re.search(r"\.tmp$|\.[0-9a-f]{32}-(future|stray)$", name) for name in files)
-
-
-@law("DISK-42", PartitionLog, "Kafka LogLoader 4.3.1 (removeTempFiles)")
-def no_pending_log_is_lost(files: Mapping[str, bytes]) -> bool:
-    """A `.swap` log that loading removes because of a `.cleaned` file at or below it begins within
-    another log (LOAD-2). So does a `.cleaned` log with batches, and a log reaches its last offset;
-    or the log of its base offset has as many bytes."""
-
-    def is_held(offset: int) -> bool:
-        below = [base for base in logs if base <= offset][-1:]
-        held = [one for base in below for one in valid_batches(files[f"{base:020d}.log"])]
-        return offset in below or any(one.last_offset >= offset for one in held)
-
-    logs = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
-    first = min(_offsets(files, r"\.(.*\.)?cleaned"), default=INT64_MAX)
-    for base in _offsets(files, r"\.log\.cleaned"):
-        image, log = files[f"{base:020d}.log.cleaned"], files.get(f"{base:020d}.log", b"")
-        ends = [one.last_offset for one in valid_batches(image)[-1:] if len(log) < len(image)]
-        if not all(map(is_held, [base, *ends] if ends else [])):
-            return False
-    return all(base < first or is_held(base) for base in _offsets(files, r"\.log\.swap"))
 
 
 @law("DISK-45", PartitionLog, "segproof")
@@ -156,123 +115,6 @@ def no_output_is_unfinished(files: Collection[str]) -> bool:
     ended before its output was whole."""
     marks = {"segproof-salvage.incomplete", "segproof-rebuild.incomplete"}
     return marks.isdisjoint(name.rpartition("/")[2] for name in files)
-
-
-@law("DISK-58", PartitionLog, "Kafka LogLoader.load 4.3.1")
-def completed_swap_is_whole(swap: bytes) -> bool:
-    """A `.swap` log that loading completes is batches with right checksums to its end. Where the
-    old logs are gone it is checked as a segment, and breaks other laws; where they are still there,
-    loading deletes them.
-    """
-    return end_of(swap) == len(swap) and batches_of(swap) == valid_batches(swap)
-
-
-@law("DISK-59", PartitionLog, "Kafka LocalLog.replaceSegments 4.3.1")
-def removed_logs_are_in_whole_swaps(
-    swaps: Mapping[int, bytes], log_offsets: Collection[int], deleted_offsets: Collection[int]
-) -> bool:
-    """A `.deleted` log whose place a `.swap` log takes is not the only copy: the `.swap` log with
-    the greatest base offset up to its own is whole, unless a log lies between. `swaps` are those
-    that loading completes, by base offset. A warning.
-    """
-
-    def is_held(offset: int) -> bool:
-        below = max((one for one in {*swaps, *log_offsets} if one <= offset), default=None)
-        is_swap = below is not None and below in swaps and below not in log_offsets
-        return not is_swap or completed_swap_is_whole(swaps[below or 0])
-
-    return all(map(is_held, deleted_offsets))
-
-
-@law("DISK-60", PartitionLog, "Kafka LogLoader.load, LocalLog.replaceSegments 4.3.1")
-def replaced_logs_are_in_swaps(
-    swaps: Mapping[int, bytes],
-    logs: Mapping[int, bytes],
-    deleted: Mapping[int, bytes],
-    codecs: Codecs = NO_CODECS,
-) -> bool:
-    """Loading deletes no log that nothing replaces. A log within the offsets of all `.swap` logs
-    begins within one whose first old log is gone, and ends before its first damage; or they reach
-    its last offset and hold a batch of it. A `.deleted` log lies below all logs; or a `.swap` log
-    that is not empty lies before it; or the last log does, and it goes on neither where that one
-    ends nor where another such log does; or a closed log does that reaches it, or has the name of
-    a `.deleted` log, as after a cleaning. A cleaning takes each record without a key on its way: if
-    the log before has one in its last batch of records, the last offset of the `.deleted` log lies
-    in a log, or after all of them. Logs that begin within a damaged `.swap` log whose first old log
-    is there are left to other laws. A warning.
-    """
-    ends = {base: _end(base, swap) for base, swap in swaps.items()}
-
-    def is_held(base: int) -> bool:
-        first = max(one for one in swaps if one <= base)
-        is_whole = completed_swap_is_whole(swaps[first])
-        last = _end(base, logs[base]) - 1
-        if not batches_of(logs[base]):
-            return True
-        if ends[first] > base and first not in logs and not is_whole:
-            return sound_end(swaps[first]) > last
-        if ends[first] > base and (first not in logs or not is_whole):
-            return True
-        found = [one for swap in swaps.values() for one in batches_of(swap)]
-        has_some = any(one.base_offset <= last and one.last_offset >= base for one in found)
-        return has_some and max(ends.values()) > last
-
-    def sound_end(swap: bytes) -> int:
-        sound, valid = -1, valid_batches(swap)
-        for batch in batches_of(swap):
-            if batch not in valid:
-                break
-            sound = max(sound, batch.last_offset)
-        return sound + 1
-
-    def is_replaced(base: int) -> bool:
-        bases = {*swaps, *logs}
-        below = max((one for one in bases if one <= base), default=None)
-        if below is None:
-            return bool(bases)
-        if below not in logs:
-            return swaps[below] != b""
-        if below == max(bases):
-            return base not in next_to_the_end(below)
-        is_cleaned = below in deleted or _end(below, logs[below]) > base
-        before = [log for one, log in sorted(logs.items()) if one < base and batches_of(log)]
-        is_uncleaned = bool(before) and _ends_without_key(batches_of(before[-1], codecs))
-        return is_cleaned and not (is_uncleaned and _is_cut(deleted[base], logs, swaps))
-
-    def next_to_the_end(last: int) -> set[int]:
-        found: set[int] = set()
-        end = _end(last, logs[last]) if batches_of(logs[last]) else last
-        for base in sorted(deleted):
-            if base == end and batches_of(deleted[base]):
-                found.add(base)
-                end = _end(base, deleted[base])
-        return found
-
-    replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
-    removed = [one for one in deleted if deleted[one]]
-    return all(map(is_held, replaced)) and all(map(is_replaced, removed))
-
-
-def _ends_without_key(batches: Sequence[RecordBatch]) -> bool:
-    """Return whether the last batch of records has one without a key."""
-    holding = [
-        one for one in batches if one.is_legacy or (one.record_count > 0 and not one.is_control)
-    ]
-    records = records_of(holding[-1]) if holding else []
-    return not isinstance(records, Raised) and any(record.key is None for record in records)
-
-
-def _is_cut(removed: bytes, *others: Mapping[int, bytes]) -> bool:
-    """Return whether no other log has the last offset of a removed one, and one goes on after."""
-    last = max((one.last_offset for one in batches_of(removed)[-1:]), default=-1)
-    batches = [one for logs in others for log in logs.values() for one in batches_of(log)]
-    is_held = any(first_offset(one) <= last <= one.last_offset for one in batches)
-    return last >= 0 and not is_held and any(one.last_offset > last for one in batches)
-
-
-def _end(base: int, log: bytes) -> int:
-    """Return the offset after the last batch, at least that after the name's."""
-    return max([base, *(one.last_offset for one in batches_of(log))]) + 1
 
 
 @law("DISK-46", PartitionLog, "segproof; Redpanda segment_path")
@@ -327,7 +169,7 @@ def logs_have_their_own_names(files: Mapping[str, bytes]) -> bool:
     """No logs of a partition have each other's name: in the order of their names their offsets
     rise, or they overlap in every order. A log without a batch has the offset of its name.
     """
-    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    bases = [base for base in offsets_of_names(files, r"\.log") if f"{base:020d}.log" in files]
     both = ((base, valid_batches(files[f"{base:020d}.log"])) for base in bases)
     by_name = [
         (first_offset(each[0]), each[-1].last_offset) if each else (base, base)
@@ -346,8 +188,8 @@ def names_are_the_first_offsets(files: Mapping[str, bytes]) -> bool:
     """
     if not logs_have_their_own_names(files):
         return True
-    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
-    held = {*_offsets(files, r"\.(index|timeindex|txnindex)")} - {*bases}
+    bases = [base for base in offsets_of_names(files, r"\.log") if f"{base:020d}.log" in files]
+    held = {*offsets_of_names(files, r"\.(index|timeindex|txnindex)")} - {*bases}
     end = -1
     for base in bases:
         log = files[f"{base:020d}.log"]
@@ -426,7 +268,7 @@ def no_offsets_are_lost_between_segments(
     if end >= next_base_offset:
         return True
     is_older = is_older_copy(log, *indexes, base_offset, next_base_offset)
-    return not (log[end_of(log) :] or is_older or _ends_without_key(valid))
+    return not (log[end_of(log) :] or is_older or ends_without_key(valid))
 
 
 @law("DISK-63", PartitionLog, "Kafka Cleaner, LogSegment.onBecomeInactiveSegment 4.3.1")
@@ -525,14 +367,14 @@ def _has_gap(batches: Sequence[RecordBatch], valid: Sequence[RecordBatch], base:
 
 def _extents(files: Mapping[str, bytes], codecs: Codecs) -> Iterator[_Extent]:
     """Yield what is known of each segment that DISK-63 judges."""
-    bases = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    bases = [base for base in offsets_of_names(files, r"\.log") if f"{base:020d}.log" in files]
     indexed, snapshots = (
-        _offsets(files, rf"\.({kind})") for kind in ("index|timeindex|txnindex", "snapshot")
+        offsets_of_names(files, rf"\.({kind})") for kind in ("index|timeindex|txnindex", "snapshot")
     )
     is_keyless = False
     for base, following in zip(bases, [*bases[1:], None], strict=True):
         log, index = files[f"{base:020d}.log"], files.get(f"{base:020d}.index", b"")
-        is_keyless |= any(map(_ends_without_key, (valid_batches(log), valid_batches(log)[::-1])))
+        is_keyless |= any(map(ends_without_key, (valid_batches(log), valid_batches(log)[::-1])))
         valid, end = valid_batches(log), INT64_MAX if following is None else following
         framed = batches_of(log)
         is_damaged = len(valid) < len(framed)

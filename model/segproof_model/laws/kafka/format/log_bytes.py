@@ -57,6 +57,15 @@ def with_records(log: bytes, codecs: Codecs) -> list[tuple[RecordBatch, list[Rec
     return [(batch, found) for batch, found in both if not isinstance(found, Raised) and found]
 
 
+def ends_without_key(batches: Sequence[RecordBatch]) -> bool:
+    """Return whether the last batch of records has one without a key."""
+    holding = [
+        one for one in batches if one.is_legacy or (one.record_count > 0 and not one.is_control)
+    ]
+    records = records_of(holding[-1]) if holding else []
+    return not isinstance(records, Raised) and any(record.key is None for record in records)
+
+
 def marker_in(batch: RecordBatch) -> str | None:
     """Return how a control batch ends a transaction: ABORT or COMMIT; None if it does not."""
     record = outcome_of(lambda: next(batch.records(), None))

@@ -34,6 +34,12 @@ BATCH = "Kafka DefaultRecordBatch 4.3.1"
 SEGMENT_NAME = re.compile(r"(-?[0-9]{20,})(\.log|\.index|\.timeindex|\.txnindex)")
 
 
+def offsets_of_names(files: Collection[str], kind: str) -> list[int]:
+    """Return the offsets in the names that go on as the pattern says, sorted."""
+    found = [re.fullmatch(rf"(-?[0-9]+){kind}", name) for name in files]
+    return sorted(int(match[1]) for match in found if match)
+
+
 @law("DISK-1", LogSegment, "segproof")
 def every_listed_file_is_read(listed: Collection[str], read: Mapping[str, bytes]) -> bool:
     """Every file that a directory lists can be opened and read."""
