@@ -97,7 +97,8 @@ def test_nothing_else_leaves_tests_out() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)["tool"]["pytest"]["ini_options"]
     assert [] == chosen(shlex.join(["pytest", *settings["addopts"]]))
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").endswith("&& .venv/bin/tox -p auto\n")
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert run.endswith('&& .venv/bin/tox -p "$at_a_time"\n')
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert '- run: tox run -e "$TOX_ENV"\n' in workflow
     assert "env: quick" not in workflow
