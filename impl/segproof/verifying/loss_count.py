@@ -5,6 +5,8 @@ Where two findings speak of the same offsets, such as a segment without its log 
 the next segment, each offset counts once.
 """
 
+from collections.abc import Callable
+
 from segproof.findings import Finding
 from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
 from segproof.reading.queue_units import LostMessages
@@ -39,10 +41,18 @@ AT_LEAST = ("RMQDISK-23", "RMQDISK-44")
 records counts what index and queues know of them, and there may have been more."""
 
 
+def _none_found() -> int | None:
+    return None
+
+
 class LossCount:
     """Give it each finding of a loss, and each segment behind its findings."""
 
-    def __init__(self, *, was_cleaned: bool = False) -> None:
+    def __init__(
+        self, find_keyless: Callable[[], int | None] = _none_found, *, was_cleaned: bool = False
+    ) -> None:
+        """`find_keyless` searches the logs for `CleanerTraces.keyless_from`, if a loss needs it."""
+        self._find_keyless: Callable[[], int | None] | None = find_keyless
         self._was_cleaned = was_cleaned
         self._keyless_from: int | None = None
         """The first offset up to which a record is known to have no key."""
@@ -112,6 +122,8 @@ class LossCount:
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, and what was read of it."""
+        if self._keyless_from is None:
+            self._keyless_from = carry.keyless_from
         is_own = self._lost_here is None
         self._has_gaps |= self._has_gap_behind and not self._is_gone
         self._has_gap_behind = False
@@ -147,8 +159,6 @@ class LossCount:
             if segment.next_base_offset is None:
                 self._is_complete = False  # an index has no entry for each batch
         self._is_damaged = self._is_gone = False
-        if self._keyless_from is None:
-            self._keyless_from = carry.keyless_from
         if carry.has_sound_gap and (carry.damage is not None or carry.is_gap_told):
             # No index shows whether its other gaps held batches, and DISK-63 does not judge them.
             self._is_complete &= {".index", ".timeindex"} <= segment.suffixes
@@ -159,7 +169,8 @@ class LossCount:
 
     def finish(self) -> int | None:
         """Return how many offsets are lost; None if that is unknown."""
-        traces = CleanerTraces(self._was_cleaned, self._keyless_from)
+        has_unproven = self._damaged + self._named > 0
+        traces = CleanerTraces(self._was_cleaned, self._keyless() if has_unproven else None)
         known = traces.of_gap(0)
         is_named = known is Cleaning.UNKNOWN and not self._has_gaps
         is_lost = known is Cleaning.EXCLUDED
@@ -211,8 +222,21 @@ class LossCount:
         """
         start = max(start, self._counted_to)
         self._counted_to = max(self._counted_to, end)
-        traces = CleanerTraces(was_here=True, keyless_from=self._keyless_from)
+        if end <= start:
+            return
+        keyless = None if is_proven else self._keyless()
+        traces = CleanerTraces(was_here=True, keyless_from=keyless)
         if is_proven or traces.of_gap(start) is Cleaning.EXCLUDED:
-            self.at_least += max(0, end - start)
+            self.at_least += end - start
         else:
-            self._named += max(0, end - start)
+            self._named += end - start
+
+    def _keyless(self) -> int | None:
+        """Return the last offset of a batch that has a record without a key; None without any.
+
+        The check of a log asks only its first and its last batch. The logs are searched for more
+        at most once.
+        """
+        if self._keyless_from is None and self._find_keyless is not None:
+            self._keyless_from, self._find_keyless = self._find_keyless(), None
+        return self._keyless_from

@@ -157,7 +157,7 @@ def _one_by_one(
     """Check the segments and places in this process."""
     listings = Listings(files)
     for partition in works:
-        tally = tallies.of(partition)
+        tally = tallies.of(partition, files)
         yield from tally.begin()
         if isinstance(partition, Place):
             found = check_place(partition, wanted, files, meter.add, tally.checked)
@@ -240,7 +240,8 @@ def _in_processes(
 
         following = checked()
         for partition in partitions:
-            tally, carried = tallies.of(partition), PartitionCheck(partition, wanted, REAL_FILES)
+            tally = tallies.of(partition, REAL_FILES)
+            carried = PartitionCheck(partition, wanted, REAL_FILES)
             yield from tally.begin()
             for segment, result in islice(following, len(partition.segments)):
                 yield from tally.count(result.findings)

@@ -19,6 +19,7 @@ from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
 from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.segment_carry import LogCarry
@@ -119,8 +120,7 @@ class Tally:
         kind: str,
         on_summary: OnSummary | None,
         found: Sequence[Finding] = (),
-        *,
-        was_cleaned: bool = False,
+        losses: LossCount | None = None,
     ) -> None:
         self._path = path
         self._kind = kind
@@ -131,7 +131,7 @@ class Tally:
         self._has_losses = self._has_index_damage = self._has_others = False
         self._is_refused = self._is_not_checked = self._has_zeros = False
         self._not_looked_into = 0
-        self._losses = LossCount(was_cleaned=was_cleaned)
+        self._losses = LossCount() if losses is None else losses
         self.checked = Checked()
         """How much was checked so far."""
         self._sound_batches = 0
@@ -318,8 +318,8 @@ class Tallies:
         yield from tally.begin()
         tally.end()
 
-    def of(self, work: Work) -> Tally:
-        """Return the tally of a partition or place."""
+    def of(self, work: Work, files: Files) -> Tally:
+        """Return the tally of a partition or place, whose `files` a count may read."""
         if isinstance(work, Place):
             return Tally(work.path, work.kind.value, self._on)
         found = self._inside.pop(_plain(work.directory), ())
@@ -329,7 +329,9 @@ class Tallies:
         if len(segments) == 1 and segments[0].judged != ALL_FILES:
             return Tally(self._path, "file", self._on, found)
         kind = "remote folder" if segments and segments[0].stem else "partition"
-        return Tally(work.directory, kind, self._on, found, was_cleaned=work.was_cleaned)
+        logs = [one.path(".log") for one in segments if ".log" in one.suffixes]
+        losses = LossCount(lambda: first_keyless(logs, files), was_cleaned=work.was_cleaned)
+        return Tally(work.directory, kind, self._on, found, losses)
 
 
 def _holds_something(work: Work) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Summary, Verdict
+from segproof.kafka import Record, write_batch
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.salvaged_store import SalvagedStore
@@ -17,6 +18,7 @@ from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_tests.partition_files import name_of
 from segproof_tests.store_files import LOG, copied_store, long_store
 
 COUNT = 60
@@ -193,3 +195,41 @@ def torn_from(log: Path) -> int:
         first, last = int.from_bytes(data[at : at + 8]), int.from_bytes(data[at + 23 : at + 27])
         at, end = at + 12 + int.from_bytes(data[at + 8 : at + 12]), first + last + 1
     return end
+
+
+@pytest.mark.checks("DISK-25", "DISK-4")
+@pytest.mark.parametrize("keyless", [None, 0, 3, 6])
+@pytest.mark.parametrize("how", ["gap", "gone", "zeros"])
+def test_a_gap_where_the_cleaner_was_is_counted_alike(
+    how: str, keyless: int | None, tmp_path: Path
+) -> None:
+    """After a record without a key in the same segment `verify` said "up to 3", `salvage` "3".
+
+    The checkpoint of the cleaner names this partition. Offsets 7 to 9 are gone.
+    """
+    folder = tmp_path / "data" / "t-0"
+    folder.mkdir(parents=True)
+    batches = {
+        n: write_batch([Record(n, n, None if n == keyless else b"k", b"v")], base_offset=n)
+        for n in range(14)
+    }
+    first = b"".join(batches[n] for n in range(7))
+    logs = {
+        0: first + bytes(200) * (how == "zeros"),
+        10: b"".join(batches[n] for n in range(10, 14)),
+    }
+    if how == "gone":
+        (folder / name_of(7, ".index")).touch()
+    for base, data in logs.items():
+        (folder / name_of(base, ".log")).write_bytes(data)
+        for suffix in (".index", ".timeindex"):
+            (folder / name_of(base, suffix)).touch()
+    (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 10\n")
+    os.utime(folder, (0, 0))
+    summaries: list[Summary] = []
+    list(verify(folder, on_summary=summaries.append))
+    (told,) = salvage(folder, tmp_path / "out")
+    counts = (summaries[-1].lost_at_least, summaries[-1].unproven_offsets)
+    assert counts == (told.lost_offsets, told.unproven_offsets)
+    is_proven = keyless is not None and (how != "gap" or keyless == 6)
+    assert counts == ((3, 0) if is_proven else (0, 0) if how == "gap" else (0, 3))
