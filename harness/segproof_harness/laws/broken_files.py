@@ -193,6 +193,11 @@ def _foreign_folder(folder: Path) -> None:
     (folder.parent / "meta.properties").write_bytes(b"version=1\nnode.id=1\n")
 
 
+def _empty_folder(folder: Path) -> None:
+    """Make a folder of another partition beside the partition, with nothing in it."""
+    (folder.parent / "plain-1").mkdir()
+
+
 def _swap_two_logs(folder: Path) -> None:
     """Let two logs change their names."""
     rename(LOG, "one")(folder)
@@ -376,6 +381,7 @@ EXAMPLES: dict[str, Example] = {
     "DISK-65": plain(
         "a log has a name that is 5 too low", rename(THIRD, "00000000000000000157.log")
     ),
+    "DISK-71": plain("a partition beside it has an empty folder", _empty_folder, below=".."),
     "DISK-63": plain("a closed log is empty, and its indexes are gone", replace_log(THIRD)),
     "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
     "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),

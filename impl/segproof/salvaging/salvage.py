@@ -62,6 +62,10 @@ from segproof.verifying.unread_files import LAYOUTS
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
 LOST_IF_STARTED = "DISK-42"
 """The law that a log breaks which alone holds records, and which a start deletes."""
+NO_LOG = (
+    "no log is in this folder: look for its logs in the other log directories, in lost+found and on"
+    " another replica"
+)
 ALL_REMOVED = (
     "and no other: each waits for its removal (.deleted). Copy the directory away, take this suffix"
     " off the names in the copy, and save the copy"
@@ -307,6 +311,8 @@ def _partitions(
         if not any(".log" in one.suffixes for one in partition.segments):
             if known is not None and (count := _count_removed(directory, files)):
                 refused[directory] = f"{plural(count, 'log')} {ALL_REMOVED}"
+            elif known is not None and (partition.segments or partition.lacks_log):
+                refused[directory] = NO_LOG
             continue
         if known is None:
             key = key_of(name)

@@ -144,6 +144,7 @@ declare("partition-log", Severity.NOTE,
 
 NOT_LOOKED_INTO = "no file of Kafka or RocketMQ that verify looks into has such a name"
 LEVELS_MAX = 16
+_join = posixpath.join
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class Partition:
     """Whether a file, or its topic, shows that the log cleaner has been in its log."""
     removed: tuple[tuple[int, str], ...] = ()
     """Base offsets and names of logs that were removed from it, and are still there."""
+    lacks_log: bool = False
+    """Whether a broker loads it, and no file of a segment is there."""
 
     def path(self, name: str) -> str:
         """Return the path of one of its own files."""
@@ -259,6 +262,8 @@ def find_partitions(
         words = "there is nothing of Kafka's here, and no store of RocketMQ"
         if is_log_directory(names):
             words = "no partition in this data directory has a file of a segment"
+        elif _has_traces_only(names):
+            words = "no file of a segment is in the folder of this partition"
         _report_nothing(path, part_of_store(path, files) or words, reporter)
 
 
@@ -343,10 +348,6 @@ def _single_remote_file(
         _report_nothing(path, NOT_LOOKED_INTO, reporter)
 
 
-def _join(directory: str, name: str) -> str:
-    return posixpath.join(directory, name)
-
-
 def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield the partitions of one directory and of those in it."""
     if holds_partitions(path, names, walk.files):
@@ -399,15 +400,16 @@ def _whole(
         for name, known in kinds.items()
         if known.kind is NameKind.KNOWN and (known.suffix == SNAPSHOT_SUFFIX or name == EPOCHS)
     )
-    own = partition_of(path)
+    own, segments = partition_of(path), tuple(segments_of(path, kinds, files, ALL_FILES))
     return Partition(
         path,
-        tuple(segments_of(path, kinds, files, ALL_FILES)),
+        segments,
         others,
         tuple(sorted(offsets.items())),
         tuple(state_of(files, _join(path, name)) for name in others),
         cleaner_was_here(own.topic if own else None, kinds, offsets.get(CLEANER, 0)),
         tuple(sorted(removed_logs(kinds).items())),
+        lacks_log=not segments and own is not None and not own.state,
     )
 
 
@@ -514,7 +516,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             yield one
         is_told = is_told or len(walk.redpanda) > others_before
         if not found and partition is not None and not inner:
-            yield Partition(full, ())
+            yield _whole(full, {}, walk.files, _offsets_for(full, walk))
         elif not found and not is_told and not is_log_directory(inner):
             is_taken = is_brokers and report_taken(full, path, is_brokers, walk.reporter)
             others += [] if is_taken else [full]

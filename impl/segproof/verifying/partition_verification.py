@@ -6,8 +6,8 @@ If the files of the partition have changed since they were listed, a defect is r
 second look at the whole partition finds it too.
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
-Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-62 to DISK-65; PROD-14,
-and those of small_files.
+Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44, DISK-62 to DISK-65, DISK-71;
+PROD-14, and those of small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
 """
 
@@ -74,6 +74,11 @@ declare("partition-log", Severity.WARNING,
     " the log with another replica"), "DISK-36")  # fmt: skip
 declare("partition-log", Severity.WARNING,
     reads("compare the end of the log with another replica"), "DISK-38")  # fmt: skip
+declare("partition-log", Severity.WARNING,
+    reads("nothing, if this partition never had a record: a broker that is killed while it makes a"
+    " partition leaves such a folder. Else look for its logs in the other log directories, in"
+    " lost+found (verify of that folder tells which logs are in it) and on another replica, before"
+    " a broker starts here"), "DISK-71")  # fmt: skip
 declare("partition-log", Severity.ERROR,
     changes("correct the line of this partition in the checkpoint to the offset at which its log"
     " begins", only_if="other replicas have records below the offset in the checkpoint",
@@ -205,9 +210,10 @@ class _JoinedLog:
         self._runs: list[tuple[str, EpochRun]] = []
         self._last_run: EpochRun | None = None
         self._start_offset: int | None = None
-        self._end_offset: int | None = None
+        empty_end = 0 if partition.lacks_log else None
+        self._end_offset: int | None = empty_end
         self._is_read = True
-        self._reached: int | None = None
+        self._reached: int | None = empty_end
         """The offset after the last sound batch, also one after damage; None if the last log was
         not read."""
         self._is_end_damaged = self._is_pointed_beyond = False
@@ -346,6 +352,14 @@ class _JoinedLog:
             entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
         if entries and not self._is_remote:
             self._last_start = entries[-1].start_offset
+        if self._partition.lacks_log:
+            self._reporter.at(self._directory).add(
+                "DISK-71",
+                "no log is in the folder of this partition: at its next start Kafka makes an empty"
+                " one, and if this broker becomes the leader, the other replicas cut theirs",
+                expected="1 log or more",
+                actual=0,
+            )
         if end is not None:
             self._transactions.finish(is_end_lost=self._is_end_lost())
             self._check_snapshots(end)
@@ -406,6 +420,8 @@ class _JoinedLog:
 
     def _ends(self, reached: int) -> str:
         """Return where the log ends, in words."""
+        if self._partition.lacks_log:
+            return "no log is here"
         what = "the log" if self._is_read else "the last sound batch of the log"
         return f"{what} ends before offset {reached}"
 

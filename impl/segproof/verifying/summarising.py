@@ -260,6 +260,7 @@ class Tally:
             return Verdict.UNREADABLE
         is_row = self._kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
         is_unread = is_row and not self.checked.bytes_checked
+        is_unread = is_unread or (self._kind == "partition" and not self.checked.segments)
         if self._has_others and (is_unread or self._kind == PlaceKind.CONFIG_FILE):
             return Verdict.UNREADABLE
         if self._has_others:
@@ -336,7 +337,7 @@ class Tallies:
 
 def _holds_something(work: Work) -> bool:
     """Return whether there is anything to check; a partition that was verified already has none."""
-    return isinstance(work, Place) or bool(work.segments or work.others)
+    return isinstance(work, Place) or bool(work.segments or work.others or work.lacks_log)
 
 
 def _plain(path: str) -> str:

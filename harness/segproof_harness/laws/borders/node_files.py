@@ -5,7 +5,7 @@ import struct
 from collections.abc import Mapping
 
 from segproof.findings import Severity
-from segproof_harness.laws.borders.border import Border, Content, Due, Files
+from segproof_harness.laws.borders.border import Border, Content, Due, Files, Folder
 from segproof_harness.laws.borders.log_files import (
     BASE,
     batch,
@@ -61,6 +61,20 @@ def _start(bound: str, lawful: Files, unlawful: Files, start: int, reach: int | 
     due = Due("", None, f"a snapshot of offset {start} or more", reach)
     return _node("DISK-52", bound, lawful, unlawful, due)
 
+
+EMPTY_FOLDERS = (
+    Border(
+        "DISK-71", "an empty log is in the folder of a partition, or only its leader epochs",
+        {LOG_NAME: b"", "leader-epoch-checkpoint": b"0\n0\n"},
+        {"leader-epoch-checkpoint": b"0\n0\n"}, Due("", None, "1 log or more", 0, WARNING),
+    ),
+    Border(
+        "DISK-71", "an empty log is in the folder of another partition, or nothing",
+        {LOG_NAME: b"", f"../t-1/{LOG_NAME}": b""}, {LOG_NAME: b"", "../t-1": Folder()},
+        Due("../t-1", None, "1 log or more", 0, WARNING), below="..",
+        not_by_the_model="the files of the other folder are not among those of this one",
+    ),
+)  # fmt: skip
 
 # --- texts ---------------------------------------------------------------------------------------
 
@@ -141,6 +155,7 @@ def _removed(data: bytes, deleted: str = DELETED) -> Files:
 
 
 BORDERS = (
+    *EMPTY_FOLDERS,
     _snapshot(
         "the snapshot ends with its footer, or one byte before", WHOLE[:-1], len(HEAD + BODY)
     ),

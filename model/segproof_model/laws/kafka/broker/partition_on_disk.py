@@ -58,6 +58,15 @@ def names_are_known(files: Collection[str]) -> bool:
     return all(KNOWN_NAME.fullmatch(name) is not None for name in files)
 
 
+@law("DISK-71", PartitionLog, "Kafka LogLoader.load, LocalLog 4.3.1")
+def partition_has_a_log(files: Collection[str]) -> bool:
+    """The folder of a partition has a file of a segment, or a `.swap` log: a broker that makes or
+    truncates a log leaves it with one segment, which may be empty. A warning.
+    """
+    swap = ".log.swap"
+    return any(SEGMENT_NAME.fullmatch(name) or name.endswith(swap) for name in files)
+
+
 @law("DISK-20", PartitionLog, "segproof")
 def there_is_something_to_verify(files: Collection[str], absent: Collection[str] = ()) -> bool:
     """A path that is given to be verified holds a file of a segment. Or it is the data directory
