@@ -282,6 +282,13 @@ def _words_of_links(directory: str, logs: list[str]) -> str:
     )
 
 
+def _why_no_log(partition: Partition, files: SharedFiles) -> str:
+    """Return why a partition without a log is not saved; empty for one that was met before."""
+    if count := _count_removed(partition.directory, files):
+        return f"{plural(count, 'log')} {ALL_REMOVED}"
+    return NO_LOG if partition.segments or partition.lacks_log else ""
+
+
 def _is_named_as_log(name: str) -> bool:
     """Return whether a file may be a log, by its name."""
     return ".log" in name.lower() or is_like_a_log(name, read_file_name(name))
@@ -309,10 +316,8 @@ def _partitions(
         name = os.path.basename(os.path.realpath(directory))
         known = read_partition_name(name)
         if not any(".log" in one.suffixes for one in partition.segments):
-            if known is not None and (count := _count_removed(directory, files)):
-                refused[directory] = f"{plural(count, 'log')} {ALL_REMOVED}"
-            elif known is not None and (partition.segments or partition.lacks_log):
-                refused[directory] = NO_LOG
+            if known is not None and (why := _why_no_log(partition, files)):
+                refused[directory] = why
             continue
         if known is None:
             key = key_of(name)
