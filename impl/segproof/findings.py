@@ -126,7 +126,8 @@ class Summary:
     bytes_checked: int
     """Bytes of logs and indexes. What was read twice counts once; small files do not count."""
     batches: int
-    """Record batches of Kafka's logs, or messages of RocketMQ's commit log, that were checked."""
+    """Record batches of Kafka's logs that were checked; or sound messages of RocketMQ's commit log,
+    those behind damage too, which are as many as a salvage keeps."""
     segments: int
     """Segments of Kafka's, or files of RocketMQ's commit log; files where no log was asked for."""
     first_offset: int | None

@@ -68,6 +68,12 @@ def is_filler(message: Message) -> bool:
     return is_told and message.sys_flag & ROLLED_BACK == ROLLED_BACK and not message.queue_offset
 
 
+def filler_rows(block: MessageBlock) -> list[int]:
+    """Return the rows of the messages of a block that fill a gap."""
+    numbers = np.flatnonzero(block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK)
+    return [number for number in numbers.tolist() if is_filler(block.message(number))]
+
+
 class GapKind(StrEnum):
     """What is where no sound message is."""
 

@@ -30,11 +30,10 @@ from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_log import BORN_AT, Int64Array, LogReader, MessageBlock
 from segproof.reading.store_pieces import (
     GAPS_MAX,
-    ROLLED_BACK,
     Gap,
     GapKind,
     StorePieces,
-    is_filler,
+    filler_rows,
 )
 from segproof.reading.store_reach import ends_of
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
@@ -296,9 +295,7 @@ class _Salvage:
 
         They are made new from the messages around: so a second salvage changes no byte.
         """
-        may_fill = block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK
-        numbers = np.flatnonzero(may_fill)
-        fills = [number for number in numbers.tolist() if is_filler(block.message(number))]
+        fills = filler_rows(block)
         self.told.fillers += len(fills)
         self._queues.lose(int(block.rows[fills, 1].sum()))
         first = 0

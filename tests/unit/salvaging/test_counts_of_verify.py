@@ -45,7 +45,24 @@ def counted(store: Path, tmp_path: Path) -> tuple[Summary, SalvagedStore]:
     assert (summary.lost_at_least, summary.lost_offsets is not None) == (
         told.lost_messages or 0, told.is_lost_exact or not told.gap_count,
     )  # fmt: skip
+    assert summary.batches == told.messages
     return summary, told
+
+
+@pytest.mark.checks("RMQDISK-24")
+@pytest.mark.parametrize("file", [0, 1, -2])
+def test_messages_behind_damage_count(file: int, store: Path, tmp_path: Path) -> None:
+    """The verdict left out those that lie behind the damage in the same file alone."""
+    path = sorted((store / "commitlog").iterdir())[file]
+    places, data = places_of(store), bytearray(path.read_bytes())
+    second = next(at for at in places if at > int(path.name)) - int(path.name)
+    data[second : second + 40] = bytes(40)
+    path.write_bytes(data)
+    summary, _ = counted(store, tmp_path)
+    assert summary.batches == len(places) - 1
+    alone: list[Summary] = []
+    list(verify(path, on_summary=alone.append))
+    assert alone[0].batches == alone[0].batches_behind_damage + 1
 
 
 def lose_from(store: Path, place: int, *, torn: int = 0) -> None:

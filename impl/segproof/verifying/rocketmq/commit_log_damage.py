@@ -26,7 +26,7 @@ from segproof.reading.foreign_messages import ForeignMessages, QueueNumbers, Set
 from segproof.reading.moved_messages import MovedMessages, Stretch
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
+from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces, filler_rows
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.message import BLANK_BYTES
@@ -173,6 +173,8 @@ class DamageMap:
         self._zeros: list[tuple[_FileDamage, Gap]] = []
         """Zeros at the end of the log so far: they are gaps if anything follows."""
         self._moved = self._sound_end = 0
+        self.messages = 0
+        """Sound messages in all files that were read, as a salvage keeps them."""
         self._open: Callable[[str], ReadOnlyFile] = files.open
         self.copied: list[Stretch] = []
         """Messages that are copies of others at their own offsets: they are gaps."""
@@ -296,6 +298,7 @@ class DamageMap:
 
     def _sound(self, found: _FileDamage, block: MessageBlock) -> None:
         self._flush()
+        self.messages += len(block.rows) - len(filler_rows(block))
         self._sound_end = found.end = int(block.lies_at[-1] + block.rows[-1, 1])
         if found.damage.gaps.places:
             found.damage.sound = found.damage.sound.joined(_sound(block, self._reached))

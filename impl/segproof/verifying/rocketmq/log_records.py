@@ -156,6 +156,8 @@ class LogRecords:
         self._recovery = recovery or Recovery(store, log, files)
         self._map: DamageMap | None = None
         """From the first damaged file on."""
+        self._whole: DamageMap | None = None
+        """The same of all files."""
         self.kept = 0
         """Messages so far, without those with which a salvage filled gaps."""
         self.fillers = 0
@@ -430,9 +432,18 @@ class LogRecords:
         return damage.is_tail and (lost is None or not lost.known)
 
     def whole_map(self) -> DamageMap:
-        """Return the damage of all files, read once more."""
-        self._map = DamageMap(self.log, self.log.log_files, -1, self._files)
-        return self._map
+        """Return the damage of all files, which are read once more for the first caller."""
+        if self._whole is None:
+            self._map = self._whole = DamageMap(self.log, self.log.log_files, -1, self._files)
+        return self._whole
+
+    def count_messages(self) -> int:
+        """Return how many sound messages the log has, also behind damage, as a salvage keeps them.
+
+        Ask after all blocks. Without damage no file is read again.
+        """
+        is_whole = self._map is None and self.lost is NOTHING_LOST
+        return self.kept if is_whole else self.whole_map().messages
 
     def count_beyond(self) -> int:
         """Return how many messages index and queues know after the last record."""

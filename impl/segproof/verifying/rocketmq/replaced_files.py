@@ -26,10 +26,10 @@ REPLACED_HINT = writes(
 )
 
 
-def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -> int:
+def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -> None:
     """Report files that have messages of another file, and count what is lost of the log.
 
-    Return how many messages these are. Copies after the last message of the log have overwritten
+    Copies after the last message of the log have overwritten
     nothing that is known: they are no loss.
     """
     found = records.whole_map()
@@ -43,12 +43,12 @@ def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -
         records.count_lost(found)
     replaced = {**copies, **others, **here}
     if not replaced:
-        return 0
+        return
     count = sum(sum(one.values()) for one in (copies, others, here))
     lost = records.lost
     is_known = lost is not None and lost.known > 0
     if not (is_known or others or here) and min(copies) >= found.sound_end:
-        return count
+        return
     words = lost_words(None, 0 if lost is None else lost.known, "message")
     told = f"what was there is lost, with {words} of this log"
     told += f", {QUEUES_TELL}" * is_known
@@ -74,7 +74,6 @@ def report_replaced_files(store: str, records: LogRecords, reporter: Reporter) -
             actual=messages,
             hint=REPLACED_HINT,
         )
-    return count
 
 
 def _by_file(records: LogRecords, ranges: list[ForeignRange]) -> dict[int, int]:

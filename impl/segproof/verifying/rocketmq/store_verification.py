@@ -164,7 +164,7 @@ def _single(
         times = TimesAlone(records)
         for block in records.blocks():
             times.add(block)
-        checked.batches, checked.missing_offsets = records.kept, records.fillers
+        checked.batches, checked.missing_offsets = records.count_messages(), records.fillers
         checked.lost_messages = records.lost
         checked.first_offset, checked.end_offset = one.start, records.end
         checked.batches_behind_damage = records.sound_behind
@@ -357,6 +357,7 @@ class _Store:
                 check.finish()
             self._report_losses(records, checks)
             self._report_origin(records, checks)
+            self._checked.batches = records.count_messages()
             self._timers.compare(records.end)
         except OSError as error:
             self._reporter.at(_path_of(error, self._store)).add(
@@ -384,8 +385,7 @@ class _Store:
         wrong = self._queues.wrong_inside + (0 if keys is None else keys.kinship.inside)
         is_asked = records.misplaced or records.lacks_files or records.without_body
         if is_asked or wrong >= MISSING_OFFSETS_MIN:
-            not_own = report_replaced_files(self._store, records, self._reporter)
-            self._checked.batches = max(0, records.kept - not_own)
+            report_replaced_files(self._store, records, self._reporter)
 
     def _report_origin(self, records: LogRecords, checks: Sequence[RecordsCheck]) -> None:
         """Report that index or queues are of another log, or else that the log lacks its end."""
