@@ -104,6 +104,19 @@ def new_geometry(
     return NewGeometry(Geometry(slots, entries), origin, bool(names))
 
 
+def names_of_this_log(store: str, files: Files) -> list[str]:
+    """Return the names of the old index files, in order, without those of another log.
+
+    What can't be read is of no other log. Raises: OSError for the folder.
+    """
+    folder = os.path.join(store, INDEX)
+    names = index_file_names(files.list_directory(folder))
+    others: set[str] = set()
+    with suppress(OSError, SegproofError):
+        others = _of_other_log(store, find_geometries(folder, names, files=files), files)
+    return [name for name in names if name not in others]
+
+
 def told_geometry(
     store: str, hash_slot_num: int | None, index_num: int | None, files: Files, *, is_moved: bool
 ) -> NewGeometry:

@@ -47,7 +47,12 @@ from segproof.rebuilding.safe_places import (
     check_outside,
     end_salvage,
 )
-from segproof.rebuilding.store_geometry import NewGeometry, keep_guess, new_geometry
+from segproof.rebuilding.store_geometry import (
+    NewGeometry,
+    keep_guess,
+    names_of_this_log,
+    new_geometry,
+)
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import STORE_TIME_V4, CommitLog, LogFile
@@ -485,7 +490,7 @@ class _Salvage:
         log = CommitLog.open(self._target, self._log.mapped_file_size, files=self._files)
         tags, counts_puts = True, False
         try:
-            names = index_file_names(self._files.list_directory(folder))
+            names = names_of_this_log(self._log.store_path, self._files)
             paths = [os.path.join(folder, name) for name in names]
             tags = tags_in_old_index(paths[::-1], geometry, log, self._files) is not False
             counts_puts = counts_puts_in_old_index(paths, geometry, self._files)

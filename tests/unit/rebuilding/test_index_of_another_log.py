@@ -148,3 +148,22 @@ def test_files_of_this_log_tell_beside_others(tmp_path: Path) -> None:
         shutil.copyfile(path, store / "index" / f"{29990101000000000 + number}")
     told = new_geometry(str(store), None, None, REAL_FILES)
     assert (own, GeometryFrom.OLD_INDEX) == (told.geometry, told.origin)
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("name", ["rolled-4.9.8", BIG])
+def test_an_index_of_another_log_tells_no_release(name: str, tmp_path: Path) -> None:
+    """The new index counted puts as the foreign one, which another broker's release had written."""
+    foreign = with_index_of(tmp_path / "foreign", name, "small-4.7.0")
+    size = new_geometry(str(foreign), None, None, REAL_FILES).geometry
+    bare = copied_store(tmp_path / "bare", name)
+    shutil.rmtree(bare / "index")
+    made = [
+        [Path(one.path).read_bytes() for one in rebuild_index(store, tmp_path / new, *size).files]
+        for store, new in ((foreign, "a"), (bare, "b"))
+    ]
+    assert made[0]
+    assert made[0] == made[1]
+    salvage_store(foreign, tmp_path / "c", hash_slot_num=size[0], index_num=size[1])
+    saved = [one.read_bytes() for one in sorted((tmp_path / "c" / "index").iterdir())]
+    assert made[1] == saved

@@ -30,11 +30,10 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.rocketmq.expired_files import BEFORE_LOG, BEFORE_LOG_HINT
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
 from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
-    BEFORE_LOG,
-    BEFORE_LOG_HINT,
     LogBlock,
     LogRecords,
 )

@@ -68,13 +68,6 @@ declare("index-service", Severity.ERROR,
     writes("save the messages with `segproof salvage STORE --out DIR2`, which gives this one its"
     " likely time; an index that has this time is right, and stays"), "RMQDISK-40")  # fmt: skip
 
-BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
-"""A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
-CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
-BEFORE_LOG_HINT = (
-    "stays while its last message is there; else look for the first file of the log where else the"
-    " broker keeps its log, and on a replica"
-)
 LEFT_BEHIND = reads(
     "nothing, if these are left behind by a recovery after an abnormal stop, which ended the log"
     " here; else compare the commit log with that of a replica"

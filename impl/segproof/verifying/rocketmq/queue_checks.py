@@ -26,10 +26,9 @@ from segproof.hints import Hint, reads
 from segproof.reading.config_offsets import known_topics
 from segproof.reading.folder_names import names_of
 from segproof.verifying.reporting import Described, Reporter, Wanted
+from segproof.verifying.rocketmq.expired_files import BEFORE_LOG, BEFORE_LOG_HINT
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
-    BEFORE_LOG,
-    BEFORE_LOG_HINT,
     EMPTY_FILE,
     LogBlock,
     LogRecords,
