@@ -80,6 +80,8 @@ class Layout(NamedTuple):
     hint: Hint
     is_beside: bool = False
     """Whether the store is read, and `path` is a folder with older files of its log."""
+    older_files: int = 0
+    """How many these are."""
 
 
 def check_layout(store: str, files: Files) -> Layout | None:
@@ -317,6 +319,7 @@ def _older_files(store: str, own: LogFolder, other: LogFolder, files: Files) -> 
             f" folder too, make a copy that has both: {hint}"
         ),
         is_beside=True,
+        older_files=count,
     )
 
 
@@ -363,9 +366,24 @@ def _log_folders_around(store: str, lacks: _Lacks, files: Files) -> list[LogFold
         real = posixpath.realpath(path)
         if real == own or real in found or not _lies_alone(path, files):
             continue
-        if _is_of_log(folder, files):
+        folder = _without_linked(folder, own, files)
+        if folder.log_files and _is_of_log(folder, files):
             found[real] = folder
     return list(found.values())
+
+
+def _without_linked(folder: LogFolder, own: str, files: Files) -> LogFolder:
+    """Return a folder without the files to which links of the own folder lead: these are read."""
+    linked = log_folder(own, files)
+    if linked is None:
+        return folder
+    known = {one.start: one for one in linked.log_files}
+    kept = (
+        one
+        for one in folder.log_files
+        if one.start not in known or not _is_same(one.path, known[one.start].path, files)
+    )
+    return LogFolder(folder.path, tuple(kept))
 
 
 def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
@@ -450,7 +468,7 @@ def _claimed_by(
 
 
 def _is_same(one: str, other: str, files: Files) -> bool:
-    """Return whether two paths lead to one folder."""
+    """Return whether two paths lead to one folder, or one file."""
     statuses = status_of(files, one), status_of(files, other)
     return None not in statuses and len({each.identity for each in statuses if each}) == 1
 
@@ -465,7 +483,8 @@ def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> La
     twice = _twice(folders, files)
     words += "".join(f"; {one}" for one, _ in twice)
     links = [f"ln -s {_quoted(one.path)}/[0-9]* NEW/commitlog/" for one in folders]
-    if twice:  # of the two links of a name the later one stays
+    names = [name for one in folders for name in names_of(one.path, files) if name.isdecimal()]
+    if len(set(names)) < len(names):  # of the two links of a name the later one stays
         links = [one.replace("ln -s", "ln -sf") for one in links]
         links += [f"ln -sf {_quoted(path)} NEW/commitlog/" for _, path in twice if path]
     parts = " ".join(

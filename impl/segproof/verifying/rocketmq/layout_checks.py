@@ -15,7 +15,7 @@ from segproof.reading.store_layouts import (
     unread_layout,
 )
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.unread_files import ROCKETMQ, declare_layout, files_below, report_layout
+from segproof.verifying.unread_files import ROCKETMQ, declare_layout, report_layout
 
 LAYOUT = "RMQDISK-42"
 declare_layout(
@@ -38,9 +38,8 @@ def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
         return False
     if layout.is_beside:
         report = reporter.at(layout.path, shown_by=store)
-        count = files_below(layout.path, files)
         words = f"it was not looked into here: {layout.words}"
-        report.add(ROCKETMQ, words, actual=count, hint=layout.hint)
+        report.add(ROCKETMQ, words, actual=layout.older_files, hint=layout.hint)
         return False
     report_layout(reporter.at(layout.path, shown_by=store), LAYOUT, layout.words, layout.hint)
     return True
