@@ -104,17 +104,16 @@ def new_geometry(
     return NewGeometry(Geometry(slots, entries), origin, bool(names))
 
 
-def names_of_this_log(store: str, files: Files) -> list[str]:
-    """Return the names of the old index files, in order, without those of another log.
+def index_of_this_log(store: str, files: Files) -> list[str]:
+    """Return the paths of the old index files, in order, without those of another log.
 
-    What can't be read is of no other log. Raises: OSError for the folder.
+    What can't be read is of no other log.
     """
-    folder = os.path.join(store, INDEX)
-    names = index_file_names(files.list_directory(folder))
-    others: set[str] = set()
+    folder, names, others = os.path.join(store, INDEX), list[str](), set[str]()
     with suppress(OSError, SegproofError):
+        names = index_file_names(files.list_directory(folder))
         others = _of_other_log(store, find_geometries(folder, names, files=files), files)
-    return [name for name in names if name not in others]
+    return [os.path.join(folder, name) for name in names if name not in others]
 
 
 def told_geometry(

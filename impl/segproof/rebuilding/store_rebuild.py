@@ -58,8 +58,8 @@ from segproof.rebuilding.store_findings import (
 from segproof.rebuilding.store_geometry import (
     NewGeometry,
     forget_guess,
+    index_of_this_log,
     keep_guess,
-    names_of_this_log,
     told_geometry,
 )
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
@@ -423,22 +423,15 @@ class _Rebuild:
     ) -> tuple[bool, Literal["given", "old index", "default"]]:
         if index_tags is not None:
             return index_tags, "given"
-        found = tags_in_old_index(
-            self._own_paths()[::-1], self._wanted.geometry, self._log, self._files
-        )
+        paths = index_of_this_log(self._log.store_path, self._files)[::-1]
+        found = tags_in_old_index(paths, self._wanted.geometry, self._log, self._files)
         return (True, "default") if found is None else (found, "old index")
 
     def _counts_puts(self, count_puts: bool | None) -> bool:
         if count_puts is not None:
             return count_puts
-        return counts_puts_in_old_index(self._own_paths(), self._wanted.geometry, self._files)
-
-    def _own_paths(self) -> list[str]:
-        """Return the old index files that are of this log: no others tell what a release wrote."""
-        if not self._old_names:
-            return []
-        names = names_of_this_log(self._log.store_path, self._files)
-        return [os.path.join(self._old_directory, name) for name in names]
+        paths = index_of_this_log(self._log.store_path, self._files)
+        return counts_puts_in_old_index(paths, self._wanted.geometry, self._files)
 
     def _statuses(self) -> list[FileStatus | None]:
         """Return what each file of the log is, and the folder: a new file changes that."""

@@ -49,8 +49,8 @@ from segproof.rebuilding.safe_places import (
 )
 from segproof.rebuilding.store_geometry import (
     NewGeometry,
+    index_of_this_log,
     keep_guess,
-    names_of_this_log,
     new_geometry,
 )
 from segproof.rebuilding.store_rebuild import rebuild_index
@@ -486,12 +486,10 @@ class _Salvage:
         geometry = new.geometry
         self.told.hash_slot_num, self.told.index_num = geometry
         self.told.geometry_from = new.origin.value
-        folder = os.path.join(self._log.store_path, INDEX)
         log = CommitLog.open(self._target, self._log.mapped_file_size, files=self._files)
         tags, counts_puts = True, False
         try:
-            names = names_of_this_log(self._log.store_path, self._files)
-            paths = [os.path.join(folder, name) for name in names]
+            paths = index_of_this_log(self._log.store_path, self._files)
             tags = tags_in_old_index(paths[::-1], geometry, log, self._files) is not False
             counts_puts = counts_puts_in_old_index(paths, geometry, self._files)
         except (OSError, SegproofError):
