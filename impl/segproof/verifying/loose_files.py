@@ -20,6 +20,7 @@ from segproof.reading.directory_kinds import STRAY, is_stray_beside
 from segproof.reading.file_contents import content_of
 from segproof.reading.file_names import NameKind, is_known_in_data_directory, read_file_name
 from segproof.reading.log_order import offsets_of
+from segproof.verifying.log_joins import LogChain
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import new_place
 from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY
@@ -34,6 +35,11 @@ HINT_OF_MIXED = writes(
     " logs of each partition, whose offsets follow each other. `segproof dump` of each log shows"
     " its offsets, times and leader epochs. All of them in one folder are no partition: a broker"
     " would load records of several as one"
+)
+IF_ONE = (
+    "see with `segproof dump` of each log whether its keys, times and leader epochs are those of"
+    " one partition. If they are not, sort copies of them by hand into a folder for each partition;"
+    " if they are, "
 )
 NAMED_MAX = 3
 """At most this many partitions are named to which loose files may belong."""
@@ -99,6 +105,7 @@ def _told(
     together, small = names
     end: int | None = None
     reached, reaching = -1, ""
+    chain, gap = LogChain(), ""
     for log, base in bases.items():
         sound = None
         with suppress(OSError):  # the file is told as one that was not looked into
@@ -110,6 +117,15 @@ def _told(
                 f" {reaching} reaches to offset {reached}, and {log} begins at {min(base, first)}"
             )
             return f"{words}{_identity(path, small, absent, None, files)}", HINT_OF_MIXED
+        against = chain.take(posixpath.join(path, log), files)
+        if against:
+            words = (
+                f"offsets that rise, as those of several partitions: {log} follows {reaching}, but"
+                f" {against}"
+            )
+            return f"{words}{_identity(path, small, absent, None, files)}", HINT_OF_MIXED
+        if reaching and base > reached + 1 and not gap:
+            gap = f"no log here has the offsets {reached + 1} to {base - 1}, before {log}"
         end = None if last is None else last + 1
         if last is not None:
             reached, reaching = last, log
@@ -117,6 +133,9 @@ def _told(
     begin = next(iter(bases.values()))
     offsets = f"offsets {begin} to {end - 1}" if end else f"offsets from {begin} on"
     identity = _identity(path, small, absent, owner, files)
+    if gap:
+        words = f"{offsets}, of one or several partitions without their folders: {gap}{identity}"
+        return words, _steps(path, together, None, if_one=IF_ONE)
     words = f"{offsets}, as those of one partition without its folder{identity}"
     return words, _steps(path, together, owner)
 
@@ -158,8 +177,11 @@ def _identity(
     return told
 
 
-def _steps(path: str, names: Iterable[str], owner: str | None) -> Hint:
-    """Return how the files get a folder, and are looked into: in a copy, on another disk."""
+def _steps(path: str, names: Iterable[str], owner: str | None, *, if_one: str = "") -> Hint:
+    """Return how the files get a folder, and are looked into: in a copy, on another disk.
+
+    `if_one` are words about the condition, if the files may be of several partitions.
+    """
     folder = "unknown-0" if owner is None else owner
     copy = posixpath.join(new_place("loose", path), folder)
     kinds = sorted({posixpath.splitext(name)[1] for name in names} - {""})
@@ -170,8 +192,9 @@ def _steps(path: str, names: Iterable[str], owner: str | None) -> Hint:
     named = "" if owner is not None else (
         ", and give the folder the name of its topic and partition, which these files do not say"
     )  # fmt: skip
+    place = quoted_path(copy)
     return writes(
-        f"copy them into a folder of their own, on another disk: `install -d {quoted_path(copy)}`,"
-        f" `cp -a {given} {quoted_path(copy)}`, and `segproof verify {quoted_path(copy)}`{named}."
+        f"{if_one}copy them into a folder of their own, on another disk: `install -d {place}`,"
+        f" `cp -a {given} {place}`, and `segproof verify {place}`{named}."
         " Only that folder, in its log directory, gives a broker the records"
     )
