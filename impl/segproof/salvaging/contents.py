@@ -4,37 +4,66 @@
 Laws: BATCH-3.
 """
 
-from contextlib import closing
+from collections.abc import Iterable
+from contextlib import closing, suppress
 
 import numpy as np
 
-from segproof.files import Files, ReadOnlyFile
+from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.log_pieces import LogPieces
-from segproof.reading.pieces import Int64Array, Piece
+from segproof.reading.pieces import Int64Array, Piece, PieceKind
+from segproof.salvaging.gaps import Gap
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 
 
 class Contents:
-    """Checksums and sizes of all batches of a partition, read when first asked for.
+    """Checksums, sizes and last offsets of all batches of a partition, read when first asked for.
 
-    Memory: 8 bytes for each batch. Cost: all logs are read once more.
+    Memory: 16 bytes for each batch. Cost: all logs are read once more.
     """
 
     def __init__(self, partition: Partition, files: Files) -> None:
         self._partition, self._files = partition, files
-        self._keys: Int64Array | None = None
+        self._rows: Int64Array | None = None
 
     def is_twice(self, file: ReadOnlyFile, piece: Piece) -> bool:
         """Return whether the partition has the content of a batch twice. Raises: OSError."""
-        if self._keys is None:
-            self._keys = np.concatenate([np.empty(0, np.int64), *self._all_keys()])
-        (key,) = _keys_of(read_batch_headers(file, piece.start, piece.end).table[:1])
-        return int(np.count_nonzero(self._keys == key)) > 1
+        ((key, _),) = _rows_of(read_batch_headers(file, piece.start, piece.end).table[:1])
+        return int(np.count_nonzero(self._all_rows()[:, 0] == key)) > 1
 
-    def _all_keys(self) -> list[Int64Array]:
-        keys = []
+    def gaps_at_end(self, pending: Iterable[Gap], sound_end: int) -> list[Gap]:
+        """Return what is not sound at the end of the partition, but zeros, with what it costs.
+
+        Copies cost no offset: they follow the last sound batch at once, and are whole batches up to
+        zeros or the end of the log, each of which the partition has twice, at the same offsets.
+        """
+        return [self._judged(one, sound_end) for one in pending if one.kind != PieceKind.ZEROS]
+
+    def _judged(self, gap: Gap, sound_end: int) -> Gap:
+        if gap.kind != PieceKind.MISPLACED or gap.position != sound_end:
+            return gap
+        end = gap.position + gap.size_bytes
+        with suppress(OSError), closing(self._files.open(gap.path)) as file:
+            table = read_batch_headers(file, gap.position, end).table
+            is_whole = len(table) and int(table["size_bytes"].sum()) == gap.size_bytes
+            if is_whole and holds_zeros(file, end, file.size()) and self._are_twice(table):
+                return gap._replace(last_lost_offset=gap.first_lost_offset - 1)
+        return gap
+
+    def _are_twice(self, table: BatchTable) -> bool:
+        rows = np.concatenate([_rows_of(table), self._all_rows()])
+        _, numbers, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        return bool((counts[numbers.ravel()[: len(table)]] > 2).all())
+
+    def _all_rows(self) -> Int64Array:
+        if self._rows is None:
+            self._rows = np.concatenate([np.empty((0, 2), np.int64), *self._read_rows()])
+        return self._rows
+
+    def _read_rows(self) -> list[Int64Array]:
+        rows = []
         for segment in self._partition.segments:
             if ".log" not in segment.suffixes:
                 continue
@@ -43,14 +72,15 @@ class Contents:
             except OSError:
                 continue  # the salvage names it: no batch of it is kept
             with closing(ReadableParts(log)) as file:
-                keys += [
-                    _keys_of(read_batch_headers(file, piece.start, piece.end).table)
+                rows += [
+                    _rows_of(read_batch_headers(file, piece.start, piece.end).table)
                     for piece in LogPieces(file, 0, file.size())
                     if piece.batches
                 ]
-        return keys
+        return rows
 
 
-def _keys_of(table: BatchTable) -> Int64Array:
-    """Return a number for the content of each batch: its checksum, and its size above that."""
-    return table["crc"].astype(np.int64) | (table["size_bytes"].astype(np.int64) & 0x3FFFFFFF) << 32
+def _rows_of(table: BatchTable) -> Int64Array:
+    """Return two numbers for each batch: one for its checksum and size, and its last offset."""
+    sizes = table["size_bytes"].astype(np.int64) & 0x3FFFFFFF
+    return np.stack([table["crc"].astype(np.int64) | sizes << 32, table["last_offset"]], axis=1)

@@ -170,7 +170,7 @@ class _Salvage:
                     file.close()
         self._miss_end()
         zeros = gaps_of_zeros(self._pending, self._partition, self._next_offset)
-        at_end = [one for one in self._pending if one.kind != PieceKind.ZEROS]
+        at_end = self._contents.gaps_at_end(self._pending, self._place_end)
         ends = [one.last_lost_offset for one in at_end]
         end = max(one + 1 for one in (*ends, self._told_end - 1) if one is not None)
         self._told.is_end_lost = None in ends or (ends != [end - 1] and end > self._next_offset)

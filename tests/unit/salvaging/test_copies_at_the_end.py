@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that are at the end of a partition twice: copies of kept ones cost no offset."""
+
+from pathlib import Path
+
+import pytest
+
+from segproof.salvaging.salvage import salvage
+from segproof_tests.partition_files import copied_partition, looked_at
+from segproof_tests.random_damages import batches_of
+
+
+def moved(batch: bytes) -> bytes:
+    """Return a batch with another base offset, which no checksum covers."""
+    return (int.from_bytes(batch[:8], "big") - 1).to_bytes(8, "big") + batch[8:]
+
+
+@pytest.mark.checks("DISK-13")
+@pytest.mark.parametrize("scenario", ["plain", "txn-a"])
+@pytest.mark.parametrize("how", ["last", "last four", "first", "before zeros"])
+def test_a_copy_at_the_end_costs_nothing(scenario: str, how: str, tmp_path: Path) -> None:
+    """It was "an unknown number of offsets", and `verify` told no loss."""
+    folder = copied_partition(scenario, tmp_path)
+    log = max(folder.glob("*.log"))
+    data = log.read_bytes()
+    batches = batches_of(data)
+    number = {"last": -1, "last four": -4, "first": 0, "before zeros": -1}[how]
+    more = b"".join(batches[:1] if how == "first" else batches[number:])
+    log.write_bytes(data + more + bytes(99 if how == "before zeros" else 0))
+    (told,) = salvage(folder, tmp_path / "out")
+    summary, _ = looked_at(folder)
+    assert (0, False) == (told.lost_offsets, told.are_more_lost)
+    assert (0, False) == (summary.lost_at_least, summary.lost_offsets is None)
+    assert told.gap_count == 1
+    assert told.set_aside_batches == (4 if how == "last four" else 1)
+
+
+@pytest.mark.checks("DISK-13")
+@pytest.mark.parametrize("how", ["foreign", "moved", "torn", "after damage", "one of two"])
+def test_what_is_no_copy_may_stand_for_a_lost_end(how: str, tmp_path: Path) -> None:
+    """A disk may have written it over the true end."""
+    folder = copied_partition("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    data = log.read_bytes()
+    last = batches_of(data)[-1]
+    foreign = batches_of(min(copied_partition("txn-a", tmp_path / "f").glob("*.log")).read_bytes())
+    more = {
+        "foreign": foreign[0],
+        "moved": moved(last),
+        "torn": last[:-1],
+        "after damage": b"?" * 99 + last,
+        "one of two": last + moved(last),
+    }
+    log.write_bytes(data + more[how])
+    (told,) = salvage(folder, tmp_path / "out")
+    assert told.are_more_lost
