@@ -6,12 +6,15 @@ so through the fixture `not_run` or the marker `needs`, never through a bare ski
 list each such test, and with SEGPROOF_REQUIRE_ALL=1 each is a failure.
 """
 
+import gc
 import importlib.util
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,45 +69,52 @@ if os.environ.get("SEGPROOF_CHECK_CLAIMS") == "1":
     watch()
 
 
+_NUMBERS = count()
+
+
 @pytest.fixture
-def tmp_path(tmp_path: Path) -> Path:
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a new folder that lies alone in the test's own.
 
     segproof looks around a store for other folders of its log: two levels above the store would
-    lie the folders of all other tests.
+    lie the folders of all other tests. The test's own has a number of this run. The number that
+    pytest gives is one more than it finds there, and it reads the names of all other tests for it.
     """
-    alone = tmp_path / "alone"
+    words = re.sub(r"\W", "_", request.node.name)[:26]
+    alone = tmp_path_factory.mktemp(f"{words}_{next(_NUMBERS)}", numbered=False) / "alone"
     alone.mkdir()
     return alone
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _short_pauses(request: pytest.FixtureRequest) -> Iterator[None]:
     """Wait hardly at all for a writer in the middle of a step, where none is at work.
 
     What a test has just written counts as recent, so each finding would be waited for otherwise;
     it does so for a minute, not a second, which a busy machine may take from writing to looking.
     """
-    if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
-        for module in ("reading.live_writer", "verifying.segment_files"):
-            name = f"segproof.{module}.sleep"
-            monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 1000))
-        monkeypatch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
+            for module in ("reading.live_writer", "verifying.segment_files"):
+                name = f"segproof.{module}.sleep"
+                patch.setattr(name, lambda seconds: time.sleep(seconds / 1000))
+            patch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _no_waits_for_the_device(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _no_waits_for_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let no test wait until its files are on the device: none loses power.
 
     What is synced, and when, is told by files in memory that lose what was not. Tests of the
     operating system sync as they are.
     """
-    if not request.path.resolve().is_relative_to(ROOT / "tests" / "unit" / "operating_system"):
-        fsync = os.fsync
-        monkeypatch.setattr(os, "fsync", lambda number: fsync(number) if number < 0 else None)
-        monkeypatch.setattr("segproof.files._RealMapping.flush", lambda mapping: None)
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.path.resolve().is_relative_to(ROOT / "tests" / "unit" / "operating_system"):
+            fsync = os.fsync
+            patch.setattr(os, "fsync", lambda number: fsync(number) if number < 0 else None)
+            patch.setattr("segproof.files._RealMapping.flush", lambda mapping: None)
+        yield
 
 
 @pytest.fixture
@@ -160,6 +170,15 @@ def missing_release(name: str) -> str | None:
 def not_run() -> Callable[[str], NoReturn]:
     """Return the function that ends a test or a fixture as `not run: REASON`."""
     return say_not_run
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out what was imported and collected: it stays to the end.
+
+    To look through it takes a second where thousands of tests are collected.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
