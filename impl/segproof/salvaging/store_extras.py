@@ -22,6 +22,7 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
+from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -112,6 +113,8 @@ class Extras:
             return
         try:
             beyond = self.timers_beyond = self._timers_beyond(end)
+            state = read_timer_state(self._store, self._files)
+            faults = timer_faults(state) if state is not None else []
         except OSError as error:
             beyond, why = 0, f"the timer log can't be read: {error.strerror or error}"
         else:
@@ -119,12 +122,12 @@ class Extras:
             if beyond:
                 why = f"{plural(beyond, 'timer')} {verb(beyond, 'leads', 'lead')} beyond the log"
             elif is_whole:
-                why = ""
+                why = "; ".join(f"{one.name}: {one.words}" for one in faults)
         if why:
             self.left_out.append(
-                f"{self._store}: {', '.join(names)}: none of them was copied, since {why}: a broker"
-                " sets the timers again by the messages in the log, and delivers past ones once"
-                " more"
+                f"{self._store}: {', '.join(names)}: none of them was copied, since {why}. On the"
+                " new store a broker sets the timers again by the messages in the log, and delivers"
+                " past ones once more"
             )
             return
         for name in names:

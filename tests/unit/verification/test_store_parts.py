@@ -219,9 +219,13 @@ def timer_store(tmp_path: Path, offsets: list[int], rest: bytes = b"") -> Path:
         for offset in offsets
     )
     (store / "timerlog" / f"{0:020d}").write_bytes((units + rest).ljust(5200, b"\0"))
-    (store / "timerwheel").write_bytes(bytes(320))
+    count = len(offsets)
+    slot = struct.pack(">qqqii", 1_795_223_785, 0, 52 * count - 52, count, 0)
+    (store / "timerwheel").write_bytes(slot.ljust(320, b"\0"))
     (store / "config" / "timercheck").write_bytes(
-        struct.pack(">qqqqqqq", 1_795_223_725_000, 156, 3, 3, 0, 0, 0).ljust(4096, b"\0")
+        struct.pack(">qqqqqqq", 1_795_223_725_000, 52 * count, count, count, 0, 0, 0).ljust(
+            4096, b"\0"
+        )
     )
     (store / "config" / "timermetrics").write_text('{"timingCount":{}}')
     return store

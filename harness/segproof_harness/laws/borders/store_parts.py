@@ -31,6 +31,7 @@ TOPICS = "config/topics.json"
 OFFSETS_FILE = "config/consumerOffset.json"
 NEXT_LOG = f"commitlog/{LOG_BYTES:020d}"
 TIMERS = f"timerlog/{0:020d}"
+CHECK, WHEEL = "config/timercheck", "timerwheel"
 DLEDGER = f"dledger-n0/data/{0:020d}"
 
 
@@ -74,7 +75,19 @@ def _wrong_beyond(beyond: int) -> Files:
 def _timers(*offsets: int, rest: bytes = b"") -> Files:
     """Return a store with timers for messages at these offsets of the log."""
     entries = [struct.pack(">iqiqiqiiq", 52, -1, 0, 1, 1, at, SIZE, 0, 0) for at in offsets]
-    return {**SOUND, TIMERS: (b"".join(entries) + rest).ljust(520, b"\0")}
+    timers = {TIMERS: (b"".join(entries) + rest).ljust(520, b"\0")}
+    return {**SOUND, **timers, CHECK: _timercheck(52 * len(offsets))}
+
+
+def _timercheck(flushed: int, read_to: int = 9) -> bytes:
+    """Return what is known of a timer log that is durable up to a position."""
+    return struct.pack(">qqqq", read_to, flushed, 0, 0).ljust(4096, b"\0")
+
+
+def _waiting(last: int) -> Files:
+    """Return a store with two timers that wait, and a slot that leads to a position."""
+    slot = struct.pack(">qqqii", 1, 0, last, 2, 0)
+    return {**_timers(0, 0), CHECK: _timercheck(104, 1), WHEEL: slot}
 
 
 def _next_file(*records: tuple[str, int]) -> Files:
@@ -162,6 +175,19 @@ BORDERS = (
         {**_timers(0), f"timerlog/{520:020d}": bytes(520)},
         {**_timers(0), f"timerlog/{520:020d}": bytes(519)},
         Due(f"timerlog/{520:020d}", None, 520, 519, WARNING),
+    ),
+    border(
+        "RMQDISK-45", "timercheck knows the end of the timer log, or a byte more",
+        _timers(0), {**_timers(0), CHECK: _timercheck(53)},
+        Due("timerlog", None, 53, 52, WARNING),
+    ),
+    border(
+        "RMQDISK-45", "a slot leads to the last timer, or to the byte after it",
+        _waiting(52), _waiting(104), Due("timerlog", None, 156, 104, WARNING),
+    ),
+    border(
+        "RMQDISK-45", "a slot leads to a timer that waits, or to a byte before it",
+        _waiting(52), _waiting(51), Due(WHEEL, None, None, 2, WARNING),
     ),
     border(
         "RMQDISK-54", "a group is at the end of its queue, or one further",

@@ -268,6 +268,7 @@ class _Store:
         report_unread_parts(self._store, self._files, self._reporter)
         if TIMER_LOG in self._folders:
             self._timers.check_files()
+        self._timers.check_state()
         self._check_checkpoint()
         if self._is_running:
             path, time = self._path("abort"), self._stored.index_msg_timestamp

@@ -7,8 +7,8 @@ the commit log waits for a message that is lost.
 
 Upstream: RocketMQ 5.5.1: TimerMessageStore, MappedFileQueue.load.
 Laws: RMQDISK-45.
-Not covered: the timer wheel; whether a message that waits has an entry; entries that lead before
-  the first message, which has expired.
+Not covered: whether a message that waits has an entry; entries that lead before the first message,
+  which has expired.
 """
 
 import posixpath
@@ -23,6 +23,7 @@ from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.reading.config_file import CONFIG
 from segproof.reading.timer_log import ENTRY_BYTES, TIMER_LOG, ends_blank, timer_entries
+from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.rocketmq.commit_log import LogFile
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.log_records import EMPTY_FILE
@@ -70,6 +71,19 @@ class TimerChecks:
                     expected=usual or None, actual=one.size_bytes, severity=Severity.WARNING,
                     hint=MAKE_AGAIN,
                 )  # fmt: skip
+
+    def check_state(self) -> None:
+        """Compare timer log, timer wheel and timercheck with each other."""
+        try:
+            state = read_timer_state(self._store, self._files)
+        except OSError as error:
+            self._reporter.at(error.filename or self._store).failed(error)
+            return
+        for one in timer_faults(state) if state is not None else ():
+            self._reporter.at(posixpath.join(self._store, one.name), shown_by=self._store).add(
+                "RMQDISK-45", one.words, expected=one.expected, actual=one.actual,
+                severity=Severity.WARNING, hint=MAKE_AGAIN,
+            )  # fmt: skip
 
     def compare(self, end: int) -> None:
         """Compare the entries with the end of the commit log, the offset after its last message."""

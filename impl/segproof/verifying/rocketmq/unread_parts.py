@@ -45,7 +45,7 @@ ROCKSDB_STORE: Final = "rocksdbstore"
 """The database of message keys, timers and transactions, from 5.4.0 on."""
 UNREAD_NAMES: Final = {
     LOCK: "a broker's lock file holds the word lock, and this one does not",
-    "timerwheel": "the slots that lead into the timer log are not judged",
+    "timerwheel": "of its slots only the ends in the timer log are judged",
     "consumequeue_ext": "what filters of consumers computed is not judged",
     "batchconsumequeue": "queues of batches are not judged",
     "consumequeue_r": "queues that are kept in RocksDB are not judged",
@@ -55,7 +55,7 @@ UNREAD_NAMES: Final = {
     "transaction": "the state table of transactions of old releases is not judged",
     "epochFileCheckpoint": "the epochs of masters are not judged",
     "brokerIdentity": "the identity of the broker for its controller is not judged",
-    "config/timercheck": "how far the timers have come is not judged",
+    "config/timercheck": "of its numbers only the end of the timer log is judged",
     "config/broker.properties": "the configuration of the broker is not judged",
 }
 """What a broker keeps in its store and no check reads, with the reason."""

@@ -13,6 +13,7 @@ from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
 from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
+from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 from segproof_model.laws.rocketmq.broker.store_views import LogFile, StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
@@ -149,9 +150,16 @@ def log_is_in_its_folder(store: StoreFiles) -> bool:
 def timers_lead_into_the_log(store: StoreFiles) -> bool:
     """Each entry of the timer log leads before the end of the commit log. Zeros or a blank entry
     follow the entries of a file; the files of the timer log have one length, which is not 0.
+
+    The timer log has its entries up to the end that `timercheck` says, and up to the last one that
+    a slot of the wheel leads to whose time has not come. If an entry waits, a slot leads to one
+    that does, unless the wheel has saved states. A timer log with an entry has a `timercheck` that
+    is not zeros.
     """
     lengths = {len(data) for data in store.timer_log}
     is_even = len(lengths) <= 1 and 0 not in lengths
+    if not TimerFiles(store.files).agree():
+        return False
     if not is_even or not store.log:
         return is_even
     ends_well = all(rest[12:16] == BLANK_TIMER or not any(rest) for _, rest in store.timers)

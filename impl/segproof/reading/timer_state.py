@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of timers say of each other: `timerlog`, `timerwheel` and `config/timercheck`.
+
+Upstream: RocketMQ 5.3.3: TimerCheckpoint, TimerWheel, Slot, TimerMessageStore.recover.
+Layout: `config/timercheck`, big-endian: time up to which timers were delivered @0 (int64, ms), end
+of the durable timer log @8 (int64), number of the next message in the queue of timers @16 (int64);
+a broker reads missing bytes as zeros. `timerwheel`: slots of 32 bytes, big-endian: time @0 (int64,
+in units of timerPrecisionMs, by default a second), positions of its first and last entry @8 and @16
+(int64), number of entries @24 (int32).
+Laws: RMQDISK-45.
+Not covered: timers that are kept in RocksDB.
+"""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.counts import plural
+from segproof.files import Files, status_of
+from segproof.reading.config_file import CONFIG
+from segproof.reading.folder_names import names_of
+from segproof.reading.timer_log import (
+    ENTRY_BYTES,
+    TIMER_LOG,
+    ends_blank,
+    timer_entries,
+)
+from segproof.rocketmq.commit_log import LogFile, named_offset
+
+__all__ = ["TimerFault", "TimerState", "log_files_of_timers", "read_timer_state", "timer_faults"]
+
+CHECK_FIELDS: Final = 3
+CHECK_BYTES: Final = 8 * CHECK_FIELDS
+WHEEL_BYTES_MAX: Final = 1 << 28
+"""A larger wheel is not read: the usual one has 38 707 200 bytes."""
+SLOT: Final = np.dtype([
+    ("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", ">i4"), ("magic", ">i4"),
+])  # fmt: skip
+TIME_UNIT: Final = 1000
+"""Milliseconds of the usual unit of a slot's time."""
+_SNAPSHOT = re.compile(r"timerwheel\.[0-9]+")
+
+
+class TimerFault(NamedTuple):
+    """One thing that the files of timers show to be lost."""
+
+    name: str
+    """The file below the store."""
+    words: str
+    expected: int | None
+    actual: int | None
+
+
+@dataclass(slots=True)
+class TimerState:
+    """What the files of timers of a store say."""
+
+    read_to: int = 0
+    """The time up to which timers were delivered; 0 if nothing tells."""
+    flushed: int = 0
+    """The end of the timer log as timercheck knows it."""
+    queue_offset: int = 0
+    has_check: bool = False
+    """Whether timercheck is there, and not zeros."""
+    end: int = 0
+    """The first position at which the timer log lacks an entry."""
+    has_files: bool = False
+    first: int = 0
+    """Where the first file of the timer log begins."""
+    pending: list[NDArray[np.int64]] = field(default_factory=list)
+    """The positions of entries whose time has not come."""
+    waiting_slots: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, SLOT))
+    """The slots of the wheel whose time has not come."""
+    is_wheel_read: bool = True
+    has_wheel: bool = False
+    has_entries: bool = False
+
+
+def log_files_of_timers(store: str, files: Files) -> list[LogFile]:
+    """Return the files of the timer log, in the order of their positions. Raises: OSError."""
+    folder, found = posixpath.join(store, TIMER_LOG), []
+    for name in names_of(folder, files):
+        path, start = posixpath.join(folder, name), named_offset(name)
+        status = status_of(files, path)
+        if start is not None and status is not None and status.is_regular:
+            found.append(LogFile(start, path, status.size_bytes))
+    return sorted(found, key=lambda one: one.start)
+
+
+def read_timer_state(store: str, files: Files) -> TimerState | None:
+    """Return what the files of timers say; None for a store without one. Raises: OSError."""
+    names = names_of(store, files)
+    check = posixpath.join(store, CONFIG, "timercheck")
+    has_check = status_of(files, check) is not None
+    if not has_check and not any(name.startswith("timer") for name in names):
+        return None
+    state = TimerState()
+    if has_check:
+        with closing(files.open(check)) as file:
+            data = file.pread(CHECK_BYTES, 0).ljust(CHECK_BYTES, b"\0")
+        fields = (int(one) for one in np.frombuffer(data, ">i8"))
+        state.read_to, state.flushed, state.queue_offset = fields
+        state.has_check = any(data)
+    _read_log(state, log_files_of_timers(store, files), files)
+    _read_wheel(state, store, names, files)
+    return state
+
+
+def _read_log(state: TimerState, log_files: Sequence[LogFile], files: Files) -> None:
+    """Take the entries of the timer log up to the first position that lacks one."""
+    is_whole = True
+    for one in log_files:
+        if not state.has_files:
+            state.first = state.end = one.start
+        is_whole &= one.start == state.end
+        state.has_files = True
+        stop = 0
+        for index, table in timer_entries(one, files):
+            stop = index + len(table)
+            times = table["written"].astype(np.int64) + table["delay"]
+            waits = np.flatnonzero(times > state.read_to)
+            state.pending.append(one.start + (index + waits) * ENTRY_BYTES)
+        state.has_entries |= bool(stop)
+        if not is_whole:
+            continue
+        is_full = ends_blank(one, stop * ENTRY_BYTES, files)
+        state.end = one.start + (one.size_bytes if is_full else stop * ENTRY_BYTES)
+        is_whole = state.end == one.start + one.size_bytes
+
+
+def _read_wheel(state: TimerState, store: str, names: Sequence[str], files: Files) -> None:
+    if any(_SNAPSHOT.fullmatch(name) for name in names):
+        state.is_wheel_read = False  # a broker reads the newest of these
+        return
+    path = posixpath.join(store, "timerwheel")
+    status = status_of(files, path)
+    if status is None:
+        return
+    state.has_wheel = True
+    if not status.is_regular or status.size_bytes > WHEEL_BYTES_MAX:
+        state.is_wheel_read = False
+        return
+    with closing(files.open(path)) as file:
+        data = file.pread(status.size_bytes, 0)
+    slots = np.frombuffer(data[: len(data) // SLOT.itemsize * SLOT.itemsize], SLOT)
+    state.waiting_slots = slots[(slots["time"] > state.read_to // TIME_UNIT) & (slots["last"] >= 0)]
+
+
+def timer_faults(state: TimerState) -> list[TimerFault]:
+    """Return what the files show to be lost, each with what it costs."""
+    found = []
+    last = int(state.waiting_slots["last"].max()) if len(state.waiting_slots) else -1
+    known = max(state.flushed, last + ENTRY_BYTES if last >= 0 else 0)
+    if known > state.end:
+        found.append(_short_log(state, known))
+    limit = state.flushed if state.has_check else known + (1 << 62)
+    pending = [one[one < limit] for one in state.pending]
+    count = sum(len(one) for one in pending)
+    leads = any(np.isin(one, state.waiting_slots["last"]).any() for one in pending)
+    if count and state.is_wheel_read and not (leads or found):
+        what = "no slot of it leads to any of them" if state.has_wheel else "it is not here"
+        found.append(
+            TimerFault(
+                "timerwheel",
+                f"the timer log has {plural(count, 'timer')} whose time has not come, and {what}: a"
+                " broker makes the slots again from the last files of the timer log, and never"
+                " delivers those that earlier files alone hold",
+                None, count,
+            )
+        )  # fmt: skip
+    if state.has_entries and not state.has_check:
+        found.append(
+            TimerFault(
+                f"{CONFIG}/timercheck",
+                "it is not here, or all its bytes are zero, and the timer log has entries: a broker"
+                " reads the queue of timers again from its begin, and delivers messages twice",
+                None, None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _short_log(state: TimerState, known: int) -> TimerFault:
+    """Return the fault of a timer log that ends before the other files say."""
+    witness = f"{CONFIG}/timercheck" if known == state.flushed else "timerwheel"
+    what = f"it has no entry from position {state.end} on"
+    what = what if state.has_files else "it has no file"
+    count = int(state.waiting_slots["count"].clip(0).sum(dtype=np.int64))
+    waits = f", and timerwheel counts {plural(count, 'message')} that wait" if count else ""
+    cost = "a broker sets timers again from the message of the last entry on, and may pass over"
+    cost += " others"
+    if state.end == state.first:
+        cost = f"a broker goes on with message {state.queue_offset} of the queue of timers, and"
+        cost += " never delivers those before that waited"
+    return TimerFault(
+        TIMER_LOG,
+        f"{what}, and {witness} knows of timers up to position {known}{waits}: {cost}",
+        known, state.end,
+    )  # fmt: skip

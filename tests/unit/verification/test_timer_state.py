@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timer log, timer wheel and timercheck: what one of them knows, and another lost."""
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
+from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.store_files import long_store
+
+READ_TO = 1_795_223_725_000
+FILE_BYTES = 52 * 4 + 20
+NAMES = ("timerlog", "timerwheel", "config/timercheck")
+
+
+def entry(previous: int, delay: int = 60_000) -> bytes:
+    """Return an entry of the timer log; it is due `delay` milliseconds after the last delivery."""
+    return struct.pack(">iqiqiqiiq", 52, previous, 0, READ_TO, delay, 0, 200, 0, 0)
+
+
+def timer_store(folder: Path, delay: int = 60_000) -> Path:
+    """Return a sound store with six timers in two files of the timer log."""
+    store = long_store(folder)
+    for name in ("timerlog", "config"):
+        (store / name).mkdir()
+    blank = struct.pack(">iqI", 20, 0, 0xCBD43194).ljust(20, b"\0")
+    first = b"".join(entry(52 * number - 52, delay) for number in range(4)) + blank
+    (store / "timerlog" / f"{0:020d}").write_bytes(first)
+    second = entry(156, delay) + entry(FILE_BYTES, delay)
+    (store / "timerlog" / f"{FILE_BYTES:020d}").write_bytes(second.ljust(FILE_BYTES, b"\0"))
+    slot = struct.pack(">qqqii", (READ_TO + delay) // 1000, 0, FILE_BYTES + 52, 6, 0)
+    (store / "timerwheel").write_bytes(slot.rjust(128, b"\0"))
+    check = struct.pack(">qqqq", READ_TO, FILE_BYTES + 104, 6, 6)
+    (store / "config" / "timercheck").write_bytes(check.ljust(4096, b"\0"))
+    return store
+
+
+def zeros(path: Path) -> None:
+    """Make a file zeros, or each file of a folder."""
+    for one in path.iterdir() if path.is_dir() else [path]:
+        one.write_bytes(bytes(one.stat().st_size))
+
+
+def gone(path: Path) -> None:
+    """Remove a file or folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def of_timers(store: Path) -> list[Finding]:
+    """Return the findings of RMQDISK-45; there is no other defect."""
+    found = [one for one in verify(store) if one.is_defect]
+    assert {"RMQDISK-45"} >= {one.law for one in found}
+    assert [] == list(store_disagreements(store))
+    return found
+
+
+DAMAGES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
+    ("timerlog", gone, "it has no file, and config/timercheck knows"),
+    ("timerlog", zeros, "it has no entry from position 0 on"),
+    (f"timerlog/{FILE_BYTES:020d}", zeros, f"from position {FILE_BYTES} on"),
+    (f"timerlog/{FILE_BYTES:020d}", gone, f"from position {FILE_BYTES} on"),
+    (f"timerlog/{0:020d}", zeros, "from position 0 on"),
+    ("timerwheel", gone, "6 timers whose time has not come, and it is not here"),
+    ("timerwheel", zeros, "no slot of it leads to any of them"),
+    ("timerwheel", lambda one: one.write_bytes(b""), "no slot of it leads"),
+    ("config/timercheck", gone, "delivers messages twice"),
+    ("config/timercheck", zeros, "delivers messages twice"),
+    ("config/timercheck", lambda one: one.write_bytes(b""), "twice"),
+)
+
+
+@pytest.mark.checks("RMQDISK-45")
+@pytest.mark.parametrize(("name", "damage", "words"), DAMAGES)
+def test_what_one_file_of_timers_lost_another_tells(
+    name: str, damage: Callable[[Path], object], words: str, tmp_path: Path
+) -> None:
+    """The timers of a log of zeros were never delivered, and the store was sound."""
+    store = timer_store(tmp_path / "store")
+    assert [] == of_timers(store)
+    damage(store / name)
+    found = of_timers(store)
+    assert [Severity.WARNING] == [one.severity for one in found]
+    assert words in found[0].message
+    told = salvage_store(store, tmp_path / "out")
+    assert not told.is_whole
+    assert not any((tmp_path / "out" / one).exists() for one in NAMES)
+    assert any(words in one for one in told.left_out)
+    assert [] == of_timers(tmp_path / "out")
+
+
+def test_the_wheel_alone_tells_of_a_lost_timer_log(tmp_path: Path) -> None:
+    """timercheck was lost with the timer log."""
+    store = timer_store(tmp_path / "store")
+    gone(store / "timerlog")
+    gone(store / "config" / "timercheck")
+    (only,) = of_timers(store)
+    assert "timerwheel knows of timers" in only.message
+    assert "timerwheel counts 6 messages that wait" in only.message
+
+
+@pytest.mark.parametrize("case", ["delivered", "saved", "unflushed", "expired", "unused", "slots"])
+def test_sound_files_of_timers_stay_without_a_word(case: str, tmp_path: Path) -> None:
+    """What a broker leaves behind is no damage."""
+    store = timer_store(tmp_path / "store", delay=-5000 if case == "delivered" else 60_000)
+    wheel, check = store / "timerwheel", store / "config" / "timercheck"
+    if case in ("delivered", "saved"):
+        wheel.write_bytes(bytes(128))
+    if case == "saved":
+        wheel.rename(store / "timerwheel.312")
+    if case == "unflushed":  # a broker that died in the second after its first timers
+        wheel.write_bytes(bytes(128))
+        check.write_bytes(struct.pack(">qqqq", READ_TO, 0, 0, 0).ljust(4096, b"\0"))
+    if case == "expired":
+        gone(store / "timerlog" / f"{0:020d}")
+    if case == "unused":
+        gone(store / "timerlog")
+        zeros(wheel)
+        check.write_bytes(struct.pack(">qqqq", READ_TO, 0, 0, 0).ljust(4096, b"\0"))
+    if case == "slots":  # the old slot of an earlier round, whose file has expired
+        wheel.write_bytes(
+            struct.pack(">qqqii", READ_TO // 1000 - 9, 0, 1 << 40, 3, 0) + wheel.read_bytes()[32:]
+        )
+    assert [] == of_timers(store)
