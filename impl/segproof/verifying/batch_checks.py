@@ -148,7 +148,7 @@ class BatchCheck(LogCheck):
 
     def _words(self, damage: LogDamage) -> str:
         is_last = self._segment.next_base_offset is None
-        return damage.words(is_recovered=not self._segment.stem, is_last=is_last)
+        return damage.words(is_recovered=self._segment.is_recovered, is_last=is_last)
 
     def _begin_words(self) -> str:
         """Return where the damage begins that ends the scan, if that is a batch before it."""

@@ -85,6 +85,7 @@ from segproof.verifying.segment_files import (
 from segproof.verifying.segment_listing import (
     ALL_FILES,
     kinds_of,
+    misnamed_log,
     parent_of,
     segments_of,
     sized,
@@ -320,9 +321,10 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
             report_pending(directory, {name: known}, files, reporter, is_alone=True)
         if reason is not None:
             not_looked_into(reporter.at(path, PARTITION), reason, is_all=True)
-        elif not report_name(path, known, reporter) and not report_by_content(
-            reporter.at(path, PARTITION), files, is_all=True
-        ):
+        elif report_name(path, known, reporter):
+            found = misnamed_log(directory, name, known, names, files)
+            yield from (Partition(directory, (one,)) for one in found)
+        elif not report_by_content(reporter.at(path, PARTITION), files, is_all=True):
             _report_nothing(path, NOT_LOOKED_INTO, reporter)
         return
     for segment in segments_of(directory, kinds_of(names), files, frozenset((known.suffix,))):

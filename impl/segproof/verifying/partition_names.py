@@ -26,10 +26,18 @@ HINT_OF_INDEX = writes(
     "nothing to save in it: an index is made new from its log, once that has its name, with"
     " `segproof rebuild DIR --out DIR2`"
 )
+MOVE_OUT_INDEX = changes(
+    "move it out, into a directory outside of the broker's data directories",
+    only_if="it is an index, as its name says: an index has no records, and is made new from its"
+    " log",
+    if_wrong="what is in it is read by no broker",
+    copy_step="stop the broker, whose next start fails with this file, and copy it away",
+)
 declare("partition-log", Severity.ERROR,
     reads("look into both with `segproof dump`: what the other one holds is read by no broker"),
     "DISK-27")  # fmt: skip
 
+INDEX_SUFFIXES = SEGMENT_SUFFIXES[1:]
 FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
 
 
@@ -99,7 +107,7 @@ def report_name(path: str, known: FileName, reporter: Reporter) -> bool:
             f" Kafka can't load this partition, and its start fails{_older(path)}",
             expected="an offset in 20 digits",
             actual=posixpath.basename(path),
-            hint=MOVE_OUT,
+            hint=MOVE_OUT_INDEX if known.suffix in INDEX_SUFFIXES else MOVE_OUT,
         )
     else:
         return False

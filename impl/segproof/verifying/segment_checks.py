@@ -238,7 +238,7 @@ class SegmentCheck:
     def _check_presence(self) -> None:
         segment, reporter = self._segment, self._reporter
         present = segment.suffixes
-        if segment.is_cached or segment.is_swap:
+        if segment.is_cached or segment.is_swap or segment.log_name:
             return
         if ".log" not in present:
             words = f"the segment of base offset {segment.base_offset} has no .log file"

@@ -42,6 +42,11 @@ COPY_AGAIN = writes(
     " this name, it is a part of the segment's .indexes. If it is damaged there too, a broker may"
     " still have the segment; else what is damaged is lost"
 )
+SAVE_ALONE = writes(
+    "no salvage of the partition reads this file. Copy it into an empty folder with this"
+    " partition's name, as a log that is named by its first offset in 20 digits, and save that"
+    " folder with `segproof salvage`"
+)
 LARGE_LOG = writes(
     "save what is sound with `segproof salvage DIR --out DIR2`, which gives it a log of its own:"
     " Kafka opens no log that 31 bits can't address"
@@ -84,6 +89,8 @@ class Segment:
     """Whether its files wait as `.swap` for their place."""
     held_by: str = ""
     """Of a segment without a log: the name of the log that begins with its base offset, if any."""
+    log_name: str = ""
+    """The name of its log, if that is not its base offset in 20 digits: no broker reads it."""
     overlap: Overlap | None = None
     """What shows that its log is none of the partition's; then its files are not judged."""
 
@@ -91,6 +98,7 @@ class Segment:
         """Return the path of one of its files."""
         separator = "" if self.directory.endswith("/") else "/"
         name = name_in_segment(self.base_offset, suffix, self.stem)
+        name = self.log_name if self.log_name and suffix == ".log" else name
         name += ".swap" if self.is_swap else ""
         return f"{self.directory}{separator}{name}"
 
@@ -118,8 +126,15 @@ class Segment:
         return is_of_cache(self.stem)
 
     @property
+    def is_recovered(self) -> bool:
+        """Whether a broker that recovers the partition reads it."""
+        return not (self.stem or self.log_name)
+
+    @property
     def hint(self) -> Hint | None:
         """What to do about a defect, where the hints for a broker's own segments do not fit."""
+        if self.log_name:
+            return SAVE_ALONE
         if not self.stem:
             return None
         return FETCH_AGAIN if self.is_cached else COPY_AGAIN

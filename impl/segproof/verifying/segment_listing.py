@@ -20,7 +20,7 @@ from segproof.reading.file_names import (
     read_file_name,
 )
 from segproof.reading.live_writer import changed_recently
-from segproof.reading.log_order import first_offset_of
+from segproof.reading.log_order import first_offset_of, offsets_of
 from segproof.reading.overlapping_logs import Overlap, overlapping_logs
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
@@ -103,6 +103,33 @@ def waiting_segment(
     return list(segments_of(directory, own, files, frozenset((known.suffix,))))
 
 
+def misnamed_log(
+    directory: str, name: str, known: FileName, names: Iterable[str], files: Files
+) -> list[Segment]:
+    """Return the segment of one log that no broker reads, by its name; without one for others.
+
+    Its base offset is the number in the name. Without a number it is the first offset of its sound
+    batches.
+    """
+    base = known.base_offset
+    if known.suffix != ".log" or name.endswith((".deleted", ".cleaned", ".swap")):
+        return []
+    if known.kind is NameKind.NO_OFFSET:
+        try:
+            base = (offsets_of(posixpath.join(directory, name), files) or (0, 0))[0]
+        except OSError:
+            return []  # what can't be opened is told by the finding of the name
+    others = {one: of for one, of in kinds_of(names).items() if of.kind is NameKind.SEGMENT} | {
+        name: FileName(NameKind.SEGMENT, base, ".log")
+    }
+    found = segments_of(directory, others, files, frozenset((".log",)))
+    return [
+        replace(one, suffixes=frozenset((".log",)), log_name=name)
+        for one in found
+        if one.base_offset == base
+    ]
+
+
 def _misnamed(directory: str, bases: Iterable[int], files: Files) -> dict[int, str]:
     """Return the names of the logs whose first offset is another than their names say, by it.
 
@@ -133,7 +160,7 @@ class Listings:
     def again(self, segment: Segment) -> Segment | None:
         """Return a segment as its directory shows it now, or None if it is gone."""
         directory, judged = segment.directory, segment.judged
-        if segment.is_swap and judged != ALL_FILES:
+        if segment.log_name or (segment.is_swap and judged != ALL_FILES):
             return sized(segment, self._files)  # a file that was given by itself
         status = status_of(self._files, directory)
         is_known = status is not None and status.modified_ns > 0

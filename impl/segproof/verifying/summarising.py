@@ -205,9 +205,10 @@ class Tally:
     def _count_behind_damage(self, segment: Segment, carry: LogCarry) -> None:
         """Count what a recovery deletes that cuts the log at its first damage.
 
-        It removes all later segments too. Those in tiered storage are never recovered.
+        It removes all later segments too. Those in tiered storage are never recovered, and a log
+        under a name that no broker reads is not either.
         """
-        damage = carry.damage
+        damage = None if segment.log_name else carry.damage
         sound = None if damage is None else damage.sound
         count = 0 if sound is None else sound.batches
         if self._is_cut:
