@@ -37,7 +37,7 @@ class Contents:
         """Return what is not sound at the end of the partition, but zeros, with what it costs.
 
         Copies cost no offset: they follow the last sound batch at once, and are whole batches up to
-        zeros or the end of the log, each of which the partition has twice, at the same offsets.
+        zeros or the end of the log, and the partition has each twice, at the same offsets.
         """
         return [self._judged(one, sound_end) for one in pending if one.kind != PieceKind.ZEROS]
 

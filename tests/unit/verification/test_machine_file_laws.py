@@ -201,3 +201,17 @@ def test_names_in_a_partition_directory(names: set[str]) -> None:
     broken = {law for law in NAME_LAWS if not LAWS[law].predicate(names)}
     found = {finding.law for finding in verify("/data/t-0", laws=NAME_LAWS, files=files)}
     assert found == ({"DISK-20"} if names <= {"notes.txt"} else broken)
+
+
+@pytest.mark.checks("DISK-71")
+@given(
+    st.sets(st.sampled_from(PLAIN_NAMES), max_size=2),
+    st.sets(st.sampled_from([*OTHER_NAMES, segment_file_name(5, ".log.swap")])),
+)
+def test_a_folder_with_a_log_or_without(plain: set[str], others: set[str]) -> None:
+    """Of any empty files: verify tells of a partition without a log exactly where the model does."""
+    names = plain | others
+    files = in_memory(dict.fromkeys(names, b"") | {"../u-0/notes.txt": b""}, "/data/t-0")
+    is_broken = names != {"notes.txt"} and not LAWS["DISK-71"].predicate(names)
+    found = {one.path for one in verify("/data", laws=["DISK-71"], files=files)}
+    assert ("/data/t-0" in found) == is_broken
