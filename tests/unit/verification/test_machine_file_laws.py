@@ -209,7 +209,7 @@ def test_names_in_a_partition_directory(names: set[str]) -> None:
     st.sets(st.sampled_from([*OTHER_NAMES, segment_file_name(5, ".log.swap")])),
 )
 def test_a_folder_with_a_log_or_without(plain: set[str], others: set[str]) -> None:
-    """Of any empty files: verify tells of a partition without a log exactly where the model does."""
+    """Of any empty files: verify tells that there is no log exactly where the model does."""
     names = plain | others
     files = in_memory(dict.fromkeys(names, b"") | {"../u-0/notes.txt": b""}, "/data/t-0")
     is_broken = names != {"notes.txt"} and not LAWS["DISK-71"].predicate(names)
