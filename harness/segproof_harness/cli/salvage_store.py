@@ -141,6 +141,12 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
                 f"broker: it loads them with mappedFileSizeCommitLog={told.mapped_file_size} only"
                 f" (default {MAPPED_FILE_BYTES}): set it before the broker starts"
             )
+        if size := told.file_size_by_messages:
+            yield (
+                f"length: messages that were moved say that the log file had {size} bytes before"
+                " some were put in or taken out: save again into another directory with"
+                f" --mapped-file-size {size}"
+            )
         yield guess_words(told) or (
             f"index: {told.hash_slot_num} slots and {told.index_num} entries in each file"
             f" ({told.geometry_from}); a broker needs maxHashSlotNum and maxIndexNum to be these"

@@ -232,6 +232,13 @@ class MovedMessages:
         return sum(self._sound.ends) - sum(self._sound.starts)
 
     @property
+    def bytes_put_in(self) -> int:
+        """How many bytes were put in before the last moved message; negative: taken out."""
+        moved = chain.from_iterable(self._data.values())
+        last = max(moved, key=lambda one: one.lies_at, default=None)
+        return 0 if last is None else last.lies_at - last.offset
+
+    @property
     def copies(self) -> int:
         """How many messages of the log are such copies."""
         return sum(one.messages for one in self.copied)

@@ -72,6 +72,9 @@ class SalvagedStore:
     """Whether no more are lost. Prepared and rolled back messages are in no queue."""
     mapped_file_size: int = 0
     """Bytes of each file of the new log: mappedFileSizeCommitLog of the broker must be that."""
+    file_size_by_messages: int = 0
+    """The length that the only file of the log had before bytes were put in or taken out, as its
+    moved messages say; 0 without such bytes, or if `mapped_file_size` is that."""
     queues: int = 0
     stand_ins: int = 0
     """Numbers of queues whose message is lost: see `consume_queue_copy`."""

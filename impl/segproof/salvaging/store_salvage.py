@@ -75,6 +75,8 @@ from segproof.verifying.rocketmq.lost_end import later_messages
 
 __all__ = ["SalvagedStore", "StoreGap", "salvage_store"]
 
+PAGE_BYTES: Final = 4096
+"""A broker's mappedFileSizeCommitLog is a multiple of this, unless somebody chose an odd one."""
 FILES_BEHIND_MAX: Final = 1024
 """So many files behind the last one of the log may be missing, by the queues."""
 
@@ -211,6 +213,10 @@ class _Salvage:
         self._log, self._open_file = moved.log, moved.open
         self.told.moved_messages, self.told.copied_messages = moved.moved, moved.copies
         self.told.restored_messages = moved.restored
+        length = self._log.mapped_file_size - moved.bytes_put_in
+        is_alone, is_odd = len(self._log.log_files) == 1, self._log.mapped_file_size % PAGE_BYTES
+        if is_alone and is_odd and not length % PAGE_BYTES:
+            self.told.file_size_by_messages = length
         self._foreign = ForeignMessages(
             moved, self._files, lambda path: ReadableParts(self._open_file(path))
         )

@@ -200,3 +200,34 @@ def test_a_hole_after_the_length_of_a_file_is_passed_over_at_once(
     assert len(searches) <= 4
     assert messages_in(healthy / "commitlog") == messages_in(tmp_path / "out" / "commitlog")
     assert told.gaps
+
+
+def told_length(folder: Path, data: bytes) -> int:
+    """Return the length that the messages of a log file say, as a salvage tells it."""
+    store = copied_store(folder)
+    (store / LOG).write_bytes(data)
+    told = salvage_store(store, folder / "out", hash_slot_num=16, index_num=64)
+    if told.file_size_by_messages:
+        again = salvage_store(
+            store, folder / "again", hash_slot_num=16, index_num=64,
+            mapped_file_size=told.file_size_by_messages,
+        )  # fmt: skip
+        assert (0, told.messages) == (again.file_size_by_messages, again.messages)
+    return told.file_size_by_messages
+
+
+@pytest.mark.checks("RMQDISK-25")
+def test_moved_messages_say_how_long_the_file_was(tmp_path: Path) -> None:
+    """The report told to give the broker a length that no broker has."""
+    data = (copied_store(tmp_path / "whole") / LOG).read_bytes()
+    length = len(data)
+    for number, (changed, told) in enumerate([
+        (data[:150] + b"\r" + data[150:], length),
+        (data[:150] + data[157:], length),
+        (data.replace(b"\0\0", b"\0\0\r", 3), length),
+        (data, 0),
+        (data[:-7], 0),
+        (data + b"\0" * 7, 0),
+        (data[:142] + b"\xff" * 7 + data[149:], 0),
+    ]):  # fmt: skip
+        assert told_length(tmp_path / str(number), changed) == told, number
