@@ -21,6 +21,8 @@ from segproof.rocketmq.message import dispatch_request_of
 ENTRIES = 1 << 16
 MESSAGES = 4096
 """So many of a file are looked at."""
+MISSES = 16
+"""After this many messages without an entry for their tags, no more are looked at."""
 
 
 def tags_in_old_index(
@@ -28,12 +30,14 @@ def tags_in_old_index(
 ) -> bool | None:
     """Return whether the first of the files that can tell has entries for tags; None: none can.
 
-    A file tells if it has the entries of a message with tags that the log still has. One of
-    another length than `geometry` gives has the geometry that it tells itself.
+    A file tells if it has the entries of a message with tags that the log still has: the tags of
+    one message are enough to show such entries, and up to MISSES messages without theirs to show
+    that there are none, since damage may have changed the tags of some. A file of another length
+    than `geometry` gives has the geometry that it tells itself.
     Raises: TooLargeError; OSError.
     """
     for path in paths:
-        found = _in_file(path, geometry, log, files)
+        found = _in_file(path, geometry, log, files, is_alone=len(paths) == 1)
         if found is not None:
             return found
     return None
@@ -56,7 +60,9 @@ def counts_puts_in_old_index(paths: Sequence[str], geometry: Geometry, files: Fi
     return False
 
 
-def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> bool | None:
+def _in_file(
+    path: str, geometry: Geometry, log: CommitLog, files: Files, *, is_alone: bool
+) -> bool | None:
     with closing(files.open(path)) as file:
         header = read_stored_header(file)
         if header is None or header.index_count <= 1:
@@ -74,8 +80,8 @@ def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> boo
             for key_hash, offset in zip(hashes, offsets, strict=True):
                 known.setdefault(offset, set()).add(key_hash)
     # The entries of the first and the last message may lie in other files in part.
-    for offset in (header.begin_phy_offset, header.end_phy_offset, max(known)):
-        known.pop(offset, None)
+    edges = () if is_alone else (header.begin_phy_offset, header.end_phy_offset, max(known))
+    misses = 0
     for _, result in islice(log.scan(first), MESSAGES):
         if result.message is None:
             break
@@ -84,5 +90,9 @@ def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> boo
         entries = known.get(request.commit_log_offset)
         if tags and entries:
             key = build_key(request.topic, build_key("T", tags))
-            return index_key_hash(key) in entries
-    return None
+            if index_key_hash(key) in entries:
+                return True
+            misses += request.commit_log_offset not in edges
+            if misses >= MISSES:
+                break
+    return False if misses else None

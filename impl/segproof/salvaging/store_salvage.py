@@ -308,12 +308,15 @@ class _Salvage:
         """
         fills = filler_rows(block)
         self.told.fillers += len(fills)
-        self._queues.lose(int(block.rows[fills, 1].sum()))
         first = 0
-        for number in [*fills, len(block.rows)]:
+        for number in fills:
             if first < number:
                 yield block._replace(rows=block.rows[first:number])
+            # After the messages before it: these have no room in what the filler stands for.
+            self._queues.lose(int(block.rows[number, 1]))
             first = number + 1
+        if first < len(block.rows):
+            yield block._replace(rows=block.rows[first:])
 
     def _fitting(self, block: MessageBlock) -> MessageBlock | None:
         """Return the messages of a block that have nothing, or room for a filler, before them."""
