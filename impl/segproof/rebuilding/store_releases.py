@@ -32,8 +32,8 @@ def tags_in_old_index(
 
     A file tells if it has the entries of a message with tags that the log still has: the tags of
     one message are enough to show such entries, and up to MISSES messages without theirs to show
-    that there are none, since damage may have changed the tags of some. A file of another length
-    than `geometry` gives has the geometry that it tells itself.
+    that the file has no such entries, since damage may have changed the tags of some. A file of
+    another length than `geometry` gives has the geometry that it tells itself.
     Raises: TooLargeError; OSError.
     """
     for path in paths:

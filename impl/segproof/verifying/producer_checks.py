@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import reads, writes
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.reading.file_names import partition_of
 from segproof.verifying.log_blocks import Block
@@ -36,12 +36,13 @@ declare("record-batch", Severity.ERROR,
     "DISK-30")  # fmt: skip
 declare("record-batch", Severity.WARNING,
     reads("compare with another replica: batches may be missing; lawful if the broker had forgotten"
-    " the producer between (producer.id.expiration.ms), or a client older than 2.5 began anew"),
+    " the producer between (producer.id.expiration.ms), or a client older than 2.5 began again"),
     "DISK-31")  # fmt: skip
 declare("record-batch", Severity.ERROR,
-    reads("compare with another replica: a marker is missing, or the broker did not write this"
-    " batch. One that has to read the log from before it to know its producers can't load the"
-    " partition"),
+    writes("compare with another replica: a marker is missing, or the broker did not write this"
+    " batch. A broker that has to read the log from before it to know its producers can't load the"
+    " partition. If no replica is whole, save it with `segproof salvage DIR --out DIR2`, which sets"
+    " such batches aside; the old files stay as they are"),
     "DISK-44")  # fmt: skip
 
 PRODUCERS_MAX = 1 << 17
@@ -49,6 +50,7 @@ PRODUCERS_MAX = 1 << 17
 EXPIRATION_MS = 86_400_000
 """The usual producer.id.expiration.ms: after such a silence a broker has forgotten a producer."""
 SEQUENCE_MAX = (1 << 31) - 1
+REFUSED = ": Kafka refuses such a batch, also when it reads the log at its start"
 OFFSETS_TOPIC = "__consumer_offsets"
 
 FIRST_DATA = (
@@ -308,9 +310,9 @@ def _judge_transactions(
     has_gap = after["first_missing"] + missing > before["missing"]
     for severity, where, what_follows in (
         (Severity.ERROR, ~has_gap,
-         ": Kafka refuses such a batch, also when it reads the log at its start"),
+         REFUSED),
         (Severity.WARNING, has_gap,
-         "; offsets are missing between, and the marker may be among them"),
+         "; offsets are missing between, and the marker may be among them" + REFUSED),
     ):  # fmt: skip
         report.add_where(
             "DISK-44",
