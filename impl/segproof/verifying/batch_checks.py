@@ -346,7 +346,7 @@ class BatchCheck(LogCheck):
             )
         self._report.add(
             "DISK-19",
-            f"{plural(self._missing, 'offset', 'is', 'are')} in no batch, in"
+            f"{plural(self._missing, 'offset', 'is', 'are')} in no batch of this log, in"
             f" {'one gap' if self._gaps == 1 else f'{self._gaps} gaps'}{where}",
             position=self._first_gap,
             expected=0,

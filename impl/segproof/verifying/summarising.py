@@ -22,6 +22,7 @@ from segproof.verifying.directory_checks import Partition
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
 from segproof.verifying.metadata_snapshots import BOOTSTRAP
+from segproof.verifying.missing_offsets import MissingOffsets
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import ALL_FILES
@@ -134,6 +135,7 @@ class Tally:
         self._losses = LossCount() if losses is None else losses
         self.checked = Checked()
         """How much was checked so far."""
+        self._missing = MissingOffsets()
         self._sound_batches = 0
         self._is_cut = False
         """Whether a recovery would cut the log in a segment so far."""
@@ -182,9 +184,7 @@ class Tally:
         checked.segments += 1
         checked.bytes_checked += carry.bytes_checked
         checked.batches += carry.batches
-        is_above = checked.end_offset is not None and checked.end_offset > segment.base_offset
-        held = (checked.end_offset or 0) - segment.base_offset if is_above else 0
-        checked.missing_offsets += max(0, carry.missing_offsets - held)
+        self._missing.add(segment, carry)
         self._sound_batches += carry.sound_batches
         self._is_unproven |= carry.is_pointed_beyond
         self._has_losses |= carry.indexed_end is not None
@@ -222,6 +222,7 @@ class Tally:
         if self._on_summary is None:
             return
         checked, counts = self.checked, self._severities
+        checked.missing_offsets += self._missing.count
         self._losses.add_messages(checked.lost_messages)
         lost = self._losses.finish()
         self._on_summary(
