@@ -114,7 +114,8 @@ def decompress(
     except (cramjam.DecompressionError, zlib.error) as error:
         raise SegproofError(
             f"the {compression} data cannot be decompressed: {error}",
-            hint="the batch was damaged before its checksum was made, or the codec bits are wrong",
+            hint="if the checksum of the batch is right, it was damaged before that was made, or"
+            " its codec bits are wrong",
         ) from error
     raise _unknown(compression)
 

@@ -216,7 +216,7 @@ class SegmentReader(SegmentSearch, Closing):
         log, position = self.log, start.position
         self._check_entry(start)
         read_before = log.batches_read
-        with self._naming_the_log():
+        with self._naming_the_log(), self._naming_damage():
             found = log.search_for_timestamp(timestamp, position, starting_offset)
         if self.steps.wanted:
             holder, batch = None, log.last_read
@@ -234,6 +234,22 @@ class SegmentReader(SegmentSearch, Closing):
             error.path = error.path or self.log.name
             error.hint = error.hint or DAMAGE_HINT
             raise
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Let the checksum explain why records of a batch can't be read, if it is wrong."""
+        try:
+            yield
+        except SegproofError as error:
+            batch = self.log.last_read
+            if batch is None or batch.is_valid():
+                raise
+            raise CorruptRecordError(
+                f"the checksum of the batch at byte {batch.position} is wrong: its records are"
+                f" damaged, and can't be read: {error.message}",
+                law="BATCH-14",
+                hint="`segproof verify` tells what is lost",
+            ) from error
 
     def largest_timestamp(self) -> int:
         """Return the largest timestamp of the segment's batches; -1 without any.

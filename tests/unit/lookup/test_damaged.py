@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from segproof.checksums import crc32c
+from segproof.kafka import Record, write_batch
 from segproof.lookup import PartitionReader
 from segproof.rocketmq.message import dispatch_request_of
 from segproof.store_lookup import StoreReader
@@ -52,6 +54,32 @@ def test_a_batch_with_a_wrong_checksum(tmp_path: Path, capsys: pytest.CaptureFix
         plain, told = reader.lookup_timestamp(0), reader.lookup_timestamp(0, explain=True)
         assert (plain, ()) == (told, plain.steps)
         assert "largest-timestamp" in [step.action for step in told.steps]
+
+
+@pytest.mark.checks("BATCH-14")
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy"])
+def test_a_block_that_a_disk_broke_has_a_wrong_checksum(
+    codec: str, magic: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`lookup --timestamp` said that it was damaged before its checksum was made: a producer's
+    fault. That stays the reason if the checksum is right.
+    """
+    records = [Record(n, 1000 + n, None, b"value " * 40) for n in range(5)]
+    whole = write_batch(records, base_offset=0, compression=codec, magic=magic)
+    begin = len(whole) * 3 // 4
+    data = whole[:begin] + bytes(len(whole) - begin)
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    log.parent.mkdir()
+    log.write_bytes(data)
+    (row,) = answered(capsys, 1, str(log.parent), "--timestamp", "0")
+    assert "the checksum of the batch at byte 0 is wrong" in row["reason"]
+    assert "it was damaged before" not in row["reason"]
+    assert row["offset"] is None
+    if magic == 2:
+        log.write_bytes(data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:])
+        (row,) = answered(capsys, 1, str(log.parent), "--timestamp", "0")
+        assert "if the checksum of the batch is right, it was damaged before" in row["reason"]
 
 
 @pytest.mark.checks("RMQLOG-2")
