@@ -31,6 +31,14 @@ declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8
 declare("time-index", Severity.ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-22")
 declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-21")
 
+NOT_CLOSED = REBUILD.after(
+    "this file was not closed: the broker did not stop as the marker or the later segment says. A"
+    " rebuild leaves the zeros out: "
+)
+BLANK = REBUILD.after(
+    "this file was not closed before any entry was due, or a disk or a copy has left zeros in place"
+    " of its entries. A rebuild makes those that the log shows: "
+)
 WINDOW_ENTRIES_MAX = 1 << 18
 """Entries that may wait in a window; a sound file never has more than a block or two waiting."""
 COMPARED_MAX = 1 << 18
@@ -139,7 +147,7 @@ class KeyedIndexFile(IndexFile):
             expected=genuine * self.entry_bytes,
             actual=self.size,
             severity=state.tail_severity,
-            hint=None if state.is_closed else TRIMMED,
+            hint=(state.hint or (NOT_CLOSED if genuine else BLANK)) if state.is_closed else TRIMMED,
         )
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from segproof import rebuild
 from segproof.findings import Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
-from segproof_tests.partition_files import write_segment
+from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment
 
 BATCHES = [write_batch([Record(n, 9 + n, None, b"v" * 30)], base_offset=n) for n in range(6)]
 SIZE = len(BATCHES[0])
@@ -48,6 +49,28 @@ def test_entries_in_zeros_are_a_loss(kept: int, lost: int, slots: int, tmp_path:
     (kept_part,) = salvage(folder, tmp_path / "saved")
     assert (kept_part.is_end_lost, kept_part.is_whole) == (True, False)
     assert [(gap.kind, gap.position) for gap in kept_part.gaps] == [("missing", kept * SIZE)]
+
+
+@pytest.mark.checks("DISK-6", "DISK-24")
+@pytest.mark.parametrize("zeroed_entries", [False, True])
+def test_one_step_mends_zeros_in_an_index(zeroed_entries: bool, tmp_path: Path) -> None:
+    """The zeros were to be saved, the other findings of the file to be rebuilt; and of entries that
+    a disk had made zeros the hint said that a broker never closed the file.
+    """
+    folder = copied_partition("plain", tmp_path)
+    index = folder / name_of(60, ".index")
+    size = index.stat().st_size
+    index.write_bytes(bytes(size) if zeroed_entries else index.read_bytes() + bytes(80))
+    summary, found = looked_at(folder)
+    hints = {one.hint for one in found if one.is_defect}
+    assert summary.verdict is Verdict.INDEX_DAMAGE_ONLY
+    assert all("`segproof rebuild" in hint and "salvage" not in hint for hint in hints)
+    told = next(one for one in found if one.law == "DISK-6" and one.is_defect)
+    claims = "the broker did not stop as" in told.hint, "a disk" in told.hint
+    assert claims == (not zeroed_entries, zeroed_entries)
+    rebuild(folder, tmp_path / "rebuilt")
+    summary, _ = looked_at(tmp_path / "rebuilt")
+    assert summary.verdict is Verdict.SOUND
 
 
 @pytest.mark.checks("DISK-6")
