@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.files import Files
+from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.cleaner_traces import CleanerTraces, Cleaning
@@ -38,6 +39,8 @@ class _Kept:
     """The offset after the last batch so far."""
     batches: int = 0
     size_bytes: int = 0
+    first_offset: int | None = None
+    """The first offset of the first batch; None without any."""
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
     """Position, first and last offset of what is missing."""
 
@@ -47,6 +50,8 @@ class _Kept:
         before = np.concatenate([[self.end - 1], lasts[:-1]])
         is_known = say_first_offset(table)
         firsts = np.where(is_known, first_offsets(table), before + 1)
+        if self.first_offset is None:
+            self.first_offset = int(firsts[0])
         starts = self.size_bytes + np.cumsum(table["size_bytes"]) - table["size_bytes"]
         for row in np.flatnonzero(firsts > before + 1).tolist():
             self.gaps.append((int(starts[row]), int(before[row]) + 1, int(firsts[row]) - 1))
@@ -328,10 +333,12 @@ def _kept_of(segments: Sequence[Segment], logs: Sequence[str], files: Files) -> 
         numbers = np.maximum(np.searchsorted(bases, table["last_offset"], "right") - 1, 0)
         for number in np.unique(numbers).tolist():
             kept[number].take(table[numbers == number])
-    for segment, found in zip(segments, kept, strict=True):
+    first = INT64_MAX  # a later batch may begin before the name of its segment, or of several
+    for segment, found in zip(reversed(segments), reversed(kept), strict=True):
         following = segment.next_base_offset
-        if following is not None and found.end < following:
-            found.gaps.append((found.size_bytes, found.end, following - 1))
+        if following is not None and found.end < min(following, first):
+            found.gaps.append((found.size_bytes, found.end, min(following, first) - 1))
+        first = first if found.first_offset is None else min(first, found.first_offset)
     return kept
 
 

@@ -147,3 +147,18 @@ def test_only_a_doubtful_end_asks_all_logs(monkeypatch: pytest.MonkeyPatch) -> N
     found = list(verify("/data/t-0", files=in_memory(images, "/data/t-0")))
     assert not [one for one in found if one.is_defect]
     assert [] == asked
+
+
+@pytest.mark.checks("DISK-13")
+@pytest.mark.parametrize("name", [421, 422, 431, 432, 480, 516])
+def test_a_copy_of_a_log_under_another_name_costs_nothing(name: int, tmp_path: Path) -> None:
+    """ "1 offset is in no batch: they are lost", though the saved partition has all 746."""
+    folder = copied_partition("plain", tmp_path)
+    original = (folder / name_of(420, ".log")).read_bytes()
+    (folder / name_of(name, ".log")).write_bytes(original)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.lost_offsets, saved.unproven_offsets, saved.are_more_lost) == (0, 0, False)
+    told, found = looked_at(tmp_path / "out" / folder.name)
+    assert (told.verdict, told.first_offset, told.end_offset) == (Verdict.SOUND, 0, 746)
+    assert told.missing_offsets == 0
+    assert not [one for one in found if one.is_defect]
