@@ -251,7 +251,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         )
     for doubt in told.doubts:
         yield f"not known: {doubt}"
-    yield from gap_lines(told, _gap)
+    shown = set[tuple[int, int]]()
+    yield from gap_lines(told, lambda gap: _gap(gap, shown))
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"
     if told.restored_headers:
@@ -278,13 +279,18 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         yield f"left out: {left_out}"
 
 
-def _gap(gap: "Gap") -> str:
+def _gap(gap: "Gap", shown: set[tuple[int, int]]) -> str:
+    """Return a gap in words. `shown` are the lost offsets of the gaps before: they count once."""
     name = Path(gap.path).name
-    place = f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}"
+    place = f"{name}: byte {gap.position}: {plural(gap.size_bytes, 'byte')} {gap.kind}"
     if gap.kind == "missing":
         place = f"{name}: missing{f' from byte {gap.position} on' if gap.position else ''}"
     if gap.last_lost_offset is None:
         return f"{place}, with the offsets from {gap.first_lost_offset} on"
     if gap.last_lost_offset < gap.first_lost_offset:
         return f"{place}, no offset lost"
-    return f"{place}, with the offsets {gap.first_lost_offset} to {gap.last_lost_offset}"
+    lost = gap.first_lost_offset, gap.last_lost_offset
+    if lost in shown:
+        return f"{place}, with the same offsets"
+    shown.add(lost)
+    return f"{place}, with the offsets {lost[0]} to {lost[1]}"

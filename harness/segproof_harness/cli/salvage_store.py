@@ -264,4 +264,4 @@ def _gap(gap: "StoreGap", file_bytes: int) -> str:
         names += f" {gap.offset:020d} on" * (files > 1)
         return f"{names} {verb(files, 'is', 'are')} missing: {gap.size_bytes} bytes{count}"
     name = Path(gap.path).name
-    return f"{name}: byte {gap.position}: {gap.size_bytes} bytes {gap.kind}{count}"
+    return f"{name}: byte {gap.position}: {plural(gap.size_bytes, 'byte')} {gap.kind}{count}"

@@ -81,8 +81,11 @@ def write_atomically(files: Files, path: str, data: bytes, *, syncs_directory: b
 def lines_of(data: bytes, path: str | None = None) -> list[str]:
     """Return the lines of a text; one that the end of the file ends counts unless it is empty.
 
-    Raises: CorruptCheckpointError for bytes that are not UTF-8.
+    Raises: CorruptCheckpointError for bytes that are not UTF-8, and for zeros alone, which a loss
+    of power leaves.
     """
+    if data and not data.strip(b"\0"):
+        raise CorruptCheckpointError("the file is zeros", law="CKPT-3", path=path)
     try:
         lines = _LINE_END.split(data.decode("utf-8"))
     except UnicodeDecodeError as error:

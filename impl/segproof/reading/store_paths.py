@@ -102,7 +102,7 @@ def place_of(path: str, files: Files) -> Place | None:
         return Place(PlaceKind.INDEX_FILE, path)
     if LOG_NAME.fullmatch(name):
         return Place(_kind_of_log(path, files), path)
-    if name == "checkpoint" and _is_store_folder(folder or ".", files):
+    if name == "checkpoint" and is_store_folder(folder or ".", files):
         return Place(PlaceKind.CHECKPOINT, path)
     return None
 
@@ -113,7 +113,7 @@ def config_place_of(path: str, files: Files) -> Place | None:
     above, own = posixpath.split(folder)
     is_config = is_known_config(name)
     if not is_config and own == CONFIG and config_files_in([name]):
-        is_config = _is_store_folder(above, files)
+        is_config = is_store_folder(above, files)
     status = status_of(files, path) if is_config else None
     return Place(PlaceKind.CONFIG_FILE, path) if status and not status.is_directory else None
 
@@ -138,7 +138,7 @@ def part_of_store(path: str, files: Files) -> str | None:
     below = os.path.abspath(path)
     for _ in range(PART_LEVELS):
         above, name = posixpath.split(below)
-        if name in (*PARTS, *PART_WORDS) and _is_store_folder(above, files):
+        if name in (*PARTS, *PART_WORDS) and is_store_folder(above, files):
             what = PART_WORDS.get(name, "a part") if below == os.path.abspath(path) else "a part"
             return f"this is {what} of a store of RocketMQ: give the path of the store, {above}"
         below = above
@@ -148,7 +148,8 @@ def part_of_store(path: str, files: Files) -> str | None:
     return OF_NO_STORE if layout is None else f"a part of a store of RocketMQ: {layout.words}"
 
 
-def _is_store_folder(path: str, files: Files) -> bool:
+def is_store_folder(path: str, files: Files) -> bool:
+    """Return whether a path is a folder that is a store. Raises: never."""
     try:
         return _is_store(path, files.list_directory(path), files)
     except OSError:

@@ -36,7 +36,7 @@ declare("partition-log", Severity.ERROR,
     changes("write the file with the node.id and cluster.id of another log directory of this"
     " broker, and with the directory.id that this directory had when the broker registered (dump"
     " the log of __cluster_metadata-0)",
-    only_if="this directory belongs to that broker, and no other directory has this directory.id",
+    only_if="both directories belong to one broker, and no other directory has this directory.id",
     if_wrong="the broker does not start, or the controller takes the replicas here for lost",
     copy_step="keep this broker stopped, and copy the file away"), "DISK-54")  # fmt: skip
 declare("partition-log", Severity.WARNING,

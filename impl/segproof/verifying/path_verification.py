@@ -34,6 +34,7 @@ from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.layout_checks import report_log_folder
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.verifying.rocketmq.unread_parts import report_file_of_store
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import Listings, sized
@@ -117,7 +118,9 @@ def walk(
     if not places and (alone := config_place_of(path, files)) is not None:
         yield replace(alone, size_bytes=size_of(alone, files))
         return
-    if not places and report_log_folder(path, files, reporter):
+    if not places and (
+        report_log_folder(path, files, reporter) or report_file_of_store(path, files, reporter)
+    ):
         findings += reporter.finish()
         return
     waiting: list[Partition] = []

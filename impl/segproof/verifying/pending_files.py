@@ -88,7 +88,7 @@ def report_pending(
             if name.endswith(".log.swap"):
                 only_copies |= _lost_swap(path, known.base_offset, logs, replacing, files, reporter)
         elif name.endswith(".log.swap"):
-            words = _swap(replacing)
+            words = _swap(replacing, is_alone=is_alone)
         elif known.suffix in SEGMENT_SUFFIXES:
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
@@ -98,7 +98,8 @@ def report_pending(
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             words = "it was being written: Kafka does not read it, and the next write replaces it"
             path = posixpath.join(directory, name)
-            reporter.at(path, shown_by=directory).add("DISK-41", words)
+            hint = reads("nothing: the broker's next write of the file replaces it")
+            reporter.at(path, shown_by=directory).add("DISK-41", words, hint=hint)
 
 
 def _unreplaced(
@@ -177,14 +178,15 @@ def _report_only_copy(path: str, only: OnlyCopy, directory: str, reporter: Repor
     )
 
 
-def _swap(replacing: ReplacedLogs) -> str:
-    """Return what becomes of a swap log."""
+def _swap(replacing: ReplacedLogs, *, is_alone: bool) -> str:
+    """Return what becomes of a swap log. If it `is_alone`, no other file was listed."""
     (first, end), count = replacing.range, len(replacing.replaced())
-    whom = f"{count} segments" if count != 1 else "one segment"
+    here = f"{count} segments" if count != 1 else "one segment"
+    whom = "" if is_alone else f", here {here}"
     what = "it" if replacing.is_alone else "all .swap logs"
     return (
         f"at its next start Kafka puts {what} in the place of the segments with base offsets from"
-        f" {first} to {end - 1}, here {whom}"
+        f" {first} to {end - 1}{whom}"
     )
 
 

@@ -57,13 +57,13 @@ _REASONS = (
 def files_below(path: str, files: Files) -> int | None:
     """Return how many files are in a directory, at any depth; None for a file.
 
-    At most FILES_COUNTED are counted, LEVELS_COUNTED levels deep. What cannot be listed is one, as
-    an empty directory is. Links are not followed further than once. Raises: never.
+    At most FILES_COUNTED are counted, LEVELS_COUNTED levels deep. What cannot be listed is one.
+    Links are not followed further than once. Raises: never.
     """
     status = status_of(files, path)
     if status is None or not status.is_directory:
         return None
-    return max(_count_files(path, files, {status.identity}, LEVELS_COUNTED, FILES_COUNTED), 1)
+    return _count_files(path, files, {status.identity}, LEVELS_COUNTED, FILES_COUNTED)
 
 
 def _count_files(path: str, files: Files, seen: set[object], levels: int, most: int) -> int:
@@ -106,7 +106,7 @@ def not_looked_into(
     count = None if files is None else files_below(report.path, files)
     if count is not None:
         least = "at least " if count >= FILES_COUNTED else ""
-        words += f" ({least}{plural(count, 'file')})"
+        words += f" ({least}{plural(count, 'file')})" if count else " (it has no file)"
     if is_all:
         one = report.finding(law, words, severity=Severity.WARNING, actual=count, hint=hint)
         report.reporter.insist(one)

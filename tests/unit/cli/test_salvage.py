@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from segproof.kafka import Record, write_batch
 from segproof.salvaging.salvage import SalvagedPartition
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_tests.corruptions import CORRUPTIONS
-from segproof_tests.partition_files import copied_partition
+from segproof_tests.partition_files import copied_partition, write_segment
 
 
 def test_a_sound_partition_is_kept_whole(
@@ -50,6 +51,20 @@ def test_gaps_are_told_and_make_exit_code_1(
         "first_lost_offset": 80,
         "last_lost_offset": 85,
     } == gap
+
+
+def test_offsets_of_gaps_side_by_side_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A byte that a copy in text mode put before a base offset: "1 bytes", offsets twice."""
+    batches = [write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in range(4)]
+    moved = (9).to_bytes(8, "big") + batches[2][8:]
+    log = batches[0] + batches[1] + b"\r" + moved + batches[3]
+    folder = write_segment(tmp_path / "t-0", log)
+    assert 1 == cli.run(["salvage", str(folder), "--out", str(tmp_path / "out")])
+    one, two = [line for line in capsys.readouterr().out.splitlines() if "  gap: " in line]
+    assert one.endswith(": 1 byte broken, with the offsets 2 to 2")
+    assert two.endswith(" misplaced, with the same offsets")
 
 
 def test_a_batch_with_a_wrong_size_is_put_back(

@@ -381,3 +381,27 @@ def test_a_vote_that_is_missing_beside_the_metadata(log: bytes, has_vote: bool, 
         found = list(verify(path, files=files, laws=["DISK-67"]))
         assert [WARNING] * (not is_sound) == [one.severity for one in found]
         assert {f"data/{topic}-0/quorum-state"} >= {one.path for one in found}
+
+
+@pytest.mark.checks("META-2", "CKPT-3")
+@pytest.mark.parametrize("size", [1, 43, 341])
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [
+        ("partition.metadata", "META-2"),
+        ("leader-epoch-checkpoint", "CKPT-3"),
+        ("../recovery-point-offset-checkpoint", "CKPT-3"),
+        ("../replication-offset-checkpoint", "CKPT-3"),
+        ("../log-start-offset-checkpoint", "CKPT-3"),
+        ("../cleaner-offset-checkpoint", "CKPT-3"),
+    ],
+)
+def test_a_small_file_of_zeros_is_told_in_words(
+    name: str, law: str, size: int, tmp_path: Path
+) -> None:
+    """The message was "line 1 is '\\x00\\x00...'", with a \\x00 for each byte."""
+    folder = copied_partition("plain", tmp_path)
+    (folder / name).write_bytes(bytes(size))
+    (found,) = verify(tmp_path, laws=[law])
+    assert "the file is zeros" in found.message
+    assert "\\x00" not in found.message

@@ -28,6 +28,7 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.partition_files import write_segment
+from segproof_tests.store_files import copied_store
 
 ZERO = "0" * 20
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -316,6 +317,74 @@ def test_a_file_alone_that_no_check_reads_is_not_checked(
     assert (Verdict.NOT_CHECKED, 1, 0) == (one.verdict, one.not_looked_into, one.bytes_checked)
     assert 1 == cli.run(["verify", str(path), "--law", "OFFIDX-1"])
     assert "not checked: " in capsys.readouterr().out
+
+
+@pytest.mark.checks("RMQDISK-41")
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("abort", b"", "judged with its store"),
+        ("abort", b"4711", "judged with its store"),
+        ("lock", b"lock", "a broker's lock file"),
+        ("lock", b"other", "this one does not"),
+        ("timerwheel", BROKEN, "slots that lead into the timer log"),
+        ("timerwheel.12", BROKEN, "a saved state of the timer wheel"),
+        ("brokerIdentity", BROKEN, "identity of the broker"),
+        ("config/timercheck", BROKEN, "how far the timers have come"),
+    ],
+)
+def test_a_file_of_a_store_alone_is_not_checked(
+    name: str, content: bytes, reason: str, tmp_path: Path
+) -> None:
+    """It was "unreadable: no file of Kafka or RocketMQ has such a name", and the store names it.
+
+    Outside of a store the name says nothing.
+    """
+    store = copied_store(tmp_path)
+    for folder in (store, tmp_path / "elsewhere"):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(content)
+    told: list[Summary] = []
+    (found,) = verify(store / name, on_summary=told.append)
+    assert ("RMQDISK-41", Severity.WARNING) == (found.law, found.severity)
+    assert reason in found.message
+    assert [(Verdict.NOT_CHECKED, 1)] == [(one.verdict, one.not_looked_into) for one in told]
+    (stray,) = verify(tmp_path / "elsewhere" / name)
+    assert "DISK-20" == stray.law
+    unknown = store / "no-such-file"
+    unknown.write_bytes(content)
+    assert ["DISK-20"] == [one.law for one in verify(unknown)]
+
+
+@pytest.mark.checks("DISK-45", "RMQDISK-41")
+@pytest.mark.parametrize("files", [0, 1, 2])
+@pytest.mark.parametrize(
+    "folder", ["lost+found", "batchconsumequeue", "t-0.0123456789abcdef0123456789abcdef-delete"]
+)
+def test_an_empty_folder_has_no_file_to_look_into(
+    folder: str, files: int, tmp_path: Path, data: Path
+) -> None:
+    """The lost+found of a mounted disk was "1 file not looked into", and failed strict runs."""
+    place = data if folder.endswith("-delete") else copied_store(tmp_path / "store")
+    (place / folder).mkdir()
+    for number in range(files):
+        (place / folder / f"other.{number}").write_bytes(b"x")
+    told = [one.not_looked_into for one in summaries_of(place)]
+    assert files == sum(told)
+
+
+@pytest.mark.checks("LOAD-1")
+def test_a_swap_alone_does_not_count_other_segments(data: Path) -> None:
+    """ "Here 0 segments", though the log that it replaces lies beside it."""
+    log = next(path for path in sorted((data / "unclean-0").glob("*.log")) if path.stat().st_size)
+    swap = log.with_suffix(".log.swap")
+    shutil.copyfile(log, swap)
+    (alone,) = verify(swap, laws=["LOAD-1"])
+    assert "in the place of the segments" in alone.message
+    assert "here" not in alone.message
+    together = next(one for one in verify(swap.parent, laws=["LOAD-1"]) if one.path == str(swap))
+    assert "here one segment" in together.message
 
 
 @pytest.mark.checks("DISK-45")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in
@@ -21,7 +21,13 @@ from segproof.reading.file_names import is_known_in_data_directory, read_partiti
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_rows import log_in_store
 from segproof.reading.store_layouts import is_rocksdb, rocksdb_lacks
-from segproof.reading.store_paths import GUESS_FILE, PARTS, has_partition, holds_segments
+from segproof.reading.store_paths import (
+    GUESS_FILE,
+    PARTS,
+    has_partition,
+    holds_segments,
+    is_store_folder,
+)
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
@@ -74,6 +80,11 @@ OTHER_ROWS: Final = {
     "consumequeue_ext": UNREAD_NAMES["consumequeue_ext"],
 }
 """Folders whose files have names of 20 digits too, and are no log and no queue of units."""
+ALONE: Final = {
+    "abort": "it is there while a broker runs, or after one died, and is judged with its store",
+    GUESS_FILE: "it says that numbers of the index are a guess, and is judged with its store",
+}
+"""Files of a store that are read only with the whole store, with the reason."""
 ROW_LEVELS: Final = 5
 """Folders above such a file, up to the store."""
 UNKNOWN: Final = "segproof does not know what it is"
@@ -121,6 +132,23 @@ def report_file_of_other_row(path: str, reporter: Reporter) -> bool:
     if reason is not None:
         not_looked_into(reporter.at(path), reason, ROCKETMQ, is_all=True)
     return reason is not None
+
+
+def report_file_of_store(path: str, files: Files, reporter: Reporter) -> bool:
+    """Report a single file of a store that is not read by itself; return whether it is one."""
+    folder, name = posixpath.split(posixpath.abspath(path))
+    status = status_of(files, path)
+    if status is None or status.is_directory:
+        return False
+    if posixpath.basename(folder) == CONFIG:
+        folder, name = posixpath.dirname(folder), f"{CONFIG}/{name}"
+    reason = ALONE.get(name) or why_unread(name, path, files)
+    if name == LOCK and _is_lock(path, files):
+        reason = "it is a broker's lock file"
+    if reason == UNKNOWN or not is_store_folder(folder, files):
+        return False
+    not_looked_into(reporter.at(path), reason, ROCKETMQ, is_all=True)
+    return True
 
 
 def has_queues_in_rocksdb(store: str, names: Iterable[str], files: Files) -> bool:
