@@ -61,7 +61,7 @@ class MissingOffsets:
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, of which none overlaps another one."""
+    """Return the offsets of ranges as ranges in order that do not overlap."""
     joined: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if joined and first <= joined[-1][1]:

@@ -446,9 +446,10 @@ class _JoinedLog:
             self._reporter.at(self._directory).add(
                 "DISK-43",
                 f"the log ends before offset {end}, and {START} says that it begins at {start}: at"
-                " its next start Kafka deletes every segment here and goes on with an empty one",
+                " its next start Kafka deletes every segment here and goes on with an empty one"
+                + (f". {AGREED}" if self._is_end_agreed else ""),
                 expected=f"{start} or more",
-                actual=end,
+                actual=told_offset(end, is_agreed=self._is_end_agreed),
             )
         beyond = [
             name

@@ -98,7 +98,7 @@ def report_pending(
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             words = "it was being written: Kafka does not read it, and the next write replaces it"
             path = posixpath.join(directory, name)
-            hint = reads("nothing: the broker's next write of the file replaces it")
+            hint = reads("nothing: Kafka does not read it")
             reporter.at(path, shown_by=directory).add("DISK-41", words, hint=hint)
 
 

@@ -2,9 +2,9 @@
 """The verdict on each partition, store or file, made while its findings go by.
 
 A verdict errs on the side of the bad news. `INDEX_DAMAGE_ONLY` is said only where every batch was
-read, no index entry points behind the end of its log, since such a log may have lost its end, no
-log lacks offsets and the index that would tell of them, and checksums show that the log is right
-where an index contradicts it.
+read, no index entry points beyond the end of its log, no log lacks offsets and the index that would
+tell of them, and checksums show that the log is right where an index contradicts it. A log to whose
+end an entry points may have lost its end, unless it has each offset up to the next segment.
 """
 
 import posixpath
@@ -44,7 +44,7 @@ LOSSES = frozenset({
 """An error by one of these laws says that records can't be read, or are not there."""
 ENDS_LOST = frozenset({"DISK-25", "DISK-36", "DISK-38", "DISK-43", "DISK-63", "DISK-64"})
 """A warning by one of these says so too: offsets that were there once are in no segment."""
-OF_OTHER_FILES = frozenset({LOST_OF_DENSE_LOG, "DISK-36", "DISK-38", "DISK-64"})
+OF_OTHER_FILES = frozenset({LOST_OF_DENSE_LOG, "DISK-36", "DISK-38", "DISK-43", "DISK-64"})
 """Those that judge a log by other files."""
 INDEX_STRUCTURES = frozenset({"offset-index", "time-index", "transaction-index", "index-file"})
 INDEX_LAWS = frozenset({
@@ -186,7 +186,7 @@ class Tally:
         checked.batches += carry.batches
         self._missing.add(segment, carry)
         self._sound_batches += carry.sound_batches
-        self._is_unproven |= carry.is_pointed_beyond
+        self._is_unproven |= carry.is_pointed_beyond and not _holds_all(segment, carry)
         self._has_losses |= carry.indexed_end is not None
         is_alone = checked.segments == 1 and segment.next_base_offset is None
         if not carry.is_blank or is_alone:  # else only the name of the log would say them
@@ -335,6 +335,13 @@ class Tallies:
         logs = [one.path(".log") for one in segments if ".log" in one.suffixes]
         losses = LossCount(lambda: first_keyless(logs, files), was_cleaned=work.was_cleaned)
         return Tally(work.directory, kind, self._on, found, losses)
+
+
+def _holds_all(segment: Segment, carry: LogCarry) -> bool:
+    """Return whether a log has each offset up to the next segment, so that it has lost none."""
+    end, following = carry.end_offset, segment.next_base_offset
+    is_whole = carry.is_read and carry.damage is None and not carry.missing_offsets
+    return is_whole and following is not None and end is not None and end >= following
 
 
 def _holds_something(work: Work) -> bool:

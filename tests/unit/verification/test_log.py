@@ -15,7 +15,7 @@ import pytest
 
 from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
-from segproof.findings import Severity
+from segproof.findings import Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
@@ -390,6 +390,30 @@ def test_checkpoints_of_a_data_directory(tmp_path: Path, below: str) -> None:
     for content, laws in {"": [], '{"version":0,"brokerEpoch":7}': [], "[]": ["DISK-40"]}.items():
         marker.write_text(content)
         assert ([] if below else laws) == [law for law, _ in found(tmp_path / below)]
+
+
+@pytest.mark.checks("DISK-43")
+@pytest.mark.parametrize("ends", [(2, 2), (2, 1), (2, 4), (None, 2)])
+def test_a_wrong_log_start_is_no_loss_by_itself(
+    tmp_path: Path, ends: tuple[int | None, int]
+) -> None:
+    """An "unknown number of offsets" was lost, though two checkpoints say where the log ends, and
+    `salvage` said "everything kept".
+    """
+    log(tmp_path / "t-0", (0, [batch(0), batch(1)]))
+    names = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+    for name, end in zip(names, ends, strict=True):
+        if end is not None:
+            (tmp_path / name).write_text(f"0\n1\nt 0 {end}\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 800\n")
+    told: list[Summary] = []
+    (one,) = verify(tmp_path / "t-0", laws=["DISK-43"], on_summary=told.append)
+    is_agreed = ends == (2, 2)
+    assert one.severity is ERROR
+    assert is_agreed == ("both say that the log ends there" in one.message)
+    whole = Verdict.READABLE_WITH_DEFECTS, 0
+    expected = whole if is_agreed else (Verdict.READABLE_WITH_GAPS, None)
+    assert expected == (told[0].verdict, told[0].lost_offsets)
 
 
 # --- leftovers

@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +89,31 @@ def test_the_verdict_on_real_files_that_were_damaged(
     assert told.errors + told.warnings
 
 
-def test_an_index_that_points_behind_its_log_is_no_index_damage_alone(copy: Path) -> None:
-    """The log may have lost its end: then a new index would hide that."""
-    index = copy / f"{SECOND}.index"
-    data = bytearray(index.read_bytes())
+@pytest.mark.parametrize(
+    ("base", "is_cut", "verdict"),
+    [
+        (60, False, Verdict.INDEX_DAMAGE_ONLY),
+        (60, True, Verdict.READABLE_WITH_DEFECTS),
+        (693, False, Verdict.READABLE_WITH_DEFECTS),
+    ],
+)
+@pytest.mark.checks("SEG-7")
+def test_an_index_that_points_beyond_its_log(
+    copy: Path, base: int, is_cut: bool, verdict: Verdict
+) -> None:
+    """The log may have lost its end: then a new index would hide that. A log that has each offset
+    up to the next segment has lost none.
+    """
+    index, log = (copy / name_of(base, suffix) for suffix in (".index", ".log"))
+    data = bytearray(index.read_bytes().rstrip(b"\0"))
+    data += bytes(-len(data) % 8)
     data[-4:] = (1 << 30).to_bytes(4, "big")
     index.write_bytes(data)
-    assert Verdict.READABLE_WITH_DEFECTS is summary_of(copy).verdict
+    if is_cut:
+        with closing(REAL_FILES.open(str(log))) as file:
+            starts = read_batch_headers(file, 0, file.size()).table["position"]
+        log.write_bytes(log.read_bytes()[: int(starts[-1])])
+    assert verdict is summary_of(copy).verdict
 
 
 def test_a_partition_without_a_readable_batch(copy: Path) -> None:
