@@ -31,12 +31,19 @@ SAVES = re.compile(
 )
 """In a hint: a salvage of records that a broker may delete. One that only makes small files or
 queues new has other words (`SALVAGE`, `REMAKE_STORE` of `segproof.verifying.rules`)."""
+REBUILDS = "`segproof rebuild"
 MAKES_NEW = re.compile(
-    r"`segproof rebuild|save the partition in another directory with|save the store with"
+    rf"{REBUILDS}|save the partition in another directory with|save the store with"
 )
 SAVE_FIRST = (
     "save the log first, as the hint of {} says: a salvage makes this file new too, and a broker"
     " that starts here may delete sound records"
+)
+WRONG_NAMES = frozenset({"DISK-62", "DISK-65"})
+"""Laws that a log with a wrong name breaks: `rebuild` refuses such a partition."""
+NAME_FIRST = (
+    "save the partition first, as the hint of {} says: a salvage makes this file new too. A log has"
+    " a wrong name, with which a rebuild refuses the partition"
 )
 VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[-0-9/._]\S*")
 """In a message: what differs from place to place, such as a number, a time or a file's name."""
@@ -202,7 +209,8 @@ class Causes:
         """Yield the causes, and forget them: the worst first, lost records before other damage.
 
         Where the log is to be saved first, no hint is to make other files new from it: such a hint
-        names the first law whose hint saves the log, which comes with the lost records.
+        names the first law whose hint saves the log, which comes with the lost records. So it is
+        with a rebuild where a log has a wrong name.
         """
         causes = [one for alike in self._causes.values() for one in alike]
         for finding in self._counted:
@@ -219,8 +227,12 @@ class Causes:
 
         causes.sort(key=rank)
         saving = next((one.first.law for one in causes if SAVES.search(one.first.hint)), None)
+        words = SAVE_FIRST
+        if saving is None:
+            words, making = NAME_FIRST, [one for one in making if REBUILDS in one.first.hint]
+            saving = next((one.first.law for one in causes if one.first.law in WRONG_NAMES), None)
         for cause in making if saving else ():
-            cause.first = replace(cause.first, hint=SAVE_FIRST.format(saving))
+            cause.first = replace(cause.first, hint=words.format(saving))
         yield from causes
 
 

@@ -2,6 +2,7 @@
 """Which findings a text shows as one cause, and which causes as one group."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.borders.log_files import patched
 from segproof_harness.reports.causes import Causes, in_groups
-from segproof_tests.partition_files import name_of
+from segproof_tests.partition_files import copied_partition, name_of
 
 
 def test_a_cause_never_speaks_of_another_kind_of_place() -> None:
@@ -78,6 +79,22 @@ def test_places_with_another_hint_are_another_cause() -> None:
     for hint in ("look", "save", "look"):
         causes.add(replace(place(BACK.format(5)), hint=hint))
     assert [(one.first.hint, one.count) for one in causes.take()] == [("look", 2), ("save", 1)]
+
+
+@pytest.mark.checks("DISK-65", "SEG-7")
+def test_no_rebuild_is_advised_that_is_refused(tmp_path: Path) -> None:
+    """A log was named one too low: a salvage for the log, and a rebuild for its index, which the
+    rebuild refuses.
+    """
+    folder, causes = copied_partition("plain", tmp_path), Causes()
+    for suffix in (".log", ".index", ".timeindex"):
+        (folder / name_of(420, suffix)).rename(folder / name_of(419, suffix))
+    for finding in verify(folder):
+        causes.add(finding)
+    hints = {law: one.first.hint for one in causes.take() for law in one.laws}
+    assert not [law for law, hint in hints.items() if "`segproof rebuild" in hint]
+    assert "as the hint of DISK-65 says" in hints["SEG-7"]
+    assert "`segproof salvage" in hints["DISK-65"]
 
 
 def test_a_group_counts_files_of_one_kind() -> None:
