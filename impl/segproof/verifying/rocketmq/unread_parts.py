@@ -80,8 +80,11 @@ OTHER_ROWS: Final = {
     "consumequeue_ext": UNREAD_NAMES["consumequeue_ext"],
 }
 """Folders whose files have names of 20 digits too, and are no log and no queue of units."""
+OF_TIMERS: Final = "it is compared with the timer log when its store is verified"
 ALONE: Final = {
     "abort": "it is there while a broker runs, or after one died, and is judged with its store",
+    "timerwheel": OF_TIMERS,
+    "config/timercheck": OF_TIMERS,
     GUESS_FILE: "it says that numbers of the index are a guess, and is judged with its store",
 }
 """Files of a store that are read only with the whole store, with the reason."""
