@@ -91,6 +91,7 @@ from segproof.verifying.segment_listing import (
     sized,
     waiting_segment,
 )
+from segproof.verifying.set_aside_folders import report_aside
 from segproof.verifying.sibling_files import (
     report_missing,
     report_own_topic_id,
@@ -256,6 +257,7 @@ def find_partitions(
         found = found or bool(partition.segments)
         yield partition
     report_across(walk.places, beside, files, reporter)
+    report_aside(walk.places, beside, files, reporter)
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_redpanda(walk.redpanda, path, reporter)
     is_told = walk.redpanda or walk.is_told
@@ -497,9 +499,6 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             not_looked_into(report, "Kafka deletes it, now or at its next start", files=walk.files)
             is_kafkas = True
             continue
-        if partition is not None and partition.state:
-            words = words_of_directory(partition.state)
-            walk.reporter.at(full, shown_by=path).add("DISK-41", words)
         try:
             inner = walk.files.list_directory(full)
         except FileNotFoundError:

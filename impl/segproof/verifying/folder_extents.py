@@ -60,6 +60,19 @@ class Extent(NamedTuple):
     """Whether there are more than BATCHES_MAX batches; the rest was not read."""
     by_log: Mapping[str, LogExtent] = MappingProxyType({})
     """What each log holds, by its name."""
+    is_thinned: bool = False
+    """Whether a batch has fewer records than offsets, as after a cleaning, or cannot say it."""
+
+    @property
+    def start(self) -> int:
+        """Return the offset that the logs begin with, by their names and batches; else 0."""
+        names = [int(name[:20]) for name in self.by_log]
+        return min([*names, *(first for first, _ in self.ranges[:1])], default=0)
+
+    @property
+    def may_be_cleaned(self) -> bool:
+        """Whether the log cleaner may have taken records: a batch or an offset is missing."""
+        return self.is_thinned or len(self.ranges) > 1
 
     @property
     def words(self) -> str:
@@ -104,7 +117,7 @@ def extent_of(path: str, files: Files) -> Extent:
             is_waiting = known.kind is NameKind.PENDING and ".log" in name
             others += is_waiting or is_like_a_log(name, known)
     by_log: dict[str, LogExtent] = {}
-    count = 0
+    count, is_thinned = 0, False
     for name in logs:
         found: list[Batches] = []
         epochs: list[int] = []
@@ -119,6 +132,7 @@ def extent_of(path: str, files: Files) -> Extent:
                     return Extent(len(logs), _in_order([]), [], damages, others, True)
                 fields = ("base_offset", "last_offset", "crc")
                 epochs += _epochs(table)
+                is_thinned |= _is_thinned(table)
                 found.append(np.stack([table[one].astype(np.int64) for one in fields], axis=1))
         except OSError:
             damages += 1
@@ -126,7 +140,7 @@ def extent_of(path: str, files: Files) -> Extent:
             _in_order(found), damages == before, (min(epochs), max(epochs)) if epochs else None
         )
     batches = _in_order([one.batches for one in by_log.values()])
-    return Extent(len(logs), batches, _ranges(batches), damages, others, by_log=by_log)
+    return Extent(len(logs), batches, _ranges(batches), damages, others, False, by_log, is_thinned)
 
 
 def logs_to_take(mine: Extent, theirs: Extent) -> list[str]:
@@ -166,6 +180,12 @@ def _epochs(table: BatchTable) -> list[int]:
     return [int(known.min()), int(known.max())] if len(known) else []
 
 
+def _is_thinned(table: BatchTable) -> bool:
+    """Return whether a batch lacks a record, or is of an older format, which does not say it."""
+    offsets = table["last_offset"].astype(np.int64) - table["base_offset"].astype(np.int64) + 1
+    return bool(((table["magic"] != 2) | (table["record_count"] < offsets)).any())
+
+
 def generations(here: str, there: str, files: Files) -> tuple[str, bool]:
     """Return in words why two folders are of two generations of a topic, and whether that is sure.
 
@@ -194,6 +214,18 @@ def generations(here: str, there: str, files: Files) -> tuple[str, bool]:
 
 def _in_order(found: list[Batches]) -> Batches:
     return np.unique(np.concatenate([np.empty((0, 3), np.int64), *found]), axis=0)
+
+
+def lacking(some: Batches, others: Batches) -> Batches:
+    """Return the batches that are not among others."""
+    rows, counts = np.unique(np.concatenate([others, others, some]), axis=0, return_counts=True)
+    return np.asarray(rows[counts == 1])
+
+
+def outside(batches: Batches, ranges: Ranges) -> Batches:
+    """Return the batches with an offset that is in none of the ranges."""
+    rows = [not _has_all(ranges, [(first, last)]) for first, last, _ in batches.tolist()]
+    return np.asarray(batches[np.array(rows, bool)])
 
 
 def _are_within(some: Batches, others: Batches) -> bool:

@@ -96,6 +96,8 @@ HINT_OF_ODD_NAME = reads(
 )
 STATES = ("delete", "future", "stray")
 """What the names of folders end with that a broker has put aside."""
+ASIDE = ("future", "stray")
+"""Those whose folders a broker keeps."""
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 HINT_OF_MANY = writes(
     "copy the first folder to another disk, copy the segments that are named here into that copy,"
@@ -124,6 +126,8 @@ class PartitionPlace:
     """What tells the folder from others, by whatever path it is met."""
     broker: Broker | None
     """None: unknown."""
+    state: str = ""
+    """`stray` or `future`, as the end of its name says; empty for a partition in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,8 @@ def places_below(path: str, files: Files) -> list[KnownDirectory]:
     status = status_of(files, path)
     if status is None or not status.is_directory:
         return []
-    own = posixpath.basename(posixpath.normpath(path))
-    if key_of(own) is not None:
-        return list(place_of(path, posixpath.join(path, ".."), status, files))
+    if places := list(place_of(path, posixpath.join(path, ".."), status, files)):
+        return list(places)
     return list(_below(path, status, files, 0, set()))
 
 
@@ -183,19 +186,23 @@ def _below(
         inner = status_of(files, full)
         if inner is None or not inner.is_directory:
             continue
-        if key_of(name) is not None:
-            yield from place_of(full, path, inner, files)
+        if places := list(place_of(full, path, inner, files)):
+            yield from places
         elif read_partition_name(name) is None:
             yield from _below(full, inner, files, level + 1, seen)
 
 
 def place_of(path: str, parent: str, status: FileStatus, files: Files) -> Iterator[PartitionPlace]:
-    """Yield the place of a folder, if its name is that of a partition in use."""
-    key = key_of(posixpath.basename(posixpath.normpath(path)))
+    """Yield the place of a folder, if its name is that of a partition in use or set aside."""
+    name = posixpath.basename(posixpath.normpath(path))
+    key, known = key_of(name), read_partition_name(name)
+    state = "" if known is None or key is not None else known.state
+    if known is not None and state in ASIDE:
+        key = known.topic, known.partition
     if key is not None:
         above = _identity(parent, status_of(files, parent))
         own = _identity(path, status)
-        yield PartitionPlace(path, key, parent, above, own, read_broker(parent, files))
+        yield PartitionPlace(path, key, parent, above, own, read_broker(parent, files), state)
 
 
 def _identity(path: str, status: FileStatus | None) -> object:
@@ -232,7 +239,8 @@ def report_across(
 
 
 def _partitions_of(places: Iterable[KnownDirectory]) -> list[PartitionPlace]:
-    return [one for one in places if isinstance(one, PartitionPlace)]
+    """Return the folders of partitions in use."""
+    return [one for one in places if isinstance(one, PartitionPlace) and not one.state]
 
 
 def _brokers_of(places: Iterable[KnownDirectory]) -> list[BrokerPlace]:
@@ -258,7 +266,7 @@ def _report_ids(
                 f"it is {again[0].path} once more, and verified under both names; a start of Kafka"
                 " with both in log.dirs ends",
             )
-            _add_pair(found, again[0].path, one.path, report)
+            add_pair(found, again[0].path, one.path, report)
         apart = [two for two in (*own, *others) if two.identity != one.identity]
         copies = [two for two in apart if _is_copy(one, two)]
         strangers = [two for two in apart if one.is_given and two.is_given and _differ(one, two)]
@@ -327,7 +335,7 @@ def _report_copied_ids(
         actual=one.broker.directory,
         severity=None if is_given else Severity.WARNING,
     )
-    _add_pair(found, one.path, two.path, report)
+    add_pair(found, one.path, two.path, report)
 
 
 def _hint_of_both(named: str) -> Hint:
@@ -349,10 +357,10 @@ def _report_strangers(one: BrokerPlace, two: BrokerPlace, report: PathReporter) 
         severity=Severity.NOTE,
         hint=HINT_OF_OTHERS,
     )
-    _add_pair(found, one.path, two.path, report)
+    add_pair(found, one.path, two.path, report)
 
 
-def _add_pair(found: Finding, one: str, two: str, report: PathReporter) -> None:
+def add_pair(found: Finding, one: str, two: str, report: PathReporter) -> None:
     """Add a finding that only a call with both paths shows."""
     paths = f"{quoted_path(one)} {quoted_path(two)}"
     report.reporter.add(replace(found, reproduce=f"segproof verify {paths} --law {found.law}"))
@@ -379,7 +387,7 @@ def _report_twice(
         if places[one.key][met] is not one:
             continue  # the same folder by another path
         rivals = [two for place, two in places[one.key].items() if place != met]
-        judged = [(two, severity) for two in rivals if (severity := _severity(one, two))]
+        judged = [(two, severity) for two in rivals if (severity := severity_of(one, two))]
         if judged:
             order = list(Severity)
             two, severity = min(judged, key=lambda each: order.index(each[1]))
@@ -402,7 +410,7 @@ def _report_shared_across(
                 if found is None:
                     words = f"it is {two.path} once more, and verified under both names"
                     found = report.finding("DISK-26", words)
-                _add_pair(found, one.path, two.path, report)
+                add_pair(found, one.path, two.path, report)
                 break
 
 
@@ -440,7 +448,7 @@ def _finding_of_shared(path: str, other: str, files: Files, report: PathReporter
     )
 
 
-def _severity(one: PartitionPlace, two: PartitionPlace) -> Severity | None:
+def severity_of(one: PartitionPlace, two: PartitionPlace) -> Severity | None:
     """Return how bad it is that two folders are of one partition; None if of two brokers."""
     if one.parent_identity == two.parent_identity:
         return Severity.ERROR
@@ -504,7 +512,7 @@ def _report_pair(
         severity=severity,
         hint=hint,
     )
-    _add_pair(found, one.path, two.path, reporter.at(one.path))
+    add_pair(found, one.path, two.path, reporter.at(one.path))
 
 
 def _hint_of_joined(first: str, second: str, taken: list[str]) -> Hint:

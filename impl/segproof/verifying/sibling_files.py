@@ -127,7 +127,11 @@ def report_topic_ids_across(
     A topic has one id in its whole cluster. Directories of unknown clusters are not compared.
     """
     mine, theirs = (
-        [one for one in places if isinstance(one, PartitionPlace) and one.broker is not None]
+        [
+            one
+            for one in places
+            if isinstance(one, PartitionPlace) and one.broker is not None and not one.state
+        ]
         for places in (own, others)
     )
     parents = {one.parent_identity for one in mine}

@@ -31,7 +31,8 @@ def no_pending_file_is_left(files: Collection[str]) -> bool:
 @law("DISK-41", PartitionLog, DIRECTORIES)
 def nothing_temporary_is_left(files: Collection[str]) -> bool:
     """No `.tmp` file waits for its name, and no directory is on its way: no name ends in `-future`
-    or `-stray`. A note."""
+    or `-stray`. A note; a warning where such a directory has batches that are lost from the
+    partition in use."""
     return not any(re.search(r"\.tmp$|\.[0-9a-f]{32}-(future|stray)$", name) for name in files)
 
 

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of partitions that end in -stray or -future, compared with the partition in use.
+
+A broker with KRaft sets a log without its topic id aside, and the partition begins again. So a
+-stray folder beside the partition may have its only records. A -future folder is a copy on its way
+to another log directory, which is never ahead of its source: one that is ahead shows what the
+source has lost, and the next start cuts the copy to the end of the source.
+
+Upstream: Kafka 4.4.0: LogManager.loadLog, ReplicaAlterLogDirsThread.truncate.
+Laws: DISK-41.
+"""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from segproof.commands import quoted_path
+from segproof.counts import plural
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import Hint, reads, writes
+from segproof.verifying.folder_extents import Extent, extent_of, generations, lacking, outside
+from segproof.verifying.keyless_records import first_keyless
+from segproof.verifying.log_directories import (
+    KnownDirectory,
+    PartitionPlace,
+    add_pair,
+    severity_of,
+)
+from segproof.verifying.pending_files import words_of_directory
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import new_place
+
+LAW = "DISK-41"
+FUTURE = "future"
+STRAY_BESIDE = (
+    "the broker has set this folder aside, and never deletes it by itself; the partition goes on in"
+    " another one"
+)
+HINT_OF_FUTURE_ALONE = writes(
+    "verify all log directories of the broker in one call, which compares this copy with the"
+    " partition. Where that one is lost, keep a copy of this folder on"
+    " another disk: it may have the only records on this broker"
+)
+HINT_OF_UNPROVEN = reads(
+    "nothing, if retention or compaction removed them from the partition in use; else compare both"
+    " folders with another replica, and keep a copy of this one"
+)
+HINT_OF_TOPICS = writes(
+    "nothing, if the topic was deleted and made again; else copy both folders to another disk, and"
+    " compare their topic ids with the one that `kafka-topics.sh --describe` shows"
+)
+
+
+class _Compared(NamedTuple):
+    """What a folder that is set aside has, beside the partition in use."""
+
+    difference: str
+    """What only the folder has, in words."""
+    is_lost: bool
+    """Whether the partition has lost batches that are in the folder."""
+    hint: Hint | None
+    """None: the usual one, to do nothing."""
+
+
+def report_aside(
+    own: Iterable[KnownDirectory],
+    others: Iterable[KnownDirectory],
+    files: Files,
+    reporter: Reporter,
+) -> None:
+    """Report the folders of `own` that end in -stray or -future, and the partitions that lack them.
+
+    `others` are the directories of other paths of the call. The logs are read where the partition
+    is in use too.
+    """
+    if not reporter.wanted.includes(LAW):
+        return
+    mine = _by_identity(own)
+    places = {**_by_identity(others), **mine}
+    extents: dict[str, Extent] = {}
+    for one in places.values():
+        if not one.state:
+            continue
+        two = _in_use(one, places.values())
+        is_mine = one.identity in mine
+        if two is None:
+            if is_mine:
+                _report_alone(one, reporter)
+        elif is_mine or two.identity in mine:
+            _report_pair(one, two, mine, files, reporter, extents)
+
+
+def _by_identity(places: Iterable[KnownDirectory]) -> dict[object, PartitionPlace]:
+    """Return the folders of partitions; of one that is met twice, the first."""
+    found: dict[object, PartitionPlace] = {}
+    for one in places:
+        if isinstance(one, PartitionPlace):
+            found.setdefault(one.identity, one)
+    return found
+
+
+def _in_use(one: PartitionPlace, places: Iterable[PartitionPlace]) -> PartitionPlace | None:
+    """Return the folder of the partition in use, the surest one; None if none is known."""
+    order = list(Severity)
+    found = [
+        (order.index(severity), two)
+        for two in places
+        if two.key == one.key and not two.state
+        and (severity := severity_of(one, two)) is not None
+    ]  # fmt: skip
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _report_alone(one: PartitionPlace, reporter: Reporter) -> None:
+    """Report a folder whose partition is in no directory that is known."""
+    words = words_of_directory(one.state)
+    hint: Hint | None = None
+    if one.state == FUTURE:
+        words += "; the partition itself is not in what was verified"
+        hint = HINT_OF_FUTURE_ALONE
+    shown_by = one.parent if posixpath.dirname(one.path) == one.parent else one.path
+    reporter.at(one.path, shown_by=shown_by).add(LAW, words, hint=hint)
+
+
+def _report_pair(
+    one: PartitionPlace,
+    two: PartitionPlace,
+    mine: Mapping[object, PartitionPlace],
+    files: Files,
+    reporter: Reporter,
+    extents: dict[str, Extent],
+) -> None:
+    """Report a folder that is set aside, and the partition in use that lacks what it has.
+
+    The copy is read first: a broker at work appends to the partition, and then to the copy.
+    """
+    for path in (one.path, two.path):
+        if path not in extents:
+            extents[path] = extent_of(path, files)
+    there = extents[two.path]
+    compared = _compared(one, two, extents[one.path], there, files)
+    is_sure = severity_of(one, two) is not Severity.NOTE
+    is_loss = compared.is_lost and (is_sure or one.state == FUTURE or there.damages > 0)
+    hint = compared.hint
+    if compared.is_lost and not is_sure and hint is not None:
+        hint = hint.after("nothing, if the two directories are of two brokers; else ")
+    severity = Severity.WARNING if is_loss else None
+    if one.identity in mine:
+        report = reporter.at(one.path)
+        words = words_of_directory(one.state) if one.state == FUTURE else STRAY_BESIDE
+        words = f"{words}. It has {extents[one.path].words}; the partition in use, {two.path}, has"
+        words += f" {there.words}: {compared.difference}"
+        found = report.finding(LAW, words, severity=severity, hint=hint)
+        add_pair(found, one.path, two.path, report)
+    if is_loss and two.identity in mine:
+        report = reporter.at(two.path)
+        words = f"{one.path} has what this partition lacks. It has {extents[one.path].words}; this"
+        words += f" partition has {there.words}: {compared.difference}"
+        found = report.finding(LAW, words, actual=one.path, severity=severity, hint=hint)
+        add_pair(found, two.path, one.path, report)
+
+
+def _compared(
+    one: PartitionPlace, two: PartitionPlace, aside: Extent, used: Extent, files: Files
+) -> _Compared:
+    """Compare the batches of a folder that is set aside with those of the partition in use."""
+    ids, are_two = generations(one.path, two.path, files)
+    if are_two:
+        return _Compared(ids, False, HINT_OF_TOPICS)
+    if aside.are_too_many or used.are_too_many:
+        return _Compared("they have too many batches to be compared", False, HINT_OF_UNPROVEN)
+    absent = lacking(aside.batches, used.batches)
+    if not len(absent):
+        return _Compared("the partition in use has every sound batch of it", False, None)
+    recent = absent[absent[:, 1] >= used.start]
+    shown = recent if len(recent) else absent
+    words = (
+        f"{plural(len(shown), 'batch', 'is', 'are')} in the folder set aside alone, of the offsets"
+        f" {int(shown[:, 0].min())} to {int(shown[:, 1].max())}"
+    )
+    if not len(recent):
+        words += f", which retention may have removed before offset {used.start}"
+        return _Compared(words, False, HINT_OF_UNPROVEN)
+    end = used.ranges[-1][1] if used.ranges else used.start - 1
+    keyless = first_keyless([posixpath.join(two.path, name) for name in used.by_log], files)
+    is_ahead = is_lost = bool((recent[:, 1] > end).any())
+    is_lost |= used.damages > 0 and len(outside(recent, used.ranges)) > 0
+    is_lost |= keyless is not None and bool((recent[:, 1] > keyless).any())
+    is_lost |= not aside.may_be_cleaned and not used.may_be_cleaned
+    if not is_lost:
+        return _Compared(
+            f"{words}: compaction took them, or they are lost", False, HINT_OF_UNPROVEN
+        )
+    if one.state != FUTURE:
+        words += ". No consumer gets their records"
+    elif is_ahead:
+        words += (
+            ". Such a copy is never ahead of the log that it copies: that log has lost them, or was"
+            " truncated. The next start cuts the copy to the end of that log"
+        )
+    else:
+        words += ": the log that it copies has lost them"
+    return _Compared(words, True, _steps(one, two))
+
+
+def _steps(one: PartitionPlace, two: PartitionPlace) -> Hint:
+    """Return how a copy of the folder gets the name of its partition, and is looked into."""
+    new = new_place("aside", one.path)
+    copy = posixpath.join(new, f"{one.key[0]}-{one.key[1]}")
+    paths = quoted_path(one.path), quoted_path(copy)
+    which = "before the broker starts again, " if one.state == FUTURE else ""
+    return writes(
+        f"{which}copy the folder to another disk, under the name of its partition:"
+        f" `install -d {quoted_path(new)}`, `cp -a {paths[0]} {paths[1]}`, and `segproof verify"
+        f" {paths[1]}`. Copy {quoted_path(two.path)} away too, and compare both with another"
+        " replica: only a person knows which records the partition should have"
+    )

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders that end in -stray or -future, beside the partition in use: what only they have."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.verification import partition_places, verify
+from segproof_harness import cli
+from segproof_harness.laws.borders.log_files import batch, name
+
+STATE = "0123456789abcdef0123456789abcdef"
+META = "version=1\nnode.id={}\ncluster.id=c\ndirectory.id={}\n"
+pytestmark = pytest.mark.checks("DISK-41")
+
+
+def data(folder: Path, directory: str = "a", node: int = 1) -> Path:
+    """Make the log directory of a broker."""
+    folder.mkdir()
+    (folder / "meta.properties").write_text(META.format(node, directory * 22))
+    return folder
+
+
+def logs(
+    folder: Path,
+    state: str,
+    offsets: Iterable[int],
+    base: int = 0,
+    *,
+    key: bytes | None = b"k",
+    value: bytes = b"value",
+) -> Path:
+    """Write partition t-0, in use or set aside, of one log with a batch for each offset."""
+    path = folder / (f"t-0.{STATE}-{state}" if state else "t-0")
+    path.mkdir()
+    found = [batch(one, key=key, value=value) for one in offsets]
+    (path / name(base, ".log")).write_bytes(b"".join(found))
+    return path
+
+
+def told(*paths: Path) -> dict[str, Finding]:
+    """Return the findings of the law by their paths, of one call with all paths."""
+    return {
+        one.path: one
+        for path in paths
+        for one in verify(
+            path, laws=["DISK-41"], beside=partition_places(two for two in paths if two != path)
+        )
+        if one.law == "DISK-41"
+    }
+
+
+@pytest.mark.parametrize("begun", [[], range(3)])
+@pytest.mark.parametrize("has_id", [True, False])
+def test_a_stray_folder_with_the_only_records(
+    tmp_path: Path, begun: Iterable[int], *, has_id: bool
+) -> None:
+    """Both were "sound", with the hint to do nothing: the partition had begun again."""
+    broker = data(tmp_path / "data")
+    aside, used = logs(broker, "stray", range(9)), logs(broker, "", begun, value=b"new")
+    write_id(used, 1)
+    if has_id:
+        write_id(aside, 1)
+    summaries: list[Summary] = []
+    found = {one.path: one for one in verify(broker, on_summary=summaries.append)
+             if one.law == "DISK-41"}  # fmt: skip
+    assert set(found) == {str(aside), str(used)}
+    for one in found.values():
+        assert one.severity is Severity.WARNING
+        assert "offsets 0 to 8" in one.message
+        assert one.hint is not None
+        assert f"cp -a {aside} " in one.hint
+    verdicts = {one.path: one.verdict for one in summaries}
+    assert verdicts[str(aside)] is verdicts[str(used)] is Verdict.READABLE_WITH_DEFECTS
+
+
+def write_id(folder: Path, number: int) -> None:
+    """Give a partition's folder a topic id."""
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 20}{number}Q")
+
+
+def test_a_stray_folder_of_records_that_differ(tmp_path: Path) -> None:
+    """The partition began again, and has all of its offsets by now: other records."""
+    broker = data(tmp_path / "data")
+    aside, used = logs(broker, "stray", range(5)), logs(broker, "", range(9), value=b"new")
+    assert {one.severity for one in told(broker).values()} == {Severity.WARNING}
+    assert set(told(broker)) == {str(aside), str(used)}
+
+
+def one_log(folder: Path) -> Path:
+    """Return the path of the only log of a folder."""
+    return folder / name(0, ".log")
+
+
+def _cut(folder: Path) -> None:
+    log = one_log(folder)
+    log.write_bytes(log.read_bytes()[: 5 * len(batch(0, key=b"k"))])
+
+
+def _no_log(folder: Path) -> None:
+    one_log(folder).unlink()
+
+
+def _damaged(folder: Path) -> None:
+    log = one_log(folder)
+    size = len(batch(0, key=b"k"))
+    old = log.read_bytes()
+    log.write_bytes(old[: 4 * size] + bytes(size) + old[5 * size :])
+
+
+@pytest.mark.parametrize("damage", [_cut, _no_log, _damaged])
+@pytest.mark.parametrize("is_second_known", [True, False])
+def test_a_future_copy_has_what_its_source_lost(
+    tmp_path: Path, damage: Callable[[Path], None], *, is_second_known: bool
+) -> None:
+    """Its next start cuts the copy to what is left; both were "sound", and nothing to do."""
+    one, two = data(tmp_path / "a"), data(tmp_path / "b", "b")
+    used, copy = logs(one, "", range(9)), logs(two, "future", range(9))
+    damage(used)
+    if not is_second_known:
+        (two / "meta.properties").unlink()
+    found = told(one, two)
+    assert set(found) == {str(used), str(copy)}
+    for each in found.values():
+        assert each.severity is Severity.WARNING
+        assert each.hint is not None
+        assert "before the broker starts again" in each.hint
+        assert f"cp -a {copy} " in each.hint
+    assert found[str(used)].actual == str(copy)
+    is_cut = "cuts the copy" in found[str(copy)].message
+    assert is_cut is (damage is not _damaged)
+    assert set(told(two)) == {str(copy)}
+    assert told(two)[str(copy)].severity is Severity.NOTE
+
+
+def test_the_printed_call_shows_the_finding_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It gives both folders: one alone shows nothing."""
+    one, two = data(tmp_path / "a"), data(tmp_path / "b", "b")
+    logs(one, "", range(3))
+    logs(two, "future", range(9))
+    for found in told(one, two).values():
+        assert found.reproduce is not None
+        assert cli.run(found.reproduce.split()[1:]) == 1
+        assert "0 errors, 2 warnings" in capsys.readouterr().err
+
+
+def test_a_future_copy_alone_is_no_word_of_nothing_to_do(tmp_path: Path) -> None:
+    """The other disk may be dead: this copy is the only one then."""
+    broker = data(tmp_path / "b")
+    copy = logs(broker, "future", range(9))
+    (one,) = verify(broker, laws=["DISK-41"])
+    assert (one.path, one.severity) == (str(copy), Severity.NOTE)
+    assert "the partition itself is not in what was verified" in one.message
+    assert one.hint is not None
+    assert not one.hint.startswith("nothing")
+    assert [str(copy)] == [two.path for two in verify(copy, laws=["DISK-41"])]
+
+
+QUIET: dict[str, tuple[str, Iterable[int], int, Iterable[int], int]] = {
+    "a copy that is behind": ("future", range(4), 0, range(9), 0),
+    "a copy that has all": ("future", range(9), 0, range(9), 0),
+    "a copy that has nothing": ("future", [], 0, range(9), 0),
+    "retention removed the beginning": ("future", range(6), 0, range(4, 9), 4),
+    "retention removed all": ("future", range(6), 0, [], 9),
+    "compaction removed some": ("future", range(9), 0, (0, 3, 8), 0),
+    "a stray of a replica that came back": ("stray", range(4), 0, range(9), 0),
+}
+
+
+@pytest.mark.parametrize("case", QUIET)
+def test_healthy_copies_stay_notes(tmp_path: Path, case: str) -> None:
+    """A copy that is behind has nothing that the partition lost."""
+    state, copied, base, kept, begin = QUIET[case]
+    one, two = data(tmp_path / "a"), data(tmp_path / "b", "b")
+    logs(one, "", kept, begin)
+    copy = logs(two, state, copied, base)
+    (found,) = told(one, two).values()
+    assert (found.path, found.severity) == (str(copy), Severity.NOTE)
+    has_all = set(copied) <= set(kept)
+    assert has_all is (found.hint or "").startswith("nothing: ")
+
+
+def test_records_without_a_key_exclude_compaction(tmp_path: Path) -> None:
+    """After such a record in the partition, no batch was compacted away."""
+    broker = data(tmp_path / "data")
+    logs(broker, "", (0, 1, 8), key=None)
+    logs(broker, "future", range(9), key=None)
+    assert {one.severity for one in told(broker).values()} == {Severity.WARNING}
+
+
+def test_a_stray_folder_of_another_generation_is_a_note(tmp_path: Path) -> None:
+    """The topic was deleted and made again: its former records are no loss."""
+    broker = data(tmp_path / "data")
+    aside, used = logs(broker, "stray", range(9)), logs(broker, "", range(3))
+    write_id(aside, 1)
+    write_id(used, 2)
+    (found,) = told(broker).values()
+    assert (found.path, found.severity) == (str(aside), Severity.NOTE)
+    assert "two generations" in found.message
+    assert found.hint is not None
+    assert found.hint.startswith("nothing, if the topic was deleted")
+
+
+def test_a_stray_folder_alone_and_one_of_another_broker(tmp_path: Path) -> None:
+    """The partition of another broker is no measure of what is set aside here."""
+    one, two = data(tmp_path / "a"), data(tmp_path / "b", "b", node=2)
+    aside = logs(one, "stray", range(9))
+    logs(two, "", range(3))
+    (found,) = told(one, two).values()
+    assert (found.path, found.severity) == (str(aside), Severity.NOTE)
+    assert found.hint is not None
+    assert found.hint.startswith("nothing: ")
+
+
+def test_a_folder_that_is_deleted_is_not_compared(tmp_path: Path) -> None:
+    """It goes, and its partition may begin again."""
+    broker = data(tmp_path / "data")
+    logs(broker, "delete", range(9))
+    logs(broker, "", range(3))
+    assert not told(broker)
+
+
+def test_so_many_batches_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more, a note says so, and its hint is to compare."""
+    monkeypatch.setattr("segproof.verifying.folder_extents.BATCHES_MAX", 3)
+    broker = data(tmp_path / "data")
+    logs(broker, "", range(3))
+    logs(broker, "future", range(9))
+    (found,) = told(broker).values()
+    assert found.severity is Severity.NOTE
+    assert "too many batches" in found.message
