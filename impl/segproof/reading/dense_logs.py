@@ -21,7 +21,7 @@ from segproof.reading.file_names import SNAPSHOT_SUFFIX, NameKind, read_file_nam
 from segproof.reading.folder_names import names_of
 
 KEYLESS = "a record before them has no key"
-GONE = "they are as many as a segment may have, all of whose files are gone"
+GONE = "they are as many as a segment may have, of which no file is in this folder"
 """The doubt about a segment after which another one may be missing."""
 
 

@@ -50,6 +50,7 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.inner_folders import LACKING
 from segproof.verifying.log_directories import key_of
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
@@ -111,6 +112,7 @@ def salvage(
     check_empty(target, files, _is_written_here)
     partitions, refused, unread, findings = _partitions(source, files)
     removed = [one for one in findings if _is_removed(one) and REST in one.message]
+    inside = [one for one in findings if _is_of_inner_folder(one)]
     taken = _taken(target, partitions, files)
     refused |= {partitions.pop(name).directory: why for name, why in taken.items()}
     begin_salvage(target, files, partitions)
@@ -118,7 +120,7 @@ def salvage(
     starts: dict[tuple[str, int], int] = {}
     for name, told in _salvaged(partitions, target, files, meter, jobs):
         partition = partitions[name]
-        told.left_out += _words_of(unread, partition)
+        told.left_out += _words_of([*unread, *inside], partition)
         told.removed += _words_of(removed, partition)
         if told.target is not None:
             told.left_out += missing_topic_ids(findings, partition.directory)
@@ -165,6 +167,11 @@ def _taken(target: str, partitions: Collection[str], files: SharedFiles) -> dict
 def _is_removed(finding: Finding) -> bool:
     """Return whether a finding says no more than that a broker has removed a log."""
     return finding.path.endswith(DELETED) and not finding.is_defect
+
+
+def _is_of_inner_folder(finding: Finding) -> bool:
+    """Return whether a finding is of a folder in a partition that has what the partition lacks."""
+    return finding.is_defect and any(words in finding.message for words in LACKING)
 
 
 def _words_of(findings: list[Finding], partition: Partition) -> list[str]:

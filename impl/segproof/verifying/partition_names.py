@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the names of files in a partition, and name what lies where no broker reads it.
 
-Laws: FILE-1, FILE-2, DISK-3, DISK-27, DISK-45.
+Laws: FILE-1, FILE-2, DISK-3, DISK-27.
 """
 
 import posixpath
@@ -13,9 +13,9 @@ from segproof.hints import changes, reads, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, is_of_salvage
 from segproof.reading.unfinished import VERBS
+from segproof.verifying.inner_folders import report_inner_folder
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import MOVE_OUT, declare
-from segproof.verifying.unread_files import not_looked_into
 
 declare("log-segment", Severity.ERROR,
     changes("rename the file to the offset of its first batch, in 20 digits", only_if="`segproof"
@@ -38,13 +38,12 @@ declare("partition-log", Severity.ERROR,
     "DISK-27")  # fmt: skip
 
 INDEX_SUFFIXES = SEGMENT_SUFFIXES[1:]
-FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
 
 
 def report_names(
     path: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
 ) -> None:
-    """Report what is wrong with the names in a partition; no folder in it is looked into."""
+    """Report what is wrong with the names in a partition, and the folders in it."""
     for name, known in kinds.items():
         full = posixpath.join(path, name)
         if name in VERBS:
@@ -52,11 +51,12 @@ def report_names(
         if known.kind is not NameKind.FOREIGN:
             report_name(full, known, reporter)
             continue
-        report = reporter.at(full, shown_by=path)
-        report.add("DISK-3", "no file of a partition has this name")
         status = status_of(files, full)
         if status is not None and status.is_directory:
-            not_looked_into(report, FOLDER_IN_PARTITION, files=files)
+            report_inner_folder(full, path, files, reporter)
+            continue
+        report = reporter.at(full, shown_by=path)
+        report.add("DISK-3", "no file of a partition has this name")
 
 
 def report_others(paths: Iterable[str], directory: str, reporter: Reporter) -> None:
