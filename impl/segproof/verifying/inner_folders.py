@@ -29,7 +29,7 @@ LACKING = (MAY_BELONG_HERE, MAY_LACK)
 """Words of a finding about a folder that has what the partition lacks."""
 NUMBERED = re.compile(r"[0-9]{20}", re.ASCII)
 """The base offset that the name of a log begins with."""
-HINT_OF_COPY = reads("nothing, if it is a copy that somebody made; no broker reads it")
+HINT_OF_COPY = reads("nothing: the partition has all of it, and no broker reads the folder")
 HINT_OF_UNREADABLE = writes(
     "copy these files into another folder, unpacked and under the names of logs (an offset in 20"
     " digits, and .log), and look into the copies with `segproof verify`"
