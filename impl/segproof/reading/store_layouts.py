@@ -25,6 +25,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
     LogFolder,
     begins,
@@ -106,6 +107,12 @@ def no_log_in(store: str, files: Files) -> InvalidArgumentError:
     if found := log_in_store(store, files):
         words += f", and {words_of_log_in_store(found)}"
         hint = "RMQDISK-23 of `segproof verify` says how to put them into the folder commitlog"
+    elif inside := log_files_inside(posixpath.join(store, COMMIT_LOG), files):
+        words += (
+            f" by its names; {plural(len(inside), 'file')} of one {verb(len(inside), 'is', 'are')}"
+        )
+        words += " in what else the folder commitlog holds"
+        hint = "RMQDISK-39 of `segproof verify` says how to put them into the folder commitlog"
     return InvalidArgumentError(words, path=posixpath.join(store, COMMIT_LOG), hint=hint)
 
 
@@ -116,7 +123,7 @@ def unread_layout(store: str, files: Files) -> Layout | None:
     """
     groups = dledger_groups(store, files)
     own = log_folder(posixpath.join(store, COMMIT_LOG), files)
-    if groups and _leads_beyond(store, own, files):
+    if groups and (_leads_beyond(store, own, files) or _leads_into(store, groups, own, files)):
         return _dledger(groups)
     others = _other_folders(store, own, files)
     if own is not None and _are_older(own, others) and has_queue_units(store, files):
@@ -240,6 +247,20 @@ def _leads_beyond(store: str, own: LogFolder | None, files: Files) -> bool:
     size = inferred_size(own.log_files)
     end = own.log_files[-1].start + size
     return bool(reach_of(store, [Stretch(end, 1 << 62)], files).counts[0])
+
+
+def _leads_into(store: str, groups: Sequence[str], own: LogFolder | None, files: Files) -> bool:
+    """Return whether index or queues lead to messages of a group that the usual log lacks.
+
+    A broker that once started without DLedger began a usual log at offset 0 beside that of its
+    group: both have messages at the same offsets.
+    """
+    folders = [log_folder(posixpath.join(one, "data"), files) for one in groups]
+    data = [one for folder in folders if folder is not None for one in folder.log_files]
+    log_files = own.log_files if own is not None else ()
+    return SamePlaces(store, data, files).hold_what_another_lacks(
+        SamePlaces(store, log_files, files)
+    )
 
 
 def _dledger(groups: Sequence[str]) -> Layout:

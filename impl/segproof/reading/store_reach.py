@@ -33,6 +33,8 @@ __all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "has_queue_units", "reac
 
 COMPARED_UNITS = 64
 """Units that are compared with a log file that may belong to the same log."""
+ASKED_UNITS_MAX = 4096
+"""Units that are looked up in two logs, until some are found in one of them alone."""
 FAR_OFFSETS_MAX = 1000
 """Different offsets of a stretch that are counted."""
 MISSING_OFFSETS_MIN = 3
@@ -183,11 +185,27 @@ class SamePlaces:
         asked = right = 0
         for offset, size in self._leads():
             asked += 1
-            found = self._sizes_at(offset)
-            right += size in found if size else bool(found)
+            right += self._holds(offset, size)
             if asked >= COMPARED_UNITS:
                 break
         return right * 10 >= asked * 9 if asked else None
+
+    def hold_what_another_lacks(self, other: "SamePlaces") -> bool:
+        """Return whether queues, or else the index, lead to messages in these files that are not
+        in those of another log: to all, or to so many that they are no wrong entries.
+        """
+        asked = right = 0
+        for offset, size in self._leads():
+            asked += 1
+            right += self._holds(offset, size) and not other._holds(offset, size)
+            if right >= MISSING_OFFSETS_MIN or asked >= ASKED_UNITS_MAX:
+                break
+        return right >= MISSING_OFFSETS_MIN or 0 < asked == right
+
+    def _holds(self, offset: int, size: int) -> bool:
+        """Return whether a message is at an offset; of this size, if it is above 0."""
+        found = self._sizes_at(offset)
+        return size in found if size else bool(found)
 
     def _leads(self) -> Iterator[tuple[int, int]]:
         """Yield offset and size of the units that lead into the files; if no unit does, the offsets

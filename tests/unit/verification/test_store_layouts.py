@@ -399,6 +399,25 @@ def test_a_store_that_went_on_with_dledger_is_named(tmp_path: Path) -> None:
     assert [] == list(store_disagreements(store))
 
 
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("new", [0, 4, 9])
+def test_a_false_start_without_dledger_hides_no_dledger(new: int, tmp_path: Path) -> None:
+    """The log "was replaced": a broker had begun a usual log at 0 beside that of its group. The
+    last units may be of that log.
+    """
+    store, other = dledger_store(tmp_path), copied_store(tmp_path / "other")
+    shutil.copytree(other / "commitlog", store / "commitlog", dirs_exist_ok=True)
+    units = bytearray((store / QUEUE).read_bytes())
+    began = (other / QUEUE).read_bytes()
+    units[20 * (12 - new) : 20 * 12] = began[: 20 * new]
+    (store / QUEUE).write_bytes(units)
+    (only,) = verify(store)
+    assert "RMQDISK-42" == only.law
+    assert "dledger-n0/data" in only.message
+    assert [] == list(store_disagreements(store))
+    assert "DLedger" in refused(store, tmp_path / "out")
+
+
 def test_a_group_that_is_left_over_changes_nothing(tmp_path: Path) -> None:
     """A store that went back to the usual log is judged by it."""
     store = dledger_store(tmp_path)

@@ -14,6 +14,7 @@ from segproof.reading.log_names import Misnamed, in_step, with_right_names
 from segproof.reading.moved_messages import FileShare, MovedMessages
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.files_inside import report_inside
 from segproof.verifying.rocketmq.store_checks import numbered_files
 
 RIGHT_PLACES = writes(
@@ -29,7 +30,11 @@ WITHOUT_COPY = writes(
 def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
     """Return the commit log, and where its unreadable files begin; report these."""
     folder = posixpath.join(store, COMMIT_LOG)
-    found, unread = numbered_files(folder, files, reporter)
+    strays: list[str] = []
+    found, unread = numbered_files(folder, files, reporter, strays)
+    known = {one.start for one in found} | {*unread}
+    for path in strays:
+        report_inside(path, known, files, reporter)
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return CommitLog(store, size, cut, files), unread

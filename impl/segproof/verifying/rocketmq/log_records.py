@@ -58,8 +58,8 @@ declare("index-service", Severity.ERROR,
     " storePathCommitLog), in lost+found (verify of that folder tells which files of a log are in"
     " it) and on a replica"), "RMQDISK-23")  # fmt: skip
 MISSING_FILE = writes(
-    "look for the missing file where else the broker keeps files of its log (several paths in"
-    " storePathCommitLog), in lost+found and on a replica. If it is gone for good, `segproof"
+    "look for the missing file in what RMQDISK-39 names, where else the broker keeps files of its"
+    " log (storePathCommitLog), in lost+found and on a replica. If it is gone for good, `segproof"
     " salvage STORE --out DIR2` makes a store of the messages that are here"
 )
 declare("index-service", Severity.ERROR,

@@ -16,7 +16,7 @@ from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
-from segproof.hints import changes, reads, removes
+from segproof.hints import Hint, changes, reads, removes
 from segproof.integers import parse_int
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -126,18 +126,21 @@ def is_folder(one: Inside, reporter: Reporter) -> bool:
 
 
 def numbered_files(
-    folder: str, files: Files, reporter: Reporter
+    folder: str, files: Files, reporter: Reporter, strays: list[str] | None = None
 ) -> tuple[list[LogFile], list[int]]:
     """Return the files of a log or queue, and where those begin that can't be read.
 
-    Reports these, and what else lies there.
+    Reports these, and what else lies there; with `strays` the paths of that are added to it.
     """
     found: list[LogFile] = []
     unread: list[int] = []
     for one in look_inside(folder, files, reporter):
         start = named_offset(one.name) if one.name else 0
         if start is None:
-            report_stray(one.path, reporter, "no broker starts with it")
+            if strays is None:
+                report_stray(one.path, reporter, "no broker starts with it")
+            else:
+                strays.append(one.path)
         elif one.status is not None and one.status.is_regular:
             found.append(LogFile(start, one.path, one.status.size_bytes))
         else:
@@ -148,10 +151,12 @@ def numbered_files(
 
 
 def report_stray(
-    path: str, reporter: Reporter, words: str, severity: Severity | None = None
-) -> None:
+    path: str, reporter: Reporter, words: str, severity: Severity | None = None,
+    hint: Hint | None = None,
+) -> None:  # fmt: skip
     """Report what does not belong into a folder of the log or of queues."""
-    reporter.at(path).add("RMQDISK-39", f"this does not belong here: {words}", severity=severity)
+    words = f"this does not belong here: {words}"
+    reporter.at(path).add("RMQDISK-39", words, severity=severity, hint=hint)
 
 
 def is_time_name(name: str) -> bool:

@@ -139,6 +139,8 @@ def log_files_follow(store: StoreFiles) -> bool:
 def log_is_in_its_folder(store: StoreFiles) -> bool:
     """The commit log of a store is whole in its folder `commitlog`: no part of it lies in a folder
     of DLedger, or in a folder outside of the store that a broker reads too (`storePathCommitLog`).
+    Index and queues lead to fewer than three messages, and to another one, of those that DLedger
+    alone has.
 
     Not judged: a folder with older files alone, in a row before those of the store. It may have
     copies of files that expired.

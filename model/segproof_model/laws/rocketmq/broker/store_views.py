@@ -44,6 +44,7 @@ OF_ROCKSDB = re.compile(r"(.+)/(?:(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:s
 MANIFEST = re.compile(r"(.+)/MANIFEST-[0-9]{6,}")
 """The path of a manifest. Each database of RocksDB has one, and a file CURRENT beside it."""
 DLEDGER_NAME = re.compile(r"dledger-[^/]+/data/[0-9]{20}")
+DLEDGER_DATA = re.compile(r"[^/]+/data/[0-9]{20}")
 DLEDGER_PART = re.compile(r"([^/]+)/(data|index)/[0-9]{20}")
 """Parts of a group; a folder of any name that has both is one."""
 FAR_OFFSET = 2**63
@@ -121,6 +122,17 @@ class LogFile:
             if is_own and message.store_timestamp >= least:
                 return True
         return False
+
+
+def _has(log_files: Mapping[str, bytes], at: int, size: int) -> bool:
+    """Return whether a message is at an offset; of this size, if it is above 0."""
+    for name, data in log_files.items():
+        head = data[at - int(name[-20:]) :][:8] if at >= int(name[-20:]) else b""
+        if head[4:] in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"):
+            found = int.from_bytes(head[:4], "big", signed=True)
+            if 0 < found < 2**31 - 1 and size in (0, found):
+                return True
+    return False
 
 
 class StoreFiles:
@@ -256,13 +268,34 @@ class StoreFiles:
     @cached_property
     def is_dledger(self) -> bool:
         """Whether the messages are in a log of DLedger: index and queues lead beyond the usual one,
-        or it has none.
+        or to at least three messages that the usual one lacks, or to none but these, or it has no
+        message.
         """
         parts = {one.groups() for one in map(DLEDGER_PART.fullmatch, self.files) if one}
         has_group = any(DLEDGER_NAME.fullmatch(name) for name in self.files)
         has_group |= any({(one, "data"), (one, "index")} <= parts for one, _ in parts)
         is_empty = not any(any(one.data[:8]) for one in self.log)
-        return has_group and (is_empty or self.furthest >= self.end_of_files)
+        is_beyond = is_empty or self.furthest >= self.end_of_files
+        return has_group and (is_beyond or self._leads_into_dledger)
+
+    @property
+    def _leads_into_dledger(self) -> bool:
+        """Whether units, or else index entries, lead to messages that DLedger alone has."""
+        groups = {name: data for name, data in self.files.items() if DLEDGER_DATA.fullmatch(name)}
+        own = {name: data for name, data in self.files.items() if LOG_NAME.fullmatch(name)}
+        starts = [(int(name[-20:]), len(data)) for name, data in groups.items()]
+        units = [(at, size) for own_units in self.units.values() for _, at, size in own_units]
+        entries = [(entry.phy_offset, 0) for file in self.index for entry in file.entries]
+        for leads in (units, entries):
+            inside = [
+                (at, size)
+                for at, size in leads
+                if any(start <= at < start + length for start, length in starts)
+            ]
+            if inside:
+                right = sum(_has(groups, *one) and not _has(own, *one) for one in inside)
+                return right >= 3 or right == len(inside)
+        return False
 
     def is_asked(self, offset: int) -> bool:
         """Return whether the log can be read at an offset, or ends before it."""
