@@ -155,6 +155,10 @@ STORE_EXAMPLES: dict[str, Example] = {
         "a file of the log of another store lies after the last one",
         write("commitlog/00000000000000016384", _OTHER_FILE.ljust(16384, b"\0")),
     ),
+    "RMQDISK-57": small(
+        "a file of topics is whole, and has no topic",
+        write("config/topics.json", b'{"topicConfigTable":{}}'),
+    ),
     "RMQDISK-40": small("a store time is of the year 2001", overwrite(LOG, 198, int64(10**12))),
 }
 """An example for each law of a store that a small damage can break."""

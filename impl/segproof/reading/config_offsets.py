@@ -27,7 +27,15 @@ from segproof.reading.config_file import (
     json_fault,
 )
 
-__all__ = ["StoredOffset", "known_topics", "read_offsets", "stored_offsets", "topics_of_mapping"]
+__all__ = [
+    "StoredOffset",
+    "known_topics",
+    "offsets_in_file",
+    "read_offsets",
+    "stored_offsets",
+    "topics_in_file",
+    "topics_of_mapping",
+]
 
 CONSUMER_OFFSETS: Final = "consumerOffset.json"
 DELAY_OFFSETS: Final = "delayOffset.json"
@@ -122,6 +130,25 @@ def known_topics(store: str, files: Files) -> set[str]:
     }
     stored = read_offsets(store, files) if not found else {}
     return found or {one.topic for each in stored.values() for one in each}
+
+
+def topics_in_file(path: str, files: Files) -> dict[str, int]:
+    """Return the topics that one file names, each with the number of its read queues; -1 if the
+    file does not say it.
+    """
+    found: dict[str, int] = {}
+    for keys, value, _ in _values(_read_whole(path, files)):
+        if len(keys) < 2 or keys[0] != TOPIC_TABLE:
+            continue
+        found.setdefault(keys[1], -1)
+        if keys[2:] == ("readQueueNums",) and value is not None and value.isdecimal():
+            found[keys[1]] = int(value)
+    return found
+
+
+def offsets_in_file(path: str, files: Files) -> list[StoredOffset]:
+    """Return the offsets of consumer groups that one file has."""
+    return stored_offsets(_read_whole(path, files), CONSUMER_OFFSETS)
 
 
 def _read_whole(path: str, files: Files) -> bytes:

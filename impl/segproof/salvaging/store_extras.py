@@ -27,6 +27,7 @@ from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
+from segproof.verifying.rocketmq.config_state import lacks_of_config
 from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
 
 __all__ = ["Extras"]
@@ -73,6 +74,8 @@ class Extras:
             else:
                 self._copy(posixpath.join(CONFIG, name))
         self._tell_empty_states(folder, read)
+        for one in lacks_of_config(self._store, self._files):
+            self.left_out.append(f"{one.path}: {one.words}")
 
     def _bring_json(self, name: str, base: str, path: str) -> None:
         try:

@@ -67,7 +67,7 @@ def test_a_sound_store_is_saved_as_it_is(name: str, tmp_path: Path) -> None:
     and the checkpoint, may differ."""
     store = copied_store(tmp_path, name)
     (store / "config").mkdir()
-    (store / "config" / "topics.json").write_text("{}")
+    (store / "config" / "subscriptionGroup.json").write_text("{}")
     before = state_of(store)
     out = tmp_path / "out"
     told = salvage_store(store, out)
@@ -81,7 +81,7 @@ def test_a_sound_store_is_saved_as_it_is(name: str, tmp_path: Path) -> None:
     )
     for part in ("commitlog", "consumequeue", "config"):
         assert contents(store / part) == contents(out / part)
-    assert (out / "config" / "topics.json").read_text() == "{}"
+    assert (out / "config" / "subscriptionGroup.json").read_text() == "{}"
     indexes = [[one.read_bytes() for one in sorted(p.glob("index/*"))] for p in (store, out)]
     assert indexes[0] == indexes[1]
     assert [] == [str(one) for one in verify(out, deep=True) if one.is_defect]

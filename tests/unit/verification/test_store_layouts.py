@@ -402,9 +402,7 @@ def test_a_store_that_went_on_with_dledger_is_named(tmp_path: Path) -> None:
 @pytest.mark.checks("RMQDISK-42")
 @pytest.mark.parametrize("new", [0, 4, 9])
 def test_a_false_start_without_dledger_hides_no_dledger(new: int, tmp_path: Path) -> None:
-    """The log "was replaced": a broker had begun a usual log at 0 beside that of its group. The
-    last units may be of that log.
-    """
+    """The log "was replaced": a broker had begun one at 0, and the last units may be of that."""
     store, other = dledger_store(tmp_path), copied_store(tmp_path / "other")
     shutil.copytree(other / "commitlog", store / "commitlog", dirs_exist_ok=True)
     units = bytearray((store / QUEUE).read_bytes())

@@ -183,7 +183,7 @@ def test_a_salvage_leaves_broken_files_of_config_out_and_says_so(tmp_path: Path)
     store = config_store(
         tmp_path,
         {
-            "topics.json": OFFSETS,
+            "topics.json": b'{"topicConfigTable":{"TopicTest":{}}}',
             "topics.json.bak": ZEROS,
             "consumerOffset.json": OFFSETS[:9],
             "consumerOffset.json.bak": OFFSETS,

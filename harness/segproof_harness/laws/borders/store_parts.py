@@ -27,7 +27,7 @@ from segproof_harness.laws.borders.store_files import (
 )
 
 WARNING = Severity.WARNING
-TOPICS = "config/topics.json"
+TOPICS, MAPPING = "config/topics.json", "config/topicQueueMapping.json"
 OFFSETS_FILE = "config/consumerOffset.json"
 NEXT_LOG = f"commitlog/{LOG_BYTES:020d}"
 TIMERS = f"timerlog/{0:020d}"
@@ -36,8 +36,14 @@ DLEDGER = f"dledger-n0/data/{0:020d}"
 
 
 def _config(bound: str, lawful: bytes, unlawful: bytes, position: int | None) -> Border:
-    files = [{**SOUND, TOPICS: text} for text in (lawful, unlawful)]
-    return border("RMQDISK-43", bound, files[0], files[1], Due(TOPICS, position))
+    files = [{**SOUND, MAPPING: text} for text in (lawful, unlawful)]
+    return border("RMQDISK-43", bound, files[0], files[1], Due(MAPPING, position))
+
+
+def _topics(count: int) -> Files:
+    """Return a store whose topics have a number of read queues."""
+    text = f'{{"topicConfigTable":{{"T":{{"readQueueNums":{count}}}}}}}'
+    return {**SOUND, TOPICS: text.encode()}
 
 
 def _group_at(offset: int, end: str = "", **parts: bytes) -> Files:
@@ -188,6 +194,16 @@ BORDERS = (
     border(
         "RMQDISK-45", "a slot leads to a timer that waits, or to a byte before it",
         _waiting(52), _waiting(51), Due(WHEEL, None, None, 2, WARNING),
+    ),
+    border(
+        "RMQDISK-57", "the topic has one read queue, or none",
+        _topics(1), _topics(0), Due(TOPICS, None, "more than 0", 0, WARNING),
+    ),
+    border(
+        "RMQDISK-57", "one other file of a broker's state is there, or two",
+        {**SOUND, "config/delayOffset.json": b"{}"},
+        {**SOUND, "config/delayOffset.json": b"{}", "config/consumerOffset.json": b"{}"},
+        Due(TOPICS, None, None, 1, WARNING),
     ),
     border(
         "RMQDISK-54", "a group is at the end of its queue, or one further",

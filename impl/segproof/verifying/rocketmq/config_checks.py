@@ -63,6 +63,12 @@ WITHOUT = {
     "transactionMetrics": "without the counts of open transactions, which are only shown",
 }
 """How a broker starts if it can read neither a file nor its backup."""
+WRITTEN_SUFFIX = ".tmp"
+FROM_WRITTEN = (
+    "look first at {} beside it, which is whole: a broker that was stopped while it wrote left the"
+    " newest state there. If it says what it should, put it in its place, else the file of a"
+    " backup: "
+)
 COUNTS_ONLY = frozenset({"timermetrics", "transactionMetrics", "consumerFilter.json"})
 """Files that a broker makes again by itself."""
 
@@ -195,10 +201,20 @@ def check_config(store: str, files: Files, reporter: Reporter) -> None:
             except OSError as error:
                 reporter.at(one).failed(error)
                 pair.append(ConfigFile(one, _State.UNREAD))
-        _judge(name, pair[0], pair[1], reporter)
+        _judge(name, pair[0], pair[1], _whole_beside(path, files), reporter)
 
 
-def _judge(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -> None:
+def _whole_beside(path: str, files: Files) -> str:
+    """Return the name of the state that a broker was writing, if it is whole; else nothing."""
+    with suppress(OSError):
+        if read_config_file(path + WRITTEN_SUFFIX, files).is_whole:
+            return posixpath.basename(path) + WRITTEN_SUFFIX
+    return ""
+
+
+def _judge(
+    name: str, own: ConfigFile, backup: ConfigFile, written: str, reporter: Reporter
+) -> None:
     """Report what a broker makes of a file and its backup."""
     if _State.UNREAD in (own.state, backup.state):
         return
@@ -250,7 +266,8 @@ def _judge(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -
         words = f"{gone.words}, and there is no state in {bak}: a broker starts {without(name)}"
         if gone is backup:
             words = f"{gone.words}, and {name} is not there: a broker starts {without(name)}"
-        _report(gone, words, reporter, severity)
+        hint = FROM_BACKUP.after(FROM_WRITTEN.format(written)) if written else None
+        _report(gone, words, reporter, severity, hint)
 
 
 def _report(

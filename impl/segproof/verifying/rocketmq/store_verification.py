@@ -21,6 +21,7 @@ from segproof.verifying.checked import Checked
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.commit_log_damage import Recovery
 from segproof.verifying.rocketmq.config_checks import check_config, check_config_file
+from segproof.verifying.rocketmq.config_state import check_config_state
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
 from segproof.verifying.rocketmq.layout_checks import (
@@ -274,6 +275,7 @@ class _Store:
             path, time = self._path("abort"), self._stored.index_msg_timestamp
             check_abort(path, self._statuses["abort"], self._summaries, self._reporter, time)
         check_config(self._store, self._files, self._reporter)
+        check_config_state(self._store, self._files, self._reporter)
         if GUESS_FILE in self._names:
             check_guess(self._path(GUESS_FILE), self._files, self._reporter)
         yield from self._reporter.drain()

@@ -71,6 +71,10 @@ _PATTERNS: Final = (
         re.compile(r"config/.*\.broken"),
         "a salvage kept it under this name, since no broker can read it",
     ),
+    (
+        re.compile(r"config/.*\.tmp"),
+        "a broker writes the newest state to it before it takes the name of its file",
+    ),
     (re.compile(r"dledger-.*"), "the log of a DLedger member, which is not judged"),
 )
 OTHER_ROWS: Final = {

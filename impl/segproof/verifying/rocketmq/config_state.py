@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of JSON in `config` against the queues beside them: whether they say what was there.
+
+A broker reads a file that is whole, whatever it lacks, and does not ask its backup then. It begins
+without a file that is not there.
+
+Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load and persist, TopicConfigManager,
+TopicValidator.
+Laws: RMQDISK-57.
+Not covered: queues that are kept in RocksDB; topics of a broker itself, of retries and of dead
+letters, which it makes again; a `config` that is kept in RocksDB.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from segproof.counts import plural, verb
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.hints import changes
+from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
+from segproof.reading.config_offsets import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    TOPICS,
+    offsets_in_file,
+    topics_in_file,
+)
+from segproof.reading.folder_names import names_of
+from segproof.reading.store_layouts import is_rocksdb
+from segproof.rocketmq.commit_log import named_offset
+from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.config_checks import read_config_file, without
+from segproof.verifying.rules import declare
+
+LAW = "RMQDISK-57"
+BETTER = changes(
+    "put a whole file that has them in its place: the .tmp or .bak beside it if the message names"
+    " one, else that of a backup or of a slave, which keeps the same topics, groups and offsets",
+    only_if="nobody deleted these topics or groups, and that file is of this broker or its slave",
+    if_wrong="the broker takes the topics and offsets of another one for its own",
+    copy_step="stop the broker and copy the folder config away",
+)
+declare("index-service", Severity.WARNING, BETTER, LAW)
+
+GROUPS = "subscriptionGroup.json"
+SIBLINGS_MIN = 2
+"""With so many other files a `config` is one that a broker wrote."""
+OF_BROKERS = ("%", "rmq_sys_", "RMQ_SYS_")
+"""How names of topics begin that a broker makes again."""
+SYSTEM_TOPICS = frozenset({
+    "TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "TRANS_CHECK_MAX_TIME_TOPIC",
+    "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT",
+})  # fmt: skip
+
+
+class ConfigLack(NamedTuple):
+    """What a file of `config` lacks."""
+
+    path: str
+    words: str
+    expected: str | None = None
+    actual: int | None = None
+
+
+def check_config_state(store: str, files: Files, reporter: Reporter) -> None:
+    """Report topics and offsets that `config` lacks, by the queues and the other files there."""
+    for one in lacks_of_config(store, files):
+        reporter.at(one.path).add(LAW, one.words, expected=one.expected, actual=one.actual)
+
+
+def lacks_of_config(store: str, files: Files) -> list[ConfigLack]:
+    """Return what `config` lacks; nothing if it can't be read, which other checks report."""
+    with suppress(OSError):
+        return [*_lacks(store, files)]
+    return []
+
+
+def _lacks(store: str, files: Files) -> Iterator[ConfigLack]:
+    folder = posixpath.join(store, CONFIG)
+    names = names_of(folder, files)
+    if not names or any(is_rocksdb(posixpath.join(folder, name), files) for name in names):
+        return
+    queues = _queues(store, files)
+    if queues:
+        yield from _lacking_topics(folder, names, queues, files)
+        yield from _lacking_offsets(folder, names, files)
+
+
+def _queues(store: str, files: Files) -> dict[str, int]:
+    """Return the topics that have queues in files, each with the largest number of a queue."""
+    found: dict[str, int] = {}
+    folder = posixpath.join(store, CONSUME_QUEUE)
+    if is_rocksdb(folder, files):
+        return found
+    with suppress(OSError):
+        for topic in folders_in(folder, files):
+            name = posixpath.basename(topic)
+            if name in SYSTEM_TOPICS or name.startswith(OF_BROKERS):
+                continue
+            for queue in folders_in(topic, files):
+                number = posixpath.basename(queue)
+                is_queue = number.isdecimal() and len(number) < 10
+                if is_queue and any(
+                    named_offset(one) is not None for one in names_of(queue, files)
+                ):
+                    found[name] = max(found.get(name, 0), int(number))
+    return found
+
+
+def _lacking_topics(
+    folder: str, names: list[str], queues: dict[str, int], files: Files
+) -> Iterator[ConfigLack]:
+    path = posixpath.join(folder, TOPICS)
+    read = path if read_config_file(path, files).is_whole else path + BACKUP_SUFFIX
+    is_whole = read_config_file(read, files).is_whole
+    siblings = _siblings(names, TOPICS)
+    if not is_whole and ({TOPICS, TOPICS + BACKUP_SUFFIX} & {*names} or not siblings):
+        return
+    known = topics_in_file(read, files) if is_whole else {}
+    lacking = sorted(queues.keys() - known.keys())
+    if lacking:
+        count = len(lacking)
+        words = f"{plural(count, 'topic')} that {verb(count, 'has', 'have')} queues here"
+        words += f" {verb(count, 'is', 'are')} not in it, such as {lacking[0]}"
+        if not is_whole:
+            words = f"it is not here, beside {siblings}, and {plural(count, 'topic')}"
+            words += f" {verb(count, 'has', 'have')} queues, such as {lacking[0]}"
+        better = [
+            one
+            for one in (TOPICS + ".tmp", TOPICS + BACKUP_SUFFIX)
+            if one in names and not {*lacking}.isdisjoint(_topics(folder, one, files))
+        ]
+        words += f": a broker starts {without(TOPICS)}{_named(better)}"
+        yield ConfigLack(read if is_whole else path, words, actual=count)
+    fewer = sorted(
+        (topic, last, known[topic])
+        for topic, last in queues.items()
+        if 0 <= known.get(topic, -1) <= last
+    )
+    for topic, last, count in fewer:
+        words = f"topic {topic} has {plural(count, 'read queue')} in it, and queue {last} is here:"
+        words += " no consumer reads the messages in the queues from there on"
+        yield ConfigLack(read, words, f"more than {last}", count)
+
+
+def _lacking_offsets(folder: str, names: list[str], files: Files) -> Iterator[ConfigLack]:
+    path = posixpath.join(folder, CONSUMER_OFFSETS)
+    siblings = _siblings(names, CONSUMER_OFFSETS)
+    own = read_config_file(path, files)
+    others = (CONSUMER_OFFSETS + ".tmp", CONSUMER_OFFSETS + BACKUP_SUFFIX)
+    better = [
+        one
+        for one in others
+        if one in names and offsets_in_file(posixpath.join(folder, one), files)
+    ]
+    if own.is_whole and better and not offsets_in_file(path, files):
+        words = "it has no offset, and a broker reads it and not its backup"
+    elif siblings and not {CONSUMER_OFFSETS, CONSUMER_OFFSETS + BACKUP_SUFFIX} & {*names}:
+        words = f"it is not here, beside {siblings}"
+    else:
+        return
+    words += f": a broker starts {without(CONSUMER_OFFSETS)}{_named(better)}"
+    yield ConfigLack(path, words)
+
+
+def _topics(folder: str, name: str, files: Files) -> dict[str, int]:
+    return topics_in_file(posixpath.join(folder, name), files)
+
+
+def _siblings(names: list[str], own: str) -> str:
+    """Return the other files of a broker's state in words; empty for too few of them."""
+    others = [one for one in (TOPICS, CONSUMER_OFFSETS, GROUPS, DELAY_OFFSETS) if one != own]
+    found = [one for one in others if one in names]
+    return " and ".join(found) if len(found) >= SIBLINGS_MIN else ""
+
+
+def _named(better: list[str]) -> str:
+    return (
+        f"; {' and '.join(better)} beside it {'has' if len(better) == 1 else 'have'} some"
+        * bool(better)
+    )
