@@ -57,7 +57,7 @@ JUDGED = (
     "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
     "RMQDISK-40", "RMQDISK-41", "RMQDISK-42", "RMQDISK-43", "RMQDISK-44", "RMQDISK-45",
     "RMQDISK-50", "RMQDISK-51", "RMQDISK-52",
-    "RMQDISK-53", "RMQDISK-54", "RMQDISK-55", "RMQDISK-56",
+    "RMQDISK-53", "RMQDISK-54", "RMQDISK-55", "RMQDISK-56", "RMQDISK-57",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
@@ -302,6 +302,40 @@ def test_offsets_of_consumers(
         files["config/topicQueueMapping.json"] = b'{"topicQueueMappingTable":{"U":{"T":1}}}'
     for law in judge(files):
         event(law)
+
+
+STATES = {
+    "topics.json": (
+        b'{"topicConfigTable":{"T":{"readQueueNums":1}}}', b'{"topicConfigTable":{"U":{}}}',
+        b'{"topicConfigTable":{"T":{"readQueueNums":0}}}', b"{}", b"{",
+    ),
+    "consumerOffset.json": (
+        b'{"offsetTable":{"T@g":{0:0}}}', b'{"offsetTable":{}}', b"null", b"{",
+        b'{"offsetTable":{"T@g":{}}}',
+    ),
+    "subscriptionGroup.json": (b"{}",),
+    "delayOffset.json": (b"{}",),
+}  # fmt: skip
+"""What files of `config` may say."""
+STATE_FILES = st.sampled_from(
+    [
+        (f"config/{name}{end}", data)
+        for name, texts in STATES.items()
+        for end in ("", ".bak", ".tmp")
+        for data in texts
+    ]
+)
+
+
+@pytest.mark.checks("RMQDISK-57")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STATE_FILES, max_size=5))
+def test_config_that_lacks_what_queues_show(config: list[tuple[str, bytes]]) -> None:
+    """Both say the same of topics and offsets that are there, missing, or in another file."""
+    files = write_store([Sent("a", "u1", "", is_rolled_back=False, is_new=False)], with_abort=False)
+    files |= dict(config)
+    found = {one.law for one in verify("/store", files=odd_store(files, {}), hash_slots=SLOTS)}
+    assert ("RMQDISK-57" in found) is StoreJudge(files, SLOTS).breaks("RMQDISK-57")
 
 
 @pytest.mark.checks("RMQDISK-41")
