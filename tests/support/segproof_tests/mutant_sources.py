@@ -91,10 +91,11 @@ def _equipped_store(store: Path) -> Path:
         struct.pack(UNIT, 52, -1, 0, TIMES[0], TIMES[1], offset, 200, 0, 0)
         for offset in (0, 1500, 3000)
     )
+    slot = struct.pack(">qqqii", sum(TIMES[:2]) // 1000, 0, 104, 3, 0)
     offsets = b'{"offsetTable":{"T@group":{0:8,1:8,2:8}}}'
     for name, data in {
         f"timerlog/{0:020d}": units.ljust(5200, b"\0"),
-        "timerwheel": bytes(320),
+        "timerwheel": slot.ljust(320, b"\0"),
         "lock": b"lock",
         "config/timercheck": struct.pack(">7q", TIMES[0], 156, 3, 3, 0, 0, 0).ljust(4096, b"\0"),
         "config/timermetrics": b'{"timingCount":{}}',
