@@ -68,20 +68,22 @@ def is_older_copy_at(
 ) -> bool:
     """Return as `is_older_copy` for a log that ends with its last batch.
 
-    `paths` are those of its offset index and of its time index. Raises: OSError.
+    `paths` are those of its offset index and of its time index. One that can't be read tells
+    nothing. Raises: OSError of the log.
     """
     found: list[EntryFile | None] = []
     with ExitStack() as stack:
         for path, layout in zip(paths, ENTRY_TYPES.values(), strict=True):
-            if files.status(path) is None:
+            try:
+                file = files.open(path)
+                stack.callback(file.close)
+                entries = EntryFile(file, layout, file.size() // layout.itemsize)
+                for _ in entries.find_end():
+                    pass
+            except OSError:
                 found.append(None)
-                continue
-            file = files.open(path)
-            stack.callback(file.close)
-            entries = EntryFile(file, layout, file.size() // layout.itemsize)
-            for _ in entries.find_end():
-                pass
-            found.append(entries)
+            else:
+                found.append(entries)
         return is_older_copy(log, log.size(), base, following, *found)
 
 

@@ -24,3 +24,20 @@ def test_a_batch_is_put_back_beside_a_log_that_is_a_folder(tmp_path: Path) -> No
     (told,) = salvage(partition, tmp_path / "out")
     assert 1 == told.restored_batches
     assert [str(other)] == [one.partition(": ")[0] for one in told.left_out]
+
+
+@pytest.mark.checks("DISK-1")
+@pytest.mark.parametrize("scenario", ["compacted", "plain", "txn-a"])
+@pytest.mark.parametrize(
+    "ending", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint", "metadata"]
+)
+def test_files_beside_logs_that_are_folders(scenario: str, ending: str, tmp_path: Path) -> None:
+    """An index that was a folder ended the salvage of a log with a gap before the next one."""
+    partition = copied_partition(scenario, tmp_path / "data")
+    (whole,) = salvage(partition, tmp_path / "whole")
+    for path in [path for path in partition.iterdir() if path.name.endswith(ending)]:
+        path.unlink()
+        path.mkdir()
+    (told,) = salvage(partition, tmp_path / "out")
+    assert (whole.batches, whole.records) == (told.batches, told.records)
+    assert (0, False) == (told.lost_offsets, told.are_more_lost)
