@@ -382,3 +382,17 @@ def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path)
         "hint": "`segproof rebuild`, or copy it",
         "reproduce": "segproof spark verify 's3://b/a b/0.log''?region=eu' --law X-1",
     }
+
+
+def test_segments_travel_with_all_that_is_known_of_them(data_directory: Path) -> None:
+    """What was known only of a log by itself, or of one of another partition, was left behind."""
+    own, other = (data_directory / "data" / name for name in ("plain-plain-0", "txn-a-txn-a-0"))
+    foreign = shutil.copy(next(own.glob("*517.log")), other)
+    shutil.copyfile(next(own.glob("*252.log")), own / "252.log")
+    (data_directory / "data" / "empty-0").mkdir()
+    age(data_directory)
+    for path in (own / "252.log", data_directory):
+        for task_bytes in (None, SMALL):
+            found, _ = staged(make_plan([str(path)], Wanted(), 2, task_bytes), Wanted())
+            assert whole(path) == told_of(found)
+    assert {"LOG-4"} == {one.law for one in verify(other) if one.path == foreign}

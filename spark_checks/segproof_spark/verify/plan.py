@@ -10,8 +10,9 @@ import io
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from segproof.files import Files
@@ -35,6 +36,8 @@ SEGMENT_BYTES = 1 << 20
 """A segment takes as long as reading so many bytes more than it has."""
 KNOWN_FINDINGS = 1000
 """Findings of names and directories that one unit takes."""
+NAMES = [one.name for one in fields(Segment)]
+_values_of, _number_of_seen = attrgetter(*NAMES), NAMES.index("seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,11 @@ def _slim(work: Work) -> Work:
     return replace(work, segments=tuple(Segment(*_fields_of(each)) for each in work.segments))
 
 
-def _fields_of(segment: Segment) -> tuple[Any, ...]:
-    return (
-        segment.directory, segment.base_offset, segment.suffixes, segment.next_base_offset,
-        segment.is_stopped, segment.judged, segment.size_bytes, (), segment.snapshots,
-        segment.stem, segment.is_swap, segment.held_by,
-    )  # fmt: skip
+def _fields_of(segment: Segment) -> list[Any]:
+    """Return the fields of a segment in order, but what its files were when they were listed."""
+    values = list(_values_of(segment))
+    values[_number_of_seen] = ()
+    return values
 
 
 def _cost(work: Work) -> int:
@@ -195,7 +197,7 @@ def _as_bytes(described: object) -> bytes:
     """Return it pickled, segments as their fields: Python takes long to ask each for its state."""
     stream = io.BytesIO()
     pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = {Segment: lambda segment: (Segment, _fields_of(segment))}
+    pickler.dispatch_table = {Segment: lambda segment: (Segment, tuple(_fields_of(segment)))}
     pickler.dump(described)
     return zlib.compress(stream.getvalue(), 1)
 
