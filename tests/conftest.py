@@ -6,7 +6,6 @@ so through the fixture `not_run` or the marker `needs`, never through a bare ski
 list each such test, and with SEGPROOF_REQUIRE_ALL=1 each is a failure.
 """
 
-import gc
 import importlib.util
 import os
 import re
@@ -170,15 +169,6 @@ def missing_release(name: str) -> str | None:
 def not_run() -> Callable[[str], NoReturn]:
     """Return the function that ends a test or a fixture as `not run: REASON`."""
     return say_not_run
-
-
-def pytest_collection_finish() -> None:
-    """Let the garbage collector leave out what was imported and collected: it stays to the end.
-
-    To look through it takes a second where thousands of tests are collected.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
