@@ -442,7 +442,7 @@ class _JoinedLog:
         """Judge what the checkpoints of the data directory say of this log."""
         told = dict(self._partition.offsets)
         start, end = told.get(START, 0), self._end_offset or 0
-        if start > end:
+        if start > end and not self._partition.lacks_log:
             self._reporter.at(self._directory).add(
                 "DISK-43",
                 f"the log ends before offset {end}, and {START} says that it begins at {start}: at"

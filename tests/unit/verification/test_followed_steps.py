@@ -89,7 +89,9 @@ def _correct_start(path: Path) -> None:
 
 
 def _from_a_backup(path: Path) -> None:
-    path.write_text(json.dumps({"dataVersion": {"counter": 1}, "topicConfigTable": {}}))
+    own = {"topicName": "TopicTest", "readQueueNums": 4, "writeQueueNums": 4}
+    topics = {"dataVersion": {"counter": 1}, "topicConfigTable": {"TopicTest": own}}
+    path.write_text(json.dumps(topics))
 
 
 STEPS: dict[str, Step] = {
@@ -107,6 +109,7 @@ STEPS: dict[str, Step] = {
     "RMQDISK-39": move_out,
     "RMQDISK-43": _from_a_backup,
     "RMQDISK-51": Path.unlink,
+    "RMQDISK-57": _from_a_backup,
 }
 """What the hint of the rule of a law asks for, by its law."""
 
