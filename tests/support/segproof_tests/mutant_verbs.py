@@ -193,7 +193,13 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def _but_folders(folder: Path) -> dict[str, str]:
-    return {name: kept for name, kept in contents(folder).items() if not (folder / name).is_dir()}
+    """Return all but folders; a link to one stays, whether or not it is there yet."""
+    all_of_them = contents(folder)
+    return {name: kept for name, kept in all_of_them.items() if not _is_folder(folder / name)}
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _forget_peak() -> None:
