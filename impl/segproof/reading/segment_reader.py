@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from segproof.closing import Closing, told_state
-from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
+from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files, holds_zeros
 from segproof.hints import writes
 from segproof.integers import INT64_MAX
@@ -242,12 +242,13 @@ class SegmentReader(SegmentSearch, Closing):
             yield
         except SegproofError as error:
             batch = self.log.last_read
-            if batch is None or batch.is_valid():
+            if batch is None or isinstance(error, TooLargeError) or batch.is_valid():
                 raise
             raise CorruptRecordError(
                 f"the checksum of the batch at byte {batch.position} is wrong: its records are"
                 f" damaged, and can't be read: {error.message}",
                 law="BATCH-14",
+                position=batch.position,
                 hint="`segproof verify` tells what is lost",
             ) from error
 

@@ -67,7 +67,7 @@ from segproof.verifying.partition_names import (
     report_others,
     report_twins,
 )
-from segproof.verifying.pending_files import report_pending, words_of_directory
+from segproof.verifying.pending_files import report_pending, report_tmp, words_of_directory
 from segproof.verifying.remote_segments import (
     remote_segments,
     report_remote_names,
@@ -470,6 +470,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     report_marks(path, names, walk.files, walk.reporter)
     report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
+    empty: list[str] = []
     absent = _absent(names, walk.offsets.get(parent_of(_join(path, "partition")), {}))
     strays = report_strays(path, names, absent, walk.files, walk.reporter)
     has_partitions = any(read_partition_name(name) is not None for name in names)
@@ -517,12 +518,13 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             yield one
         is_told = is_told or len(walk.redpanda) > others_before
         if not found and partition is not None and not inner:
-            yield _whole(full, {}, walk.files, _offsets_for(full, walk))
+            empty.append(full)
         elif not found and not is_told and not is_log_directory(inner):
             is_taken = is_brokers and report_taken(full, path, is_brokers, walk.reporter)
             others += [] if is_taken else [full]
     if is_kafkas:
         report_others(others, path, walk.reporter)
+        yield from (_whole(one, {}, walk.files, _offsets_for(one, walk)) for one in empty)
 
 
 def _report_found(
@@ -541,8 +543,7 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     files, reporter = walk.files, walk.reporter
     for name in names:
         if name.endswith(".tmp") and is_known_in_data_directory(name):
-            words = "it was being written: Kafka does not read it, and the next write replaces it"
-            reporter.at(_join(path, name), shown_by=path).add("DISK-41", words)
+            report_tmp(_join(path, name), path, reporter)
     report_unread_beside(path, names, files, reporter)
     if CLEAN_SHUTDOWN_MARKER in names:
         check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)

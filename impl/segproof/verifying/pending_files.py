@@ -96,10 +96,14 @@ def report_pending(
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
-            words = "it was being written: Kafka does not read it, and the next write replaces it"
-            path = posixpath.join(directory, name)
-            hint = reads("nothing: Kafka does not read it")
-            reporter.at(path, shown_by=directory).add("DISK-41", words, hint=hint)
+            report_tmp(posixpath.join(directory, name), directory, reporter)
+
+
+def report_tmp(path: str, directory: str, reporter: Reporter) -> None:
+    """Report a file of Kafka's own that was being written."""
+    words = "it was being written: Kafka does not read it, and the next write replaces it"
+    hint = reads("nothing: Kafka does not read it")
+    reporter.at(path, shown_by=directory).add("DISK-41", words, hint=hint)
 
 
 def _unreplaced(

@@ -211,7 +211,7 @@ def test_names_in_a_partition_directory(names: set[str]) -> None:
 def test_a_folder_with_a_log_or_without(plain: set[str], others: set[str]) -> None:
     """Of any empty files: verify tells that there is no log exactly where the model does."""
     names = plain | others
-    files = in_memory(dict.fromkeys(names, b"") | {"../u-0/notes.txt": b""}, "/data/t-0")
+    files = in_memory(dict.fromkeys(names, b"") | {f"../u-0/{PLAIN_NAMES[0]}": b""}, "/data/t-0")
     is_broken = names != {"notes.txt"} and not LAWS["DISK-71"].predicate(names)
     found = {one.path for one in verify("/data", laws=["DISK-71"], files=files)}
     assert ("/data/t-0" in found) == is_broken

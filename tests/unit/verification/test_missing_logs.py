@@ -80,3 +80,16 @@ def test_a_node_without_the_log_of_the_metadata(tmp_path: Path) -> None:
     found, summary = looked(data, own.name)
     assert found.keys() >= {"DISK-71", "DISK-45"}
     assert Verdict.UNREADABLE is summary.verdict
+
+
+@pytest.mark.checks("DISK-71")
+def test_an_empty_folder_of_no_broker_is_no_partition(tmp_path: Path) -> None:
+    """Beside nothing of Kafka's, photos-2024 is no partition; beside a partition a broker reads it.
+
+    It was "unreadable", under words about a broker's next start.
+    """
+    (tmp_path / "photos-2024").mkdir()
+    assert {"DISK-20"} == {one.law for one in verify(tmp_path)}
+    write_segment(tmp_path / "plain-1", b"")
+    paths = {one.path for one in verify(tmp_path) if one.law == "DISK-71"}
+    assert {str(tmp_path / "photos-2024")} == paths
