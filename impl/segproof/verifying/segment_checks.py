@@ -252,8 +252,10 @@ class SegmentCheck:
                     hint=UNDER_OTHER_NAME if other else None,
                 )
         elif segment.next_base_offset is not None or segment.stem:
-            carry = self.carry
-            is_whole = carry.is_read and carry.damage is None and not carry.missing_offsets
+            carry, following = self.carry, segment.next_base_offset
+            is_at_end = following is None or following <= (carry.end_offset or 0)
+            is_undamaged = carry.is_read and carry.damage is None
+            is_whole = is_undamaged and is_at_end and not carry.missing_offsets
             for suffix in (".index", ".timeindex"):
                 if suffix not in present:
                     reporter.at(segment.path(".log")).add(

@@ -93,3 +93,19 @@ def test_a_preallocated_tail_is_no_loss(index: bytes, tmp_path: Path) -> None:
     assert not summary_of(folder).lost_at_least
     (told,) = salvage(folder, tmp_path / "saved")
     assert told.is_whole
+
+
+@pytest.mark.checks("DISK-5", "DISK-25")
+def test_a_log_of_zeros_has_not_every_offset(tmp_path: Path) -> None:
+    """Without indexes the hint said that it has, beside the finding that its end is lost."""
+    folder = copied_partition("plain", tmp_path)
+    log = folder / name_of(60, ".log")
+    log.write_bytes(bytes(log.stat().st_size))
+    for suffix in (".index", ".timeindex"):
+        (folder / name_of(60, suffix)).unlink()
+    found = [one for one in verify(folder) if one.path == str(log)]
+    assert {"DISK-5", "DISK-25"} <= {one.law for one in found}
+    assert not any("every offset" in one.hint for one in found)
+    (folder / name_of(162, ".index")).unlink()
+    (whole,) = [one for one in verify(folder, laws=["DISK-5"]) if one.path.endswith("162.log")]
+    assert "every offset" in whole.hint
