@@ -141,8 +141,9 @@ def topics_in_file(path: str, files: Files) -> dict[str, int]:
         if len(keys) < 2 or keys[0] != TOPIC_TABLE:
             continue
         found.setdefault(keys[1], -1)
-        if keys[2:] == ("readQueueNums",) and value is not None and value.isdecimal():
-            found[keys[1]] = int(value)
+        count = _integer(value or "") if keys[2:] == ("readQueueNums",) else None
+        if count is not None:
+            found[keys[1]] = count
     return found
 
 

@@ -13,7 +13,7 @@ Not covered: timers that are kept in RocksDB.
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -42,6 +42,7 @@ WHEEL_BYTES_MAX: Final = 1 << 28
 SLOT: Final = np.dtype([
     ("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", ">i4"), ("magic", ">i4"),
 ])  # fmt: skip
+BLOCK_SLOTS: Final = 1 << 16
 TIME_UNIT: Final = 1000
 """Milliseconds of the usual unit of a slot's time."""
 _SNAPSHOT = re.compile(r"timerwheel\.[0-9]+")
@@ -73,10 +74,14 @@ class TimerState:
     has_files: bool = False
     first: int = 0
     """Where the first file of the timer log begins."""
-    pending: list[NDArray[np.int64]] = field(default_factory=list)
-    """The positions of entries whose time has not come."""
-    waiting_slots: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, SLOT))
-    """The slots of the wheel whose time has not come."""
+    pending: int = 0
+    """The number of entries before the end of timercheck whose time has not come."""
+    leads: bool = False
+    """Whether a slot of the wheel leads to one of them."""
+    lasts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Where the slots of the wheel lead whose time has not come, in order."""
+    waiting: int = 0
+    """The number of messages that these slots count."""
     is_wheel_read: bool = True
     has_wheel: bool = False
     has_entries: bool = False
@@ -107,13 +112,16 @@ def read_timer_state(store: str, files: Files) -> TimerState | None:
         fields = (int(one) for one in np.frombuffer(data, ">i8"))
         state.read_to, state.flushed, state.queue_offset = fields
         state.has_check = any(data)
-    _read_log(state, log_files_of_timers(store, files), files)
     _read_wheel(state, store, names, files)
+    _read_log(state, log_files_of_timers(store, files), files)
     return state
 
 
 def _read_log(state: TimerState, log_files: Sequence[LogFile], files: Files) -> None:
-    """Take the entries of the timer log up to the first position that lacks one."""
+    """Take the entries of the timer log up to the first position that lacks one.
+
+    Memory: that of a block. The wheel was read before.
+    """
     is_whole = True
     for one in log_files:
         if not state.has_files:
@@ -125,13 +133,23 @@ def _read_log(state: TimerState, log_files: Sequence[LogFile], files: Files) -> 
             stop = index + len(table)
             times = table["written"].astype(np.int64) + table["delay"]
             waits = np.flatnonzero(times > state.read_to)
-            state.pending.append(one.start + (index + waits) * ENTRY_BYTES)
+            _take_pending(state, one.start + (index + waits) * ENTRY_BYTES)
         state.has_entries |= bool(stop)
         if not is_whole:
             continue
         is_full = ends_blank(one, stop * ENTRY_BYTES, files)
         state.end = one.start + (one.size_bytes if is_full else stop * ENTRY_BYTES)
         is_whole = state.end == one.start + one.size_bytes
+
+
+def _take_pending(state: TimerState, positions: NDArray[np.int64]) -> None:
+    """Count the entries at positions, whose time has not come."""
+    if state.has_check:
+        positions = positions[positions < state.flushed]
+    state.pending += len(positions)
+    if len(positions) and len(state.lasts) and not state.leads:
+        found = np.searchsorted(state.lasts, positions).clip(max=len(state.lasts) - 1)
+        state.leads = bool((state.lasts[found] == positions).any())
 
 
 def _read_wheel(state: TimerState, store: str, names: Sequence[str], files: Files) -> None:
@@ -146,24 +164,35 @@ def _read_wheel(state: TimerState, store: str, names: Sequence[str], files: File
     if not status.is_regular or status.size_bytes > WHEEL_BYTES_MAX:
         state.is_wheel_read = False
         return
+    lasts, count = np.empty(status.size_bytes // SLOT.itemsize, np.int64), 0
+    for slots in _slots(path, len(lasts), files):
+        waits = slots[(slots["time"] > state.read_to // TIME_UNIT) & (slots["last"] >= 0)]
+        lasts[count : count + len(waits)] = waits["last"]
+        count += len(waits)
+        state.waiting += int(waits["count"].clip(0).sum(dtype=np.int64))
+    state.lasts = lasts[:count]
+    state.lasts.sort()
+
+
+def _slots(path: str, count: int, files: Files) -> Iterator[NDArray[np.void]]:
+    """Yield the slots of a wheel in blocks. Raises: OSError."""
     with closing(files.open(path)) as file:
-        data = file.pread(status.size_bytes, 0)
-    slots = np.frombuffer(data[: len(data) // SLOT.itemsize * SLOT.itemsize], SLOT)
-    state.waiting_slots = slots[(slots["time"] > state.read_to // TIME_UNIT) & (slots["last"] >= 0)]
+        for first in range(0, count, BLOCK_SLOTS):
+            length = min(BLOCK_SLOTS, count - first) * SLOT.itemsize
+            data = file.pread(length, first * SLOT.itemsize)
+            yield np.frombuffer(data[: len(data) // SLOT.itemsize * SLOT.itemsize], SLOT)
+            if len(data) < length:
+                return
 
 
 def timer_faults(state: TimerState) -> list[TimerFault]:
     """Return what the files show to be lost, each with what it costs."""
     found = []
-    last = int(state.waiting_slots["last"].max()) if len(state.waiting_slots) else -1
-    known = max(state.flushed, last + ENTRY_BYTES if last >= 0 else 0)
+    known = max(state.flushed, int(state.lasts[-1]) + ENTRY_BYTES if len(state.lasts) else 0)
     if known > state.end:
         found.append(_short_log(state, known))
-    limit = state.flushed if state.has_check else known + (1 << 62)
-    pending = [one[one < limit] for one in state.pending]
-    count = sum(len(one) for one in pending)
-    leads = any(np.isin(one, state.waiting_slots["last"]).any() for one in pending)
-    if count and state.is_wheel_read and not (leads or found):
+    count = state.pending
+    if count and state.is_wheel_read and not (state.leads or found):
         what = "no slot of it leads to any of them" if state.has_wheel else "it is not here"
         found.append(
             TimerFault(
@@ -191,7 +220,7 @@ def _short_log(state: TimerState, known: int) -> TimerFault:
     witness = f"{CONFIG}/timercheck" if known == state.flushed else "timerwheel"
     what = f"it has no entry from position {state.end} on"
     what = what if state.has_files else "it has no file"
-    count = int(state.waiting_slots["count"].clip(0).sum(dtype=np.int64))
+    count = state.waiting
     waits = f", and timerwheel counts {plural(count, 'message')} that wait" if count else ""
     cost = "a broker sets timers again from the message of the last entry on, and may pass over"
     cost += " others"

@@ -15,6 +15,7 @@ from segproof_tests.store_files import long_store
 OFFSETS = '{"offsetTable":{"T@g":{0:1}}}'
 TOPICS = '{"topicConfigTable":{"T":{"readQueueNums":4}}}'
 NO_TOPICS = '{"dataVersion":{},"topicConfigTable":{}}'
+COPY_FIRST = "stop the broker and copy the folder config away. Only if "
 OTHERS = {"subscriptionGroup.json": "{}", "delayOffset.json": '{"offsetTable":{}}'}
 ROUTE = "a producer or consumer of a topic finds no route"
 BEGIN = "each group begins again where its consumeFromWhere says"
@@ -94,3 +95,23 @@ def test_the_state_that_was_being_written_is_named(store: Path) -> None:
     (only,) = found_with(store, {"topics.json": "\0" * 9, "topics.json.tmp": TOPICS})
     assert "RMQDISK-43" == only.law
     assert "look first at topics.json.tmp beside it" in only.hint
+    assert only.hint.startswith(COPY_FIRST)
+
+
+NUMBERS = ("9" * 5000, "0" * 5000, f'"{"9" * 5000}"', "9" * 31, "-1", "+4", "4L", "+4S", '"\u0664"')
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_of_any_length_ends_no_run(number: str, store: Path, tmp_path: Path) -> None:
+    """A number of 5000 digits in a whole file ended both verbs with a ValueError."""
+    assert [] == found_with(store, {"topics.json": TOPICS.replace("4", number)})
+    assert salvage_store(store, tmp_path / "out").is_whole
+
+
+def test_the_hint_names_a_lowered_number_as_lawful(store: Path) -> None:
+    """An operator lowers the number of queues, and the hint told to undo it."""
+    (only,) = found_with(store, {"topics.json": TOPICS.replace("4", "0")})
+    assert only.hint.startswith("nothing, if somebody lowered the number of queues of this")
+    assert "nobody deleted these topics or groups, or lowered the number" in only.hint
+    (only,) = found_with(store, {"topics.json": NO_TOPICS})
+    assert only.hint.startswith(COPY_FIRST)

@@ -3,12 +3,16 @@
 
 import shutil
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from segproof.files import RealFiles
 from segproof.findings import Finding, Severity
+from segproof.reading import timer_log
+from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
@@ -130,3 +134,49 @@ def test_sound_files_of_timers_stay_without_a_word(case: str, tmp_path: Path) ->
             struct.pack(">qqqii", READ_TO // 1000 - 9, 0, 1 << 40, 3, 0) + wheel.read_bytes()[32:]
         )
     assert [] == of_timers(store)
+
+
+def words_and_peak(store: Path) -> tuple[list[str], int]:
+    """Return what the files of timers show, and the bytes of memory that this took at most."""
+    tracemalloc.start()
+    try:
+        state = read_timer_state(str(store), RealFiles())
+        assert state is not None
+        return [one.words for one in timer_faults(state)], tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_wheel_is_not_held_in_memory(tmp_path: Path) -> None:
+    """A wheel of 256 MiB took more than that, and the limit of all memory is as much."""
+    store = timer_store(tmp_path / "store")
+    wheel, slot = store / "timerwheel", (store / "timerwheel").read_bytes()[-32:]
+    with wheel.open("wb") as file:
+        file.truncate(1 << 25)
+    (words,), peak = words_and_peak(store)
+    assert "no slot of it leads to any of them" in words
+    assert peak < 1 << 24
+    with wheel.open("r+b") as file:  # the only slot is the last one, before a half one
+        file.seek((1 << 25) - 32)
+        file.write(slot + slot[:16])
+    assert [] == words_and_peak(store)[0]
+    wheel.write_bytes(slot * (1 << 20))
+    told, peak = words_and_peak(store)
+    assert [] == told
+    assert peak < 1 << 24
+
+
+def test_timers_that_wait_are_not_held_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each took 8 bytes for as long as the log was read."""
+    store, count = timer_store(tmp_path / "store"), 100_000
+    gone(store / "timerlog" / f"{FILE_BYTES:020d}")
+    (store / "timerlog" / f"{0:020d}").write_bytes(entry(0) * count)
+    check = struct.pack(">qqqq", READ_TO, 52 * count, 6, 6)
+    (store / "config" / "timercheck").write_bytes(check)
+    zeros(store / "timerwheel")
+    monkeypatch.setattr(timer_log, "BLOCK_ENTRIES", 500)
+    (words,), peak = words_and_peak(store)
+    assert f"the timer log has {count} timers whose time has not come" in words
+    assert peak < 4 * count

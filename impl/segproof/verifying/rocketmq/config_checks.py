@@ -64,11 +64,6 @@ WITHOUT = {
 }
 """How a broker starts if it can read neither a file nor its backup."""
 WRITTEN_SUFFIX = ".tmp"
-FROM_WRITTEN = (
-    "look first at {} beside it, which is whole: a broker that was stopped while it wrote left the"
-    " newest state there. If it says what it should, put it in its place, else the file of a"
-    " backup: "
-)
 COUNTS_ONLY = frozenset({"timermetrics", "transactionMetrics", "consumerFilter.json"})
 """Files that a broker makes again by itself."""
 
@@ -176,6 +171,18 @@ def _report_alone(
     _report(own, f"{own.words}, and of {other} {beside}: {words}", reporter)
 
 
+def _from_written(written: str) -> Hint:
+    """Return what to do beside a state that a broker was writing, which is whole."""
+    return changes(
+        f"look first at {written} beside it, which is whole: a broker that was stopped while it"
+        " wrote left the newest state there. Put it in its place if it says what it should, else"
+        " the file of a backup; a slave keeps the same topics, groups and offsets",
+        only_if=FROM_BACKUP.only_if,
+        if_wrong=FROM_BACKUP.if_wrong,
+        copy_step=FROM_BACKUP.copy_step,
+    )
+
+
 def without(name: str) -> str:
     """Return how a broker starts if it can read neither this file nor its backup."""
     return WITHOUT.get(name, "without what this file says")
@@ -266,7 +273,7 @@ def _judge(
         words = f"{gone.words}, and there is no state in {bak}: a broker starts {without(name)}"
         if gone is backup:
             words = f"{gone.words}, and {name} is not there: a broker starts {without(name)}"
-        hint = FROM_BACKUP.after(FROM_WRITTEN.format(written)) if written else None
+        hint = _from_written(written) if written else None
         _report(gone, words, reporter, severity, hint)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import changes
+from segproof.hints import Hint, changes
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
 from segproof.reading.config_offsets import (
     CONSUMER_OFFSETS,
@@ -40,11 +40,17 @@ LAW = "RMQDISK-57"
 BETTER = changes(
     "put a whole file that has them in its place: the .tmp or .bak beside it if the message names"
     " one, else that of a backup or of a slave, which keeps the same topics, groups and offsets",
-    only_if="nobody deleted these topics or groups, and that file is of this broker or its slave",
-    if_wrong="the broker takes the topics and offsets of another one for its own",
+    only_if="nobody deleted these topics or groups, or lowered the number of their queues, and that"
+    " file is of this broker or its slave",
+    if_wrong="the broker takes the topics and offsets of another one for its own, or what somebody"
+    " changed is undone",
     copy_step="stop the broker and copy the folder config away",
 )
 declare("index-service", Severity.WARNING, BETTER, LAW)
+FEWER = BETTER.after(
+    "nothing, if somebody lowered the number of queues of this topic, and the messages in the"
+    " others were read; else "
+)
 
 GROUPS = "subscriptionGroup.json"
 SIBLINGS_MIN = 2
@@ -64,12 +70,15 @@ class ConfigLack(NamedTuple):
     words: str
     expected: str | None = None
     actual: int | None = None
+    hint: Hint = BETTER
 
 
 def check_config_state(store: str, files: Files, reporter: Reporter) -> None:
     """Report topics and offsets that `config` lacks, by the queues and the other files there."""
     for one in lacks_of_config(store, files):
-        reporter.at(one.path).add(LAW, one.words, expected=one.expected, actual=one.actual)
+        reporter.at(one.path).add(
+            LAW, one.words, expected=one.expected, actual=one.actual, hint=one.hint
+        )
 
 
 def lacks_of_config(store: str, files: Files) -> list[ConfigLack]:
@@ -144,7 +153,7 @@ def _lacking_topics(
     for topic, last, count in fewer:
         words = f"topic {topic} has {plural(count, 'read queue')} in it, and queue {last} is here:"
         words += " no consumer reads the messages in the queues from there on"
-        yield ConfigLack(read, words, f"more than {last}", count)
+        yield ConfigLack(read, words, f"more than {last}", count, FEWER)
 
 
 def _lacking_offsets(folder: str, names: list[str], files: Files) -> Iterator[ConfigLack]:

@@ -12,6 +12,8 @@ OF_BROKERS = re.compile(
     r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT"
 )
 """Topics that a broker makes again."""
+INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
+"""A number of a topic's queues; a longer one tells nothing."""
 STATES = ("topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json")
 
 
@@ -44,7 +46,8 @@ class ConfigFiles:
             if topic not in known:
                 return False
             count = content.get("readQueueNums") if isinstance(content, dict) else None
-            if isinstance(count, str) and count.isdecimal() and int(count) <= last:
+            number = INTEGER.fullmatch(count) if isinstance(count, str) else None
+            if number is not None and 0 <= int(number[1]) <= last:
                 return False
         return True
 
