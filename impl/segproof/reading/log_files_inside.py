@@ -2,78 +2,160 @@
 """Files of a commit log that lie inside of the folder `commitlog`, and not where a broker reads.
 
 Such a file is in a folder there, or has another name than its offset: one that was packed, or moved
-aside. Its first message says where in the log it belongs.
+aside. It belongs where its first message says, also if it is packed. A name of 20 digits alone says
+nothing: files of queues have such names too.
 
 Layout: a message has a magic at byte 4 and its offset in the log at byte 28.
 Upstream: RocketMQ 5.5.1: MappedFileQueue.load.
 Laws: RMQDISK-39.
-Not covered: files that begin with damage and have another name; what is packed is known by its name
-  alone.
+Not covered: the first message of files that begin with damage, or are packed by zstd, lz4 or zip.
 """
 
+import bz2
+import lzma
 import posixpath
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
-from segproof.files import Files, status_of
+from segproof.files import Files, ReadOnlyFile, status_of
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_rows import BLANK, MAGICS
-from segproof.rocketmq.commit_log import named_offset
+from segproof.reading.log_rows import MAGICS, is_filled
+from segproof.rocketmq.commit_log import LAST_START, LogFile, inferred_size, named_offset
 
-__all__ = ["LogFileInside", "log_files_inside"]
+__all__ = ["LogFileInside", "files_that_lack", "log_files_inside"]
 
 LEVELS: Final = 4
 """Folders below each other that are looked into."""
 FOUND_MAX: Final = 10_000
+HEAD_BYTES: Final = 36
+"""Up to the end of a message's offset."""
+PACKED_BYTES: Final = 2 << 20
+"""So much of a packed file is read for its first bytes: a block of bzip2 has below 1 MB."""
+PIECE_BYTES: Final = 1 << 16
+UNPACK_MEMORY_BYTES: Final = 80 << 20
 _PACKED = re.compile(r"([0-9]{20})(\.(?:gz|bz2|xz|zst|lz4|zip))", re.ASCII)
 
 
 class LogFileInside(NamedTuple):
-    """A file of a commit log that no broker reads there."""
+    """What may be a file of a commit log that no broker reads there."""
 
     path: str
     start: int
     """Where in the log it belongs."""
+    size_bytes: int
     packed: str = ""
     """The end of its name, if it is packed."""
+    is_told: bool = True
+    """Whether its first message says so; else only its name does, or both say different offsets."""
 
 
 def log_files_inside(path: str, files: Files, levels: int = LEVELS) -> list[LogFileInside]:
-    """Return the files of a log at a path: itself, or those in the folder."""
+    """Return what may be files of a log at a path: itself, or those in the folder.
+
+    The folder around it is not entered again, nor any folder twice: links may lead back.
+    """
+    around = status_of(files, posixpath.dirname(path))
+    seen = set() if around is None else {around.identity}
     found = []
-    for one in _inside(path, files, levels):
+    for one in _inside(path, files, levels, seen):
         found.append(one)
         if len(found) >= FOUND_MAX:
             break
     return sorted(found, key=lambda one: (one.start, one.path))
 
 
-def _inside(path: str, files: Files, levels: int) -> Iterator[LogFileInside]:
+def files_that_lack(
+    found: Sequence[LogFileInside],
+    log_files: Sequence[LogFile],
+    unread: Sequence[int],
+    files: Files,
+) -> dict[int, LogFileInside]:
+    """Return the files that the log lacks, one for each offset: those that fill a gap in it, or
+    lead on to its first file or from its last one. Plain and long ones come first.
+
+    `unread`: where files of the log begin that can't be read. Cost: the last file of the log is
+    read, if one follows it.
+    """
+    told = [one for one in found if one.is_told]
+    row = sorted(log_files)
+    plain = sorted({one.start: one.size_bytes for one in told if not one.packed}.items())
+    size = inferred_size(row or [LogFile(start, "", length) for start, length in plain])
+    starts = [one.start for one in row] + list(unread)
+    step = max((start % size for start in starts), default=told[0].start % size if told else 0)
+    if any(start % size != step for start in starts):
+        return {}
+    best: dict[int, LogFileInside] = {}
+    for one in sorted(told, key=lambda one: (bool(one.packed), -one.size_bytes, one.path)):
+        fits = one.start % size == step and one.start not in starts
+        if fits and (one.packed or one.size_bytes <= size):
+            best.setdefault(one.start, one)
+    if not starts:
+        return best
+    first, last = min(starts), max(starts)
+    while first - size in best:
+        first -= size
+    if last + size in best and last not in unread and is_filled(row[-1], size, files):
+        while last + size in best:
+            last += size
+    return {start: one for start, one in best.items() if first <= start <= last}
+
+
+def _inside(
+    path: str, files: Files, levels: int, seen: set[tuple[int, int]]
+) -> Iterator[LogFileInside]:
     status = status_of(files, path)
-    if status is None:
+    if status is None or status.identity in seen:
         return
     if status.is_directory:
+        seen.add(status.identity)
         for name in names_of(path, files) if levels else ():
-            yield from _inside(posixpath.join(path, name), files, levels - 1)
+            yield from _inside(posixpath.join(path, name), files, levels - 1, seen)
     elif status.is_regular and status.size_bytes:
         name = posixpath.basename(path)
         packed = _PACKED.fullmatch(name)
-        if packed is not None:
-            yield LogFileInside(path, int(packed[1]), packed[2])
-        elif (start := _start(path, name, files)) is not None:
-            yield LogFileInside(path, start)
+        named = named_offset(packed[1] if packed else name)
+        told = _told_start(path, packed[2] if packed else "", files)
+        start = told if named is None else named
+        if start is not None:
+            end = packed[2] if packed else ""
+            yield LogFileInside(path, start, status.size_bytes, end, is_told=told == start)
 
 
-def _start(path: str, name: str, files: Files) -> int | None:
-    """Return where a file belongs in a log, by its first message, or its name; None if nowhere."""
-    named = named_offset(name)
+def _told_start(path: str, packed: str, files: Files) -> int | None:
+    """Return the offset that the first message of a file says; None without one."""
     with suppress(OSError), closing(files.open(path)) as file:
-        head = file.pread(36, 0)
-        if head[4:8] in MAGICS and len(head) == 36:
+        head = _unpacked_head(file, packed) if packed else file.pread(HEAD_BYTES, 0)
+        if head[4:8] in MAGICS and len(head) == HEAD_BYTES:
             told = int.from_bytes(head[28:36], "big", signed=True)
-            return told if named is None and told >= 0 else named
-        if head[4:8] == BLANK or any(head):
-            return named
+            return told if 0 <= told <= LAST_START else None
+    return None
+
+
+def _unpacked_head(file: ReadOnlyFile, packed: str) -> bytes:
+    """Return the first bytes of a packed file; fewer if it is damaged, or packed otherwise."""
+    head = b""
+    with suppress(zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
+        unpack = _unpacker(packed)
+        for position in range(0, PACKED_BYTES, PIECE_BYTES) if unpack is not None else ():
+            piece = file.pread(PIECE_BYTES, position)
+            if unpack is None or not piece:
+                break
+            head += unpack.decompress(piece, HEAD_BYTES - len(head))
+            if len(head) >= HEAD_BYTES:
+                break
+    return head[:HEAD_BYTES]
+
+
+def _unpacker(
+    packed: str,
+) -> "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor | None":
+    if packed == ".gz":
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    if packed == ".bz2":
+        return bz2.BZ2Decompressor()
+    if packed == ".xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACK_MEMORY_BYTES)
     return None

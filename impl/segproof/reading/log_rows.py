@@ -26,6 +26,7 @@ from segproof.rocketmq.message import BORN_HOST_V6
 __all__ = [
     "LogFolder",
     "begins",
+    "is_filled",
     "log_folder",
     "log_in_store",
     "rows_with",
@@ -111,9 +112,14 @@ def _is_filled(folders: Sequence[LogFolder], files: Files) -> bool:
     """
     row = sorted((one, folder.path) for folder in folders for one in folder.log_files)
     border = next((one for (one, here), (_, then) in pairwise(row) if here != then), None)
-    if border is None:
-        return True
-    log = CommitLog("", inferred_size([one for one, _ in row]), (border,), files)
+    return border is None or is_filled(border, inferred_size([one for one, _ in row]), files)
+
+
+def is_filled(border: LogFile, size: int, files: Files) -> bool:
+    """Return whether a file of a log may end with its last message: a broker goes on in the next
+    one. With damage before its end nothing is known. Cost: this one file is read.
+    """
+    log = CommitLog("", size, (border,), files)
     with suppress(OSError, SegproofError), closing(files.open(border.path)) as file:
         reader = LogReader(log, files)
         for _ in reader.blocks_of(file, border):

@@ -102,18 +102,18 @@ def check_layout(store: str, files: Files) -> Layout | None:
 
 def no_log_in(store: str, files: Files) -> InvalidArgumentError:
     """Return the error of a verb that needs a commit log, and finds none in a store."""
-    words = "there is no commit log in this store"
+    path, words = posixpath.join(store, COMMIT_LOG), "there is no commit log in this store"
     hint = "only the log holds messages: look for its files in lost+found or on a replica"
     if found := log_in_store(store, files):
         words += f", and {words_of_log_in_store(found)}"
         hint = "RMQDISK-23 of `segproof verify` says how to put them into the folder commitlog"
-    elif inside := log_files_inside(posixpath.join(store, COMMIT_LOG), files):
+    elif inside := [one for one in log_files_inside(path, files) if one.is_told]:
         words += (
             f" by its names; {plural(len(inside), 'file')} of one {verb(len(inside), 'is', 'are')}"
         )
         words += " in what else the folder commitlog holds"
         hint = "RMQDISK-39 of `segproof verify` says how to put them into the folder commitlog"
-    return InvalidArgumentError(words, path=posixpath.join(store, COMMIT_LOG), hint=hint)
+    return InvalidArgumentError(words, path=path, hint=hint)
 
 
 def unread_layout(store: str, files: Files) -> Layout | None:

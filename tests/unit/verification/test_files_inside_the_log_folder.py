@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a commit log in a folder inside of `commitlog`, packed, or under another name."""
 
+import bz2
 import gzip
+import lzma
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,9 @@ from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.store_files import LOG_BYTES, long_store
 
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress
+}  # fmt: skip
 FIRST, MIDDLE, LAST = 0, LOG_BYTES, 3 * LOG_BYTES
 
 
@@ -29,15 +35,30 @@ def strays(store: Path) -> list[Finding]:
     return [one for one in found if one.law == "RMQDISK-39"]
 
 
-def follow(finding: Finding) -> None:
+def follow(finding: Finding, unpacked: Path) -> None:
     """Do what the hint says, without its copy of the store."""
-    (step,) = [one for one in finding.hint.split("`") if "commitlog" in one]
-    subprocess.run(["/bin/sh", "-c", step], check=True)
+    steps = [one for one in finding.hint.split("`")[1::2] if "cp -pn" in one or "DIR2" in one]
+    for one in steps:
+        if not one.startswith("segproof"):
+            words = one.replace("DIR2", str(unpacked))
+            subprocess.run(["/bin/sh", "-c", words], check=True)
+    if unpacked.exists():
+        assert [] == [one for one in verify(unpacked) if "/commitlog/" in one.path]
+
+
+def assert_only_looked_at(finding: Finding) -> None:
+    """The hint changes nothing, and tells no file to be a missing one."""
+    assert "the log has no file" not in finding.message
+    assert "keep it as it is" in finding.hint
+    assert "Only if" not in finding.hint, "this is of hints that change files"
+    assert "`cp " not in finding.hint
 
 
 @pytest.mark.checks("RMQDISK-39")
 @pytest.mark.parametrize("start", [FIRST, MIDDLE, LAST])
-@pytest.mark.parametrize("name", ["d2/{}", "a/b/{}", "{}.gz", "d2/{}.gz", "{}.bak", "d2/moved"])
+@pytest.mark.parametrize(
+    "name", ["d2/{}", "a/b/{}", *(f"d2/{{}}{end}" for end in PACK), "{}.gz", "{}.bak", "d2/moved"]
+)
 def test_a_file_of_the_log_that_lies_inside_is_put_back(
     name: str, start: int, tmp_path: Path
 ) -> None:
@@ -48,8 +69,8 @@ def test_a_file_of_the_log_that_lies_inside_is_put_back(
     new = store / "commitlog" / name.format(file.name)
     new.parent.mkdir(parents=True, exist_ok=True)
     file.rename(new)
-    if name.endswith(".gz"):
-        new.write_bytes(gzip.compress(data, 1))
+    if new.suffix in PACK:
+        new.write_bytes(PACK[new.suffix](data))
     (only,) = strays(store)
     assert "out of the store" not in only.hint
     assert "the log has no file of its offset" in only.message
@@ -57,7 +78,7 @@ def test_a_file_of_the_log_that_lies_inside_is_put_back(
     told = salvage_store(store, tmp_path / "out")
     assert not told.is_whole
     assert any("the log has no file of its offset" in one for one in told.left_out)
-    follow(only)
+    follow(only, tmp_path / "unpacked")
     assert data == file.read_bytes()
     (only,) = [one for one in verify(store) if one.is_defect]
     assert "the log has a file of the same name" in only.message
@@ -84,3 +105,74 @@ def test_what_is_no_file_of_a_log_may_be_moved_out(content: bytes, tmp_path: Pat
     (store / "commitlog" / "notes").write_bytes(content)
     (only,) = strays(store)
     assert "out of the store" in only.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("backup/consumequeue/T/0", ""), *(("d2", end) for end in ("", *PACK, ".zst", ".zip"))],
+)
+def test_a_name_of_20_digits_makes_no_file_of_the_log(name: str, end: str, tmp_path: Path) -> None:
+    """Followed, the hint made a sound store one with errors: the file was one of a queue."""
+    store = long_store(tmp_path / "store")
+    queue = next((store / "consumequeue" / "T" / "0").iterdir())
+    new = store / "commitlog" / name / f"{4 * LOG_BYTES:020d}{end}"
+    new.parent.mkdir(parents=True)
+    new.write_bytes(PACK.get(end, bytes)(queue.read_bytes()))
+    (only,) = strays(store)
+    assert_only_looked_at(only)
+
+
+@pytest.mark.parametrize("start", [108, MIDDLE + 8, 40 * LOG_BYTES, 4 * LOG_BYTES, 6000 + 8])
+def test_only_a_missing_file_of_the_log_is_put_back(start: int, tmp_path: Path) -> None:
+    """A part of what the log has, and what leaves a gap or follows a last file that is not full."""
+    store = long_store(tmp_path / "store")
+    data = bytearray(log_path(store, FIRST).read_bytes())
+    data[28:36] = start.to_bytes(8, "big")
+    (store / "commitlog" / "d2").mkdir()
+    (store / "commitlog" / "d2" / f"{start:020d}").write_bytes(data)
+    (only,) = strays(store)
+    assert_only_looked_at(only)
+
+
+def test_a_name_that_the_first_message_denies_is_no_missing_file(tmp_path: Path) -> None:
+    """The name is that of the missing file, the messages are those of the first one."""
+    store = long_store(tmp_path / "store")
+    log_path(store, MIDDLE).unlink()
+    (store / "commitlog" / "d2").mkdir()
+    new = store / "commitlog" / "d2" / f"{MIDDLE:020d}"
+    new.write_bytes(log_path(store, FIRST).read_bytes())
+    (only,) = strays(store)
+    assert_only_looked_at(only)
+
+
+@pytest.mark.parametrize("folders", [("d2", "d2"), ("d2", "a"), (".", "d2")])
+def test_a_plain_file_is_not_overwritten_by_a_torn_packed_one(
+    folders: tuple[str, str], tmp_path: Path
+) -> None:
+    """Of one offset there were two commands, and the second overwrote the good copy."""
+    store = long_store(tmp_path / "store")
+    file = log_path(store, MIDDLE)
+    data = file.read_bytes()
+    for folder, name in zip(folders, (f"{file.name}.bak", f"{file.name}.gz"), strict=True):
+        new = store / "commitlog" / folder / name
+        new.parent.mkdir(exist_ok=True)
+        new.write_bytes(data if name.endswith(".bak") else gzip.compress(data, 1)[:-40])
+    file.unlink()
+    found = strays(store)
+    (told,) = [one for one in found if "the log has no file of its offset" in one.message]
+    assert "gzip" not in told.hint
+    follow(told, tmp_path / "unpacked")
+    assert data == file.read_bytes()
+    for one in found:
+        if one is not told:
+            assert_only_looked_at(one)
+
+
+def test_a_link_that_leads_back_is_not_followed_twice(tmp_path: Path) -> None:
+    """Files of the log and of queues were counted as files of a log that lie inside."""
+    store = long_store(tmp_path / "store")
+    (store / "commitlog" / "loop").symlink_to("..")
+    (only,) = [one for one in verify(store) if one.law == "RMQDISK-39"]
+    assert "of a commit log" not in only.message
+    assert "the log has" not in only.message
+    assert "`cp " not in only.hint

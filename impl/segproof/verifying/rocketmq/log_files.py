@@ -32,9 +32,7 @@ def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, l
     folder = posixpath.join(store, COMMIT_LOG)
     strays: list[str] = []
     found, unread = numbered_files(folder, files, reporter, strays)
-    known = {one.start for one in found} | {*unread}
-    for path in strays:
-        report_inside(path, known, files, reporter)
+    report_inside(strays, found, unread, files, reporter)
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return CommitLog(store, size, cut, files), unread
