@@ -28,7 +28,7 @@ ARE_KNOWN = reads(
     " until they are the same or the broker serves all messages of it"
 )
 KEEP = reads(
-    "keep it as it is, and copy nothing from it into the log: no file that the log lacks is known"
+    "keep it as it is, and put nothing of it into the log: no file that the log lacks is known"
     " to be in it (of packed files .gz, .bz2 and .xz are looked into). Find out who put it there,"
     " and whether a broker serves what it holds"
 )
