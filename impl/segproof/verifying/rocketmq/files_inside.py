@@ -39,7 +39,7 @@ def report_inside(
     strays: Sequence[str], log_files: Sequence[LogFile], unread: Sequence[int], files: Files,
     reporter: Reporter,
 ) -> None:  # fmt: skip
-    """Report what is in `commitlog` beside the files of the log, of which some can't be read."""
+    """Report what is in `commitlog` beside the files of the log; `unread` ones can't be read."""
     inside = {path: log_files_inside(path, files) for path in strays}
     every = [one for found in inside.values() for one in found]
     lacking = files_that_lack(every, log_files, unread, files)
