@@ -143,6 +143,27 @@ def extent_of(path: str, files: Files) -> Extent:
     return Extent(len(logs), batches, _ranges(batches), damages, others, False, by_log, is_thinned)
 
 
+class ExtentsOfPairs:
+    """Reads what two folders hold, pair after pair, and keeps it until the next pair alone."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._kept: dict[str, Extent] = {}
+
+    def read(self, one: str, two: str, *, anew: bool = False) -> tuple[Extent, Extent]:
+        """Return what two folders hold; the first one is read first.
+
+        What is kept of the pair before is not read again, except with `anew`.
+        """
+        self._kept = {
+            path: extent for path, extent in self._kept.items() if path in (one, two) and not anew
+        }
+        for path in (one, two):
+            if path not in self._kept:
+                self._kept[path] = extent_of(path, self._files)
+        return self._kept[one], self._kept[two]
+
+
 def logs_to_take(mine: Extent, theirs: Extent) -> list[str]:
     """Return the names of logs which, taken from the other folder, make this one whole.
 

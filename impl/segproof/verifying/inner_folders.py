@@ -8,7 +8,10 @@ Laws: DISK-3, DISK-45.
 
 import posixpath
 import re
+from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
 
 from segproof.commands import quoted_path
 from segproof.counts import plural
@@ -29,7 +32,9 @@ LACKING = (MAY_BELONG_HERE, MAY_LACK)
 """Words of a finding about a folder that has what the partition lacks."""
 NUMBERED = re.compile(r"[0-9]{20}", re.ASCII)
 """The base offset that the name of a log begins with."""
-HINT_OF_COPY = reads("nothing: the partition has all of it, and no broker reads the folder")
+HINT_OF_COPY = reads(
+    "nothing: the partition has each batch of these logs, and no broker reads the folder"
+)
 HINT_OF_UNREADABLE = writes(
     "copy these files into another folder, unpacked and under the names of logs (an offset in 20"
     " digits, and .log), and look into the copies with `segproof verify`"
@@ -37,83 +42,171 @@ HINT_OF_UNREADABLE = writes(
 HINT_OF_OTHERS = reads(
     "look into the logs there with `segproof dump`: find out which topic and partition they are of"
 )
+NOT_ALL = "Not all folders in it were searched for logs"
 LEVELS_MAX = 4
 FOLDERS_MAX = 64
-"""At most this many folders inside of one are searched for logs."""
+"""At most this many folders inside of one are searched for logs, so many levels deep."""
 
 
-def report_inner_folder(path: str, directory: str, files: Files, reporter: Reporter) -> None:
-    """Report the folder `path` in the partition `directory`, with the logs in it and below it."""
-    report = reporter.at(path, shown_by=directory)
-    found = list(_with_logs(path, directory, files))
-    if not found:
-        report.add("DISK-3", "no file of a partition has this name")
-    else:
-        words, hint, is_missing = _told(found, path, directory, files)
-        severity = Severity.WARNING if is_missing else None
-        report.add("DISK-3", words, severity=severity, hint=hint)
-    not_looked_into(report, FOLDER_IN_PARTITION, files=files)
+class InnerFolders:
+    """Reports the folders inside of one partition, whose logs are read once for all of them."""
 
+    def __init__(self, directory: str, files: Files, reporter: Reporter) -> None:
+        self._directory = directory
+        self._files = files
+        self._reporter = reporter
 
-def _with_logs(path: str, directory: str, files: Files) -> Iterator[tuple[str, Extent]]:
-    """Yield the folders at and below `path` that have logs, with what these hold."""
-    own = status_of(files, directory)
-    seen: set[object] = {None if own is None else own.identity}
-    waiting = [(path, 1)]
-    count = 0
-    while waiting and count < FOLDERS_MAX:
-        folder, level = waiting.pop(0)
-        status = status_of(files, folder)
-        if status is None or not status.is_directory or status.identity in seen:
-            continue
-        if status.identity[1] > 0:
-            seen.add(status.identity)
-        count += 1
-        extent = extent_of(folder, files)
-        if extent.logs or extent.others:
-            yield folder, extent
-        if level < LEVELS_MAX:
-            waiting += [
-                (posixpath.join(folder, name), level + 1) for name in names_of(folder, files)
-            ]
+    @cached_property
+    def _used(self) -> Extent:
+        """What the partition itself holds."""
+        return extent_of(self._directory, self._files)
 
+    def report(self, path: str) -> None:
+        """Report the folder `path`, with the logs in it and below it."""
+        report = self._reporter.at(path, shown_by=self._directory)
+        found = _Folders(path, self._directory, self._files)
+        compared = (self._compared(folder) for folder in found)
+        rows = [one for one in compared if one is not None]
+        if rows:
+            words, hint, is_missing = self._told(rows, path, found.is_cut)
+            severity = Severity.WARNING if is_missing else None
+            report.add("DISK-3", words, severity=severity, hint=hint)
+        elif found.is_cut:
+            words = f"no file of a partition has this name. {NOT_ALL}"
+            report.add("DISK-3", words, hint=HINT_OF_OTHERS)
+        else:
+            report.add("DISK-3", "no file of a partition has this name")
+        not_looked_into(report, FOLDER_IN_PARTITION, files=self._files)
 
-def _told(
-    found: list[tuple[str, Extent]], path: str, directory: str, files: Files
-) -> tuple[str, Hint | None, bool]:
-    """Return in words what the logs are, what to do, and whether the partition may lack them."""
-    used = extent_of(directory, files)
-    rows = []
-    for folder, extent in found:
-        absent = lacking(extent.batches, used.batches)
-        is_known = not (extent.are_too_many or used.are_too_many)
-        rows.append((folder, extent, outside(absent, used.ranges) if is_known else absent, absent))
-    folder, extent, missing, absent = max(rows, key=lambda one: (len(one[2]), len(one[3])))
-    place = "" if folder == path else f" in {folder}"
-    more = f"; {plural(len(found) - 1, 'more folder')} in it have logs" if found[1:] else ""
-    words = f"{FOLDER_IN_PARTITION}, has logs{place}: {extent.words}{more}"
-    if extent.are_too_many or used.are_too_many:
-        return f"{words}. They have too many batches to be compared", HINT_OF_OTHERS, False
-    if len(missing):
-        words += (
-            f". {plural(len(missing), 'batch', 'has', 'have')} offsets from"
-            f" {int(missing[:, 0].min())} to {int(missing[:, 1].max())}: {MAY_BELONG_HERE}"
+    def _compared(self, folder: str) -> "_Row | None":
+        """Compare the logs of a folder with those of the partition; None if it has none."""
+        extent = extent_of(folder, self._files)
+        if not extent.logs and not extent.others:
+            return None
+        used = self._used
+        is_too_much = extent.are_too_many or used.are_too_many
+        absent = missing = extent.batches[:0]
+        named: list[str] = []
+        if not is_too_much:
+            absent = lacking(extent.batches, used.batches)
+            missing = outside(absent, used.ranges)
+        if not used.are_too_many:
+            named = _missing_by_name(folder, extent, used, self._files)
+        return _Row(
+            folder=folder,
+            words=extent.words,
+            batches=len(extent.batches),
+            is_whole=extent.is_whole,
+            is_too_much=is_too_much,
+            absent=len(absent),
+            missing=len(missing),
+            first=int(missing[:, 0].min()) if len(missing) else 0,
+            last=int(missing[:, 1].max()) if len(missing) else 0,
+            named=len(named),
+            first_named=named[0] if named else "",
         )
-        return words, _steps(folder, directory, files), True
-    if named := [
-        one for each, other in found for one in _missing_by_name(each, other, used, files)
-    ]:
-        words += (
-            f". {plural(len(named), 'log')} there cannot be compared, {named[0]} first: offsets"
-            f" that {MAY_LACK}"
-        )
-        return words, HINT_OF_UNREADABLE, True
-    if len(absent):
-        words += ". The partition has their offsets, in other batches"
-        return words, HINT_OF_OTHERS, False
-    if extent.is_whole and len(extent.batches):
-        return f"{words}. The partition has each of their batches too", HINT_OF_COPY, False
-    return words, HINT_OF_OTHERS, False
+
+    def _told(self, rows: list["_Row"], path: str, is_cut: bool) -> tuple[str, Hint | None, bool]:
+        """Return in words what the logs are, what to do, and whether the partition may lack them.
+
+        `is_cut`: not all folders at and below `path` are in the rows.
+        """
+        row = max(rows, key=lambda one: (one.missing, one.is_too_much, one.absent))
+        place = "" if row.folder == path else f" in {row.folder}"
+        words = f"{FOLDER_IN_PARTITION}, has logs{place}: {row.words}"
+        if rows[1:]:
+            words += f"; {plural(len(rows) - 1, 'more folder', 'in it has', 'in it have')} logs"
+        tail = f". {NOT_ALL}" if is_cut else ""
+        if row.missing:
+            words += (
+                f". {plural(row.missing, 'batch', 'has', 'have')} offsets from"
+                f" {row.first} to {row.last}: {MAY_BELONG_HERE}"
+            )
+            return words + tail, _steps(row.folder, self._directory, self._files), True
+        if named := sum(one.named for one in rows):
+            first = next(one.first_named for one in rows if one.named)
+            words += (
+                f". {plural(named, 'log')} there cannot be compared, {first} first: offsets"
+                f" that {MAY_LACK}"
+            )
+            return words + tail, HINT_OF_UNREADABLE, True
+        if row.is_too_much:
+            return (
+                f"{words}. They have too many batches to be compared{tail}",
+                HINT_OF_OTHERS,
+                False,
+            )
+        if row.absent:
+            words += ". The partition has their offsets, in other batches"
+            return words + tail, HINT_OF_OTHERS, False
+        if not is_cut and all(one.is_whole for one in rows) and any(one.batches for one in rows):
+            return f"{words}. The partition has each of their batches too", HINT_OF_COPY, False
+        if unread := [one.folder for one in rows if not one.is_whole]:
+            words += f". What is damaged, or under another name, in {unread[0]} was not compared"
+        return words + tail, HINT_OF_OTHERS, False
+
+
+class _Row(NamedTuple):
+    """What one folder holds that the partition lacks: all that is kept of its extent."""
+
+    folder: str
+    words: str
+    batches: int
+    is_whole: bool
+    is_too_much: bool
+    """Whether this folder or the partition has too many batches to be compared."""
+    absent: int
+    """Batches that are not among those of the partition."""
+    missing: int
+    """Those with an offset that the partition has in no batch."""
+    first: int
+    last: int
+    """The offsets of these; 0 without one."""
+    named: int
+    """Logs that cannot be compared, whose base offset the partition lacks."""
+    first_named: str
+
+
+class _Folders:
+    """The folders at and below `path`."""
+
+    def __init__(self, path: str, directory: str, files: Files) -> None:
+        self._path = path
+        self._directory = directory
+        self._files = files
+        self.is_cut = False
+        """Whether there are folders that were not searched; known once all are handed out."""
+
+    def __iter__(self) -> Iterator[str]:
+        files = self._files
+        own = status_of(files, self._directory)
+        seen: set[object] = {None if own is None else own.identity}
+        waiting = deque([(self._path, 1)])
+        count = 0
+        while waiting:
+            folder, level = waiting.popleft()
+            status = status_of(files, folder)
+            if status is None:
+                self.is_cut = True
+                continue
+            if not status.is_directory or status.identity in seen:
+                continue
+            if count == FOLDERS_MAX:
+                self.is_cut = True
+                break
+            if level > LEVELS_MAX:
+                self.is_cut = True
+                continue
+            if status.identity[1] > 0:
+                seen.add(status.identity)
+            count += 1
+            try:
+                names = files.list_directory(folder)
+            except OSError:
+                self.is_cut = True
+                continue
+            yield folder
+            waiting += [(posixpath.join(folder, name), level + 1) for name in names]
 
 
 def _missing_by_name(folder: str, extent: Extent, used: Extent, files: Files) -> list[str]:

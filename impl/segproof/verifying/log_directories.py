@@ -27,7 +27,7 @@ from segproof.reading.file_names import (
     starts_with_folder,
 )
 from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
-from segproof.verifying.folder_extents import Extent, compared, extent_of, generations, logs_to_take
+from segproof.verifying.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare, new_place
 
@@ -378,11 +378,11 @@ def _report_twice(
 ) -> None:
     """Report each partition that has another folder in a directory of the same broker."""
     places: dict[Key, dict[object, PartitionPlace]] = {}
-    extents: dict[str, Extent] = {}
+    extents = ExtentsOfPairs(files)
     for one in (*mine, *theirs):
         met = (one.parent_identity, posixpath.basename(one.path))
         places.setdefault(one.key, {}).setdefault(met, one)
-    for one in mine:
+    for one in sorted(mine, key=lambda place: place.key):
         met = (one.parent_identity, posixpath.basename(one.path))
         if places[one.key][met] is not one:
             continue  # the same folder by another path
@@ -468,7 +468,7 @@ def _report_pair(
     severity: Severity,
     files: Files,
     reporter: Reporter,
-    extents: dict[str, Extent],
+    extents: ExtentsOfPairs,
 ) -> None:
     """Report a partition in two folders, with what each one has; their logs are read.
 
@@ -477,10 +477,7 @@ def _report_pair(
     hint: Hint | None = HINT_OF_LINK
     told = "it is the same folder, by a link"
     if one.identity != two.identity:
-        for path in (one.path, two.path):
-            if path not in extents:
-                extents[path] = extent_of(path, files)
-        mine, theirs = extents[one.path], extents[two.path]
+        mine, theirs = extents.read(one.path, two.path)
         more, is_one_enough = compared(mine, theirs, two.path)
         ids, is_sure = generations(one.path, two.path, files)
         is_one_enough = is_one_enough and not is_sure
@@ -488,8 +485,10 @@ def _report_pair(
         hint = None if is_one_enough else HINT_OF_PARTS
         is_known = severity is Severity.ERROR
         hint = hint if is_known else HINT_OF_COPIES
-        first, second = sorted((one.path, two.path))
-        taken = [] if is_one_enough else logs_to_take(extents[first], extents[second])
+        (first, its_own), (second, other) = sorted(
+            ((one.path, mine), (two.path, theirs)), key=lambda each: each[0]
+        )
+        taken = [] if is_one_enough else logs_to_take(its_own, other)
         if is_sure or (taken and ids):
             told += "" if is_sure else f", and {ids}"
             hint = HINT_OF_GENERATIONS if is_known else HINT_OF_TWO_TOPICS

@@ -13,7 +13,7 @@ from segproof.hints import changes, reads, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, is_of_salvage
 from segproof.reading.unfinished import VERBS
-from segproof.verifying.inner_folders import report_inner_folder
+from segproof.verifying.inner_folders import InnerFolders
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import MOVE_OUT, declare
 
@@ -44,6 +44,7 @@ def report_names(
     path: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
 ) -> None:
     """Report what is wrong with the names in a partition, and the folders in it."""
+    folders = InnerFolders(path, files, reporter)
     for name, known in kinds.items():
         full = posixpath.join(path, name)
         if name in VERBS:
@@ -53,7 +54,7 @@ def report_names(
             continue
         status = status_of(files, full)
         if status is not None and status.is_directory:
-            report_inner_folder(full, path, files, reporter)
+            folders.report(full)
             continue
         report = reporter.at(full, shown_by=path)
         report.add("DISK-3", "no file of a partition has this name")

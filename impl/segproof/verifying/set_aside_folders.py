@@ -19,7 +19,13 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
-from segproof.verifying.folder_extents import Extent, extent_of, generations, lacking, outside
+from segproof.verifying.folder_extents import (
+    Extent,
+    ExtentsOfPairs,
+    generations,
+    lacking,
+    outside,
+)
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.log_directories import (
     KnownDirectory,
@@ -78,7 +84,7 @@ def report_aside(
         return
     mine = _by_identity(own)
     places = {**_by_identity(others), **mine}
-    extents: dict[str, Extent] = {}
+    pairs: list[tuple[PartitionPlace, PartitionPlace]] = []
     for one in places.values():
         if not one.state:
             continue
@@ -88,7 +94,10 @@ def report_aside(
             if is_mine:
                 _report_alone(one, reporter)
         elif is_mine or two.identity in mine:
-            _report_pair(one, two, mine, files, reporter, extents)
+            pairs.append((one, two))
+    extents = ExtentsOfPairs(files)
+    for one, two in sorted(pairs, key=lambda pair: pair[1].path):
+        _report_pair(one, two, mine, files, reporter, extents)
 
 
 def _by_identity(places: Iterable[KnownDirectory]) -> dict[object, PartitionPlace]:
@@ -129,17 +138,14 @@ def _report_pair(
     mine: Mapping[object, PartitionPlace],
     files: Files,
     reporter: Reporter,
-    extents: dict[str, Extent],
+    extents: ExtentsOfPairs,
 ) -> None:
     """Report a folder that is set aside, and the partition in use that lacks what it has.
 
     The copy is read first: a broker at work appends to the partition, and then to the copy.
     """
-    for path in (one.path, two.path):
-        if path not in extents:
-            extents[path] = extent_of(path, files)
-    there = extents[two.path]
-    compared = _compared(one, two, extents[one.path], there, files)
+    aside, there = extents.read(one.path, two.path, anew=one.state == FUTURE)
+    compared = _compared(one, two, aside, there, files)
     is_sure = severity_of(one, two) is not Severity.NOTE
     is_loss = compared.is_lost and (is_sure or one.state == FUTURE or there.damages > 0)
     hint = compared.hint
@@ -149,13 +155,13 @@ def _report_pair(
     if one.identity in mine:
         report = reporter.at(one.path)
         words = words_of_directory(one.state) if one.state == FUTURE else STRAY_BESIDE
-        words = f"{words}. It has {extents[one.path].words}; the partition in use, {two.path}, has"
+        words = f"{words}. It has {aside.words}; the partition in use, {two.path}, has"
         words += f" {there.words}: {compared.difference}"
         found = report.finding(LAW, words, severity=severity, hint=hint)
         add_pair(found, one.path, two.path, report)
     if is_loss and two.identity in mine:
         report = reporter.at(two.path)
-        words = f"{one.path} has what this partition lacks. It has {extents[one.path].words}; this"
+        words = f"{one.path} has what this partition lacks. It has {aside.words}; this"
         words += f" partition has {there.words}: {compared.difference}"
         found = report.finding(LAW, words, actual=one.path, severity=severity, hint=hint)
         add_pair(found, two.path, one.path, report)

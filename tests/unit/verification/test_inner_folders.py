@@ -12,8 +12,10 @@ import pytest
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import inner_folders
 from segproof_harness.laws.borders.log_files import batch
 from segproof_harness.reports.verdicts import split_commands
+from segproof_tests.extents_kept import count_extents
 from segproof_tests.partition_files import name_of, write_segment
 
 USUAL = Verdict.INDEX_DAMAGE_ONLY
@@ -160,3 +162,112 @@ def test_so_many_batches_are_compared(folder: Path, monkeypatch: pytest.MonkeyPa
     moved(folder, "old", 0)
     (one,), _ = told(folder)
     assert "too many batches" in one.message
+
+
+NOTHING = "nothing: the partition has "
+"""How the hint of a folder begins that is a copy."""
+
+
+def _nested(folder: Path, *inner: str) -> list[Path]:
+    """Copy a log of the partition into each of these folders in it; return the copies."""
+    found = []
+    for one in inner:
+        (folder / one).mkdir(parents=True)
+        found.append(Path(shutil.copy(folder / name_of(3, ".log"), folder / one)))
+    return found
+
+
+def test_two_copies_are_nothing_to_do(folder: Path) -> None:
+    """All folders are whole, and the partition has each batch: only then it is said."""
+    _nested(folder, "old/a", "old/b")
+    (one,), _ = told(folder)
+    assert "; 1 more folder in it has logs. The partition has each" in one.message
+    assert (one.hint or "").startswith(NOTHING)
+
+
+def _zeros(log: Path) -> None:
+    log.write_bytes(bytes(log.stat().st_size))
+
+
+def _flipped(log: Path) -> None:
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+
+
+def _packed(log: Path) -> None:
+    log.with_suffix(".log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+
+
+@pytest.mark.parametrize("place", ["old", "old/a", "old/b", "old/c/d"])
+@pytest.mark.parametrize("damage", [_zeros, _flipped, _packed])
+def test_one_folder_that_is_not_whole_is_no_copy(
+    folder: Path, place: str, damage: Callable[[Path], None]
+) -> None:
+    """Only one folder was judged: "the partition has all of it" hid the damaged one."""
+    copies = _nested(folder, "old/a", "old/b", "old/c/d")
+    if place == "old":
+        copies.append(Path(shutil.copy(folder / name_of(3, ".log"), folder / "old")))
+    damage(next(one for one in copies if one.parent == folder / place))
+    (one,), _ = told(folder)
+    assert f"in {folder / place} was not compared" in one.message
+    assert "has each" not in one.message
+    assert not (one.hint or "").startswith("nothing")
+
+
+@pytest.mark.parametrize("has_copy", [True, False])
+@pytest.mark.parametrize("where", ["beside", "below"])
+def test_folders_that_are_not_searched_are_told(
+    folder: Path, where: str, monkeypatch: pytest.MonkeyPatch, *, has_copy: bool
+) -> None:
+    """The only copy of a batch lay in a folder that was never opened: it was "a copy"."""
+    monkeypatch.setattr("segproof.verifying.inner_folders.FOLDERS_MAX", 5)
+    (folder / "old").mkdir()
+    if has_copy:
+        shutil.copy(folder / name_of(3, ".log"), folder / "old")
+    if where == "beside":
+        for number in range(5):
+            (folder / "old" / f"a{number}").mkdir()
+    moved(folder, "old/z" if where == "beside" else "old/1/2/3/4", 6)
+    (one,), _ = told(folder)
+    assert "Not all folders in it were searched" in one.message
+    assert "has each" not in one.message
+    assert not (one.hint or "").startswith("nothing")
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_folders_at_the_limits_are_searched(
+    folder: Path, levels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last folder and the last level count too."""
+    inner = ["old/x", "old/1/2/3"][levels // 2]
+    monkeypatch.setattr("segproof.verifying.inner_folders.FOLDERS_MAX", levels + 1)
+    _nested(folder, inner)
+    (one,), _ = told(folder)
+    assert (one.hint or "").startswith(NOTHING)
+
+
+def test_a_folder_with_too_many_batches_is_not_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a copy, it was not in the words."""
+    monkeypatch.setattr("segproof.verifying.folder_extents.BATCHES_MAX", 9)
+    _nested(folder, "old/a")
+    log = b"".join(batch(one, key=None) for one in range(10))
+    write_segment(folder / "old" / "b", log, 0)
+    (one,), _ = told(folder)
+    assert "too many batches to be compared" in one.message
+    assert not (one.hint or "").startswith("nothing")
+
+
+def test_the_partition_is_read_once_for_all_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read again for each folder in it; no extent of a folder is kept."""
+    _nested(folder, *(f"old{one}/{two}" for one in range(3) for two in range(3)))
+    read = count_extents(monkeypatch, inner_folders)
+    told(folder)
+    assert read.paths.count(str(folder)) == 1
+    assert len(read.paths) == 1 + 3 * 4
+    assert read.most_kept == 2

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders that end in -stray or -future, beside the partition in use: what only they have."""
 
+import gc
+import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.verification import partition_places, verify
+from segproof.verifying import folder_extents
+from segproof.verifying.log_directories import places_below, report_across
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.set_aside_folders import report_aside
 from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
+from segproof_tests.extents_kept import count_extents
 
 STATE = "0123456789abcdef0123456789abcdef"
 META = "version=1\nnode.id={}\ncluster.id=c\ndirectory.id={}\n"
@@ -233,3 +241,82 @@ def test_so_many_batches_are_compared(tmp_path: Path, monkeypatch: pytest.Monkey
     (found,) = told(broker).values()
     assert found.severity is Severity.NOTE
     assert "too many batches" in found.message
+
+
+def _compared(path: Path) -> None:
+    """Compare all folders below a path, and do nothing else."""
+    files = RealFiles()
+    own = places_below(str(path), files)
+    report_aside(own, [], files, Reporter(Wanted()))
+    report_across(own, [], files, Reporter(Wanted()))
+
+
+def _pairs(broker: Path, count: int, log: bytes, state: str) -> Path:
+    """Write so many partitions, each with a folder that is set aside, of one log each."""
+    data(broker)
+    for number in range(count):
+        for ending in ("", f".{STATE}-{state}"):
+            folder = broker / f"t-{number}{ending}"
+            folder.mkdir()
+            (folder / name(0, ".log")).write_bytes(log)
+    return broker
+
+
+def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
+    """What each folder has was kept to the end: 30 pairs took twice the memory of 2."""
+    log = b"".join(batch(one) for one in range(300))
+    peaks = []
+    for count in (1, 2, 30):
+        files = RealFiles()
+        broker = _pairs(tmp_path / str(count), count, log, "stray")
+        own = places_below(str(broker), files)
+        reporter = Reporter(Wanted())
+        gc.collect()
+        tracemalloc.start()
+        report_aside(own, [], files, reporter)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    _, two, thirty = peaks
+    assert thirty < two + (1 << 19)
+
+
+@pytest.mark.parametrize("state", ["stray", "future"])
+def test_an_extent_is_forgotten_after_its_pair(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder is read once."""
+    broker = _pairs(tmp_path / "data", 4, batch(0), state)
+    read = count_extents(monkeypatch, folder_extents)
+    _compared(broker)
+    assert len(read.paths) == len(set(read.paths)) == 8
+    assert read.most_kept == 2
+
+
+def test_copies_of_one_partition_read_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But with a -future copy it is read after that one, as a broker may append to both."""
+    broker = data(tmp_path / "data")
+    used = logs(broker, "", range(3))
+    for number in range(3):
+        (broker / f"t-0.{number}{STATE[1:]}-stray").mkdir()
+    read = count_extents(monkeypatch, folder_extents)
+    _compared(broker)
+    assert read.paths.count(str(used)) == 1
+    assert read.most_kept == 2
+    copy = logs(broker, "future", range(3))
+    read.paths.clear()
+    _compared(broker)
+    assert read.paths[read.paths.index(str(copy)) + 1] == str(used)
+
+
+def test_an_extent_of_two_directories_is_forgotten_after_its_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of a partition that two directories have."""
+    for one in "ab":
+        _pairs(tmp_path / one, 4, batch(0), "delete")
+    read = count_extents(monkeypatch, folder_extents)
+    _compared(tmp_path)
+    assert len(read.paths) == len(set(read.paths)) == 8
+    assert read.most_kept == 2
