@@ -150,13 +150,13 @@ class ExtentsOfPairs:
         self._files = files
         self._kept: dict[str, Extent] = {}
 
-    def read(self, one: str, two: str, *, anew: bool = False) -> tuple[Extent, Extent]:
+    def read(self, one: str, two: str, *, again: bool = False) -> tuple[Extent, Extent]:
         """Return what two folders hold; the first one is read first.
 
-        What is kept of the pair before is not read again, except with `anew`.
+        What is kept of the pair before is not read twice, except with `again`.
         """
         self._kept = {
-            path: extent for path, extent in self._kept.items() if path in (one, two) and not anew
+            path: extent for path, extent in self._kept.items() if path in (one, two) and not again
         }
         for path in (one, two):
             if path not in self._kept:

@@ -144,7 +144,7 @@ def _report_pair(
 
     The copy is read first: a broker at work appends to the partition, and then to the copy.
     """
-    aside, there = extents.read(one.path, two.path, anew=one.state == FUTURE)
+    aside, there = extents.read(one.path, two.path, again=one.state == FUTURE)
     compared = _compared(one, two, aside, there, files)
     is_sure = severity_of(one, two) is not Severity.NOTE
     is_loss = compared.is_lost and (is_sure or one.state == FUTURE or there.damages > 0)
