@@ -10,21 +10,25 @@ Laws: LOAD-2, DISK-42, DISK-59.
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from segproof.errors import SegproofError
-from segproof.files import Files, status_of
+from segproof.files import Files, ReadOnlyFile, status_of
 from segproof.hints import writes
 from segproof.integers import INT32_MAX
-from segproof.kafka.batch_table import BatchScan
+from segproof.kafka.batch_table import BatchScan, BatchTable
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
-from segproof.reading.pieces import first_offsets, say_first_offset
+from segproof.reading.log_pieces import LogPieces
+from segproof.reading.pieces import Int64Array, PieceKind, first_offsets, say_first_offset
 
 LOG_SWAP = ".log.swap"
+BATCHES_MAX = 1 << 20
+"""Batches of a log that are compared with other logs at once."""
+HAVE_RIGHT_CHECKSUMS = (PieceKind.SOUND, PieceKind.MISPLACED, PieceKind.UNLOADABLE)
 
 
 def swap_logs(kinds: Mapping[str, FileName]) -> dict[int, str]:
@@ -212,33 +216,55 @@ def only_copy(
     Only batches with a last offset of `least` or more count. `others` are the other logs: base
     offsets with paths. A cleaning or a splitting gives each batch of the new log a last offset of
     the old ones. So a last offset that is in no sound batch of them is of records that only this
-    log holds. The logs near these offsets are read first, the rest only for offsets that the near
-    ones lack.
+    log holds. Sound batches after damage count on both sides. The logs near these offsets are read
+    first, the rest only for offsets that the near ones lack.
+    Memory: as `LogPieces`, and some ten bytes for each of BATCHES_MAX batches. A log with more of
+    them is compared in parts, and the other logs are read for each part.
 
     None if the log can't be read, or is gone afterwards: a broker removes the old logs after it has
     renamed the new one.
     """
     logs = sorted(others)
-    first, parts = -1, [np.empty(0, np.int64)]
-    try:
-        for firsts, lasts in _sound_ranges(path, 0, files):
-            first = int(firsts[0]) if first < 0 else first
-            parts.append(lasts)
-    except (OSError, SegproofError):
+    first = last = missing = -1
+    with suppress(OSError, SegproofError):
+        for begin, lasts in _parts_of(path, files):
+            first, last = begin if first < 0 else first, int(lasts[-1])
+            wanted = np.sort(lasts[lasts >= least])
+            if missing >= 0:
+                wanted = wanted[wanted < missing]
+            wanted = _lacking(wanted, (begin, last), logs, files)
+            missing = int(wanted[0]) if len(wanted) else missing
+    if missing < 0 or status_of(files, path) is None:
         return None
-    wanted = np.concatenate(parts)
-    if not len(wanted):
-        return None
-    last = int(wanted[-1])
-    wanted = np.sort(wanted[wanted >= least])
+    return OnlyCopy(first, last, missing)
+
+
+def _parts_of(path: str, files: Files) -> Iterator[tuple[int, Int64Array]]:
+    """Yield the last offsets of a log's sound batches in parts, each with its first offset."""
+    parts: list[Int64Array] = []
+    begin = count = 0
+    for firsts, lasts in _sound_ranges(path, 0, files):
+        begin = begin if parts else int(firsts[0])
+        parts.append(lasts.astype(np.int64))  # a copy: a view would keep the whole table
+        count += len(lasts)
+        if count >= BATCHES_MAX:
+            yield begin, np.concatenate(parts)
+            parts, count = [], 0
+    if parts:
+        yield begin, np.concatenate(parts)
+
+
+def _lacking(
+    wanted: Int64Array, near: tuple[int, int], logs: list[tuple[int, str]], files: Files
+) -> Int64Array:
+    """Return which offsets, given sorted, are in no sound batch of the logs."""
+    first, last = near
     begin = max((base for base, _ in logs if base <= first), default=-1)
-    for base, other in sorted(logs, key=lambda one: not begin <= one[0] <= last):
+    for base, path in sorted(logs, key=lambda one: not begin <= one[0] <= last):
         if not len(wanted):
-            return None
-        wanted = wanted[~_are_held(wanted, other, base, files)]
-    if not len(wanted) or status_of(files, path) is None:
-        return None
-    return OnlyCopy(first, last, int(wanted[0]))
+            break
+        wanted = wanted[~_are_held(wanted, path, base, files)]
+    return wanted
 
 
 def _are_held(wanted: np.ndarray, path: str, base: int, files: Files) -> np.ndarray:
@@ -266,14 +292,46 @@ def _sound_ranges(path: str, base: int, files: Files) -> Iterator[tuple[np.ndarr
     """
     reached = base - 1
     with closing(files.open(path)) as file:
-        for checked in BatchScan(file, 0, file.size(), deep=False):
-            table = checked.table[checked.crc_valid]
+        for table in _sound_tables(file):
             if not len(table):
                 continue
             lasts = table["last_offset"]
             after = np.concatenate(([reached], lasts[:-1])) + 1
             yield np.where(say_first_offset(table), first_offsets(table), after), lasts
             reached = int(lasts[-1])
+
+
+def _sound_tables(file: ReadOnlyFile) -> Iterator[BatchTable]:
+    """Yield the batches with right checksums. From the first damage on they are searched for."""
+    size = file.size()
+    scan = BatchScan(file, 0, size, deep=False)
+    at: int | None = None
+    for checked in scan:
+        bad = np.flatnonzero(~checked.crc_valid)
+        if len(bad):
+            at = int(checked.table["position"][bad[0]])
+            yield checked.table[: bad[0]]
+            break
+        yield checked.table
+    at = scan.end_position if at is None else at
+    for piece in LogPieces(file, at, size) if at < size else ():
+        if piece.kind in HAVE_RIGHT_CHECKSUMS:
+            yield from BatchScan(file, piece.start, piece.end, deep=False).tables()
+
+
+def may_hide_records(path: str, files: Files) -> bool:
+    """Return whether a log has damaged bytes other than zeros up to its end, or can't be read.
+
+    Records in them are not compared with those of other logs.
+    """
+    try:
+        with closing(files.open(path)) as file:
+            return any(
+                piece.kind not in (*HAVE_RIGHT_CHECKSUMS, PieceKind.ZEROS)
+                for piece in LogPieces(file, 0, file.size())
+            )
+    except (OSError, SegproofError):
+        return True
 
 
 def end_of(path: str, base_offset: int, files: Files) -> int | None:

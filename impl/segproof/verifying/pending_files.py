@@ -11,13 +11,22 @@ Laws: LOAD-1, DISK-41, DISK-42, DISK-59; those of swapped_logs and replaced_logs
 
 import posixpath
 from collections.abc import Mapping
+from contextlib import suppress
 
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
-from segproof.reading.waiting_logs import OnlyCopy, bases_of, is_kept, only_copy, swap_logs
-from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, ReplacedLogs
+from segproof.reading.waiting_logs import (
+    OnlyCopy,
+    bases_of,
+    damage_in,
+    is_kept,
+    may_hide_records,
+    only_copy,
+    swap_logs,
+)
+from segproof.verifying.replaced_logs import COPY_AWAY, KEEP_COPY, REST, ReplacedLogs
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
@@ -57,6 +66,7 @@ def report_pending(
     for name in pending:
         path = posixpath.join(directory, name)
         known, hint = kinds[name], COPY_AWAY if name.endswith(".swap") else KEEP_COPY
+        is_deleted = name.endswith((".log.deleted", ".log.cleaned")) and not is_alone
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
             cost = replacing.words_of_removed(known.base_offset)
@@ -87,12 +97,18 @@ def report_pending(
             )
             if name.endswith(".log.swap"):
                 only_copies |= _lost_swap(path, known.base_offset, logs, replacing, files, reporter)
+                is_deleted = not is_alone
         elif name.endswith(".log.swap"):
             words = _swap(replacing, is_alone=is_alone)
         elif known.suffix in SEGMENT_SUFFIXES:
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
             words = f"at its next start Kafka renames it to {name.removesuffix('.swap')}"
+        if is_deleted and path not in only_copies:
+            doubt = _doubt(path, known.base_offset, replacing, files)
+            if doubt:
+                words, hint = f"{words}; {doubt}", KEEP_COPY
+                only_copies.add(path)
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
@@ -104,6 +120,28 @@ def report_tmp(path: str, directory: str, reporter: Reporter) -> None:
     words = "it was being written: Kafka does not read it, and the next write replaces it"
     hint = reads("nothing: Kafka does not read it")
     reporter.at(path, shown_by=directory).add("DISK-41", words, hint=hint)
+
+
+def _doubt(path: str, base: int, replacing: ReplacedLogs, files: Files) -> str:
+    """Return in words what only a damaged log that Kafka deletes may hold; else nothing.
+
+    Its sound batches were compared, but for a removed log that follows the last one.
+    """
+    is_removed = path.endswith(".deleted")
+    logs = replacing.log_paths
+    place = [one for one in logs if one[0] <= base][-1:]
+    if not logs or (is_removed and not place) or not may_hide_records(path, files):
+        return ""
+    if is_removed and place == logs[-1:] and place[0][0] != base:
+        only = only_copy(path, logs, files)
+        return "" if only is None else f"it is damaged, and {REST} offset {only.missing}"
+    with suppress(OSError):
+        if all(damage_in(one, files) is None for _, one in place):
+            return ""
+    return (
+        "it is damaged, and so is the log of its offsets: what its damaged bytes hold was not"
+        " compared with the logs"
+    )
 
 
 def _unreplaced(

@@ -2,8 +2,10 @@
 """What a start deletes, or replaces by a `.swap` log, and no file that stays holds."""
 
 import subprocess
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
+from segproof.reading import waiting_logs
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying import pending_files
@@ -483,3 +486,100 @@ def test_a_removed_log_adds_nothing_to_a_damaged_one(tmp_path: Path) -> None:
     old = log(0, 1) + log(1, 2) + log(3, 4)
     folder = lay(tmp_path / "t-0", log={0: new, 8: LOGS[8]}, deleted={0: old})
     assert {"LOAD-1"} == {one.law for one in judged(folder)[0]}
+
+
+SIZE = len(log(0, 1))
+IN_COPIES = ("first batch is zeros", "zeros before it", "sizes are lost", "second checksum")
+
+
+def damaged_copy(data: bytes, how: str) -> bytes:
+    """Return a log of three or four batches of equal size with damage that its frames show."""
+    size = SIZE
+    return {
+        "first batch is zeros": bytes(size) + data[size:],
+        "zeros before it": bytes(30) + data,
+        "sizes are lost": data[:size] + data[size : size + 8] + b"\x7f" + data[size + 9 :],
+        "second checksum": data[:size] + data[size : size + 17] + b"\0" + data[size + 18 :],
+    }[how]
+
+
+@pytest.mark.checks("DISK-42", "DISK-59", "LOAD-1")
+@pytest.mark.parametrize("how", IN_COPIES)
+@pytest.mark.parametrize("suffix", ["cleaned", "swap", "deleted"])
+def test_a_damaged_copy_is_the_only_one(how: str, suffix: str, tmp_path: Path) -> None:
+    """What follows its first broken frame was not read: "nothing" was the hint."""
+    copy = damaged_copy(LOGS[0], how)
+    waiting = {suffix: {0: copy}}
+    if suffix == "swap":
+        waiting["cleaned"] = {0: b""}
+    folder = lay(tmp_path / "t-0", log=LOGS | {0: bytes(4 * SIZE)}, **waiting)
+    name = name_of(0, f".log.{suffix}")
+    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
+    law = "DISK-59" if suffix == "deleted" else "DISK-42"
+    assert {"LOAD-1", law} == told.keys()
+    assert f"offset {int(how == 'first batch is zeros')}" in told[law].message
+    assert "copy this file away" in told["LOAD-1"].hint
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert f"copy this file, without .{suffix} in its name" in " ".join(saved.left_out)
+    assert saved.removed == []
+
+
+@pytest.mark.checks("DISK-42", "DISK-59", "LOAD-1")
+@pytest.mark.parametrize("suffix", ["cleaned", "deleted"])
+def test_a_log_has_sound_batches_after_its_damage(suffix: str, tmp_path: Path) -> None:
+    """They were told as ones that no log has."""
+    new = LOGS[0][:SIZE] + bytes(SIZE) + LOGS[0][2 * SIZE :]
+    folder = lay(tmp_path / "t-0", log=LOGS | {0: new}, **{suffix: {0: log(2, 4)}})
+    name = name_of(0, f".log.{suffix}")
+    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
+    assert ["LOAD-1"] == list(told)
+    assert "nothing" in told["LOAD-1"].hint
+
+
+@pytest.mark.checks("LOAD-1")
+@pytest.mark.parametrize("how", ["both are damaged", "the log is whole", "the end is zeros"])
+@pytest.mark.parametrize("suffix", ["cleaned", "swap", "deleted"])
+def test_damage_in_both_is_not_compared(how: str, suffix: str, tmp_path: Path) -> None:
+    """Neither has a sound batch that the other lacks; what the damaged bytes hold is not known."""
+    new = LOGS[0] if how == "the log is whole" else damaged(LOGS[0], "one bit")
+    copy = LOGS[0][:SIZE] + (bytes(40) if how == "the end is zeros" else LOGS[0][SIZE:][:40])
+    waiting = {suffix: {0: copy}} | ({"cleaned": {0: b""}} if suffix == "swap" else {})
+    folder = lay(tmp_path / "t-0", log=LOGS | {0: new}, **waiting)
+    name = name_of(0, f".log.{suffix}")
+    (told,) = [one for one in judged(folder)[0] if Path(one.path).name == name]
+    assert ("was not compared" in told.message) is (how == "both are damaged")
+    assert ("copy this file away" in told.hint) is (how == "both are damaged")
+    assert ("nothing" in told.hint) is (how != "both are damaged")
+
+
+@pytest.mark.checks("LOAD-1")
+def test_a_removed_log_with_a_damaged_beginning_follows_the_last_one(tmp_path: Path) -> None:
+    """A log whose first frame is broken was taken for an empty one."""
+    copy = damaged_copy(log(10, 14), "zeros before it")
+    folder = lay(tmp_path / "t-0", log=LOGS, deleted={10: copy})
+    (told,) = judged(folder)[0]
+    assert ("LOAD-1", True) == (told.law, "copy this file away" in told.hint)
+    assert "no log here has its offset 10" in told.message
+
+
+@pytest.mark.checks("DISK-42")
+def test_a_copy_of_many_batches_is_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its headers were all kept: 80 bytes for each batch, and more."""
+    monkeypatch.setattr(waiting_logs, "BATCHES_MAX", 1 << 14)
+    count, files = 200_000, MemoryFiles()
+    rows = np.frombuffer(log(0, 1) * count, np.uint8).reshape(count, SIZE).copy()
+    rows[:, :8] = np.arange(count, dtype=">i8").view(np.uint8).reshape(count, 8)
+    write_file(files, "t-0/a.log", rows.tobytes())
+    write_file(files, "t-0/0.log", rows[: count - 10].tobytes())
+    write_file(files, "t-0/1.log", rows[count - 9 :].tobytes())
+    others = [(0, "t-0/0.log"), (count - 9, "t-0/1.log")]
+    tracemalloc.start()
+    try:
+        found = waiting_logs.only_copy("t-0/a.log", others[1:], files)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert waiting_logs.OnlyCopy(0, count - 1, 0) == found
+    assert peak < 16 << 20
+    found = waiting_logs.only_copy("t-0/a.log", others, files)
+    assert waiting_logs.OnlyCopy(0, count - 1, count - 10) == found

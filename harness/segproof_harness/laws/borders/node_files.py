@@ -263,6 +263,11 @@ BORDERS = (
         followed({**segment(BROKEN), DELETED: PLAIN}, BASE + 1), LOST_COPY,
     ),
     Border(
+        "DISK-59", "beside a removed log that begins with damage the log is whole, or broken",
+        followed({**segment(PLAIN), DELETED: bytes(30) + PLAIN}, BASE + 1),
+        followed({**segment(BROKEN), DELETED: bytes(30) + PLAIN}, BASE + 1), LOST_COPY,
+    ),
+    Border(
         "DISK-59", "the last log is broken, and the removed one begins after it, or with it",
         {**segment(BROKEN), name(BASE + 1, ".log.deleted"): batch(BASE + 1)},
         {**segment(BROKEN), DELETED: PLAIN}, LOST_COPY,

@@ -351,6 +351,17 @@ BORDERS = (
         {**_log(FLIPPED), name(BASE, ".log.cleaned"): THREE[0] + THREE[1]}, _alone(BASE + 1),
     ),
     Border(
+        "DISK-42", "the log has the batch after the damage in a .cleaned log, or lost it",
+        {**_log(LOG), name(BASE, ".log.cleaned"): bytes(30) + THREE[1]},
+        {**_log(FLIPPED), name(BASE, ".log.cleaned"): bytes(30) + THREE[1]}, _alone(BASE + 1),
+    ),
+    Border(
+        "DISK-42", "after its damage a log has the batch of a .cleaned log, or not",
+        {**_log(bytes(30) + LOG), name(BASE, ".log.cleaned"): THREE[2]},
+        {**_log(bytes(30) + THREE[0] + THREE[1]), name(BASE, ".log.cleaned"): THREE[2]},
+        _alone(BASE + 2),
+    ),
+    Border(
         "DISK-42", "the log of a .swap log that is deleted is sound, or one checksum is wrong",
         {**_log(LOG), name(BASE, ".log.swap"): LOG, name(BASE, ".log.cleaned"): b""},
         {**_log(FLIPPED), name(BASE, ".log.swap"): LOG, name(BASE, ".log.cleaned"): b""},

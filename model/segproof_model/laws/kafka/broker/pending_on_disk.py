@@ -17,6 +17,7 @@ from segproof_model.laws.kafka.format.log_bytes import (
     first_offset,
     is_wrapper,
     valid_batches,
+    valid_batches_anywhere,
 )
 from segproof_model.laws.kafka.format.segment_on_disk import offsets_of_names
 from segproof_model.laws.register import law
@@ -40,7 +41,8 @@ def nothing_temporary_is_left(files: Collection[str]) -> bool:
 def no_pending_log_is_lost(files: Mapping[str, bytes]) -> bool:
     """Loading removes no log that alone holds records: a `.cleaned` log, and a `.swap` log with a
     `.cleaned` file at or below it (LOAD-2). Each batch in it with a right checksum has its last
-    offset in such a batch of a log. Such a `.swap` log begins within a log, too.
+    offset in such a batch of a log; batches after damage count in both. Such a `.swap` log begins
+    within a log, too.
     """
     logs = {
         base: files[f"{base:020d}.log"]
@@ -66,14 +68,14 @@ def _ranges(logs: Mapping[int, bytes]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last offset of each batch with a right checksum."""
     for base, log in logs.items():
         before = base - 1
-        for one in valid_batches(log):
+        for one in valid_batches_anywhere(log):
             yield before + 1 if is_wrapper(one) else first_offset(one), one.last_offset
             before = one.last_offset
 
 
 def _lacking(log: bytes, held: Collection[tuple[int, int]]) -> list[int]:
     """Return the last offsets of batches with right checksums that are in none of the ranges."""
-    lasts = [one.last_offset for one in valid_batches(log)]
+    lasts = [one.last_offset for one in valid_batches_anywhere(log)]
     return [last for last in lasts if not any(first <= last <= end for first, end in held)]
 
 
@@ -94,8 +96,8 @@ def removed_logs_are_in_whole_ones(
     the log, or `.swap` log, with the greatest base offset up to its own. A `.swap` log is whole.
     A log of the same base offset, or before another log, is whole too; or each batch of the
     `.deleted` log with a right checksum has its last offset before the damage, or in such a batch
-    of another log. `swaps` are those that loading completes, by base offset. A warning, where
-    DISK-60 says nothing of the log.
+    of another log; batches after damage count in both. `swaps` are those that loading completes,
+    by base offset. A warning, where DISK-60 says nothing of the log.
     """
     held = [*_ranges(swaps), *_ranges(logs)]
 

@@ -10,6 +10,7 @@ from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import entries_of, records_of
@@ -39,6 +40,20 @@ def end_of(log: bytes) -> int:
 def valid_batches(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
     """Return the batches whose size and checksum are right."""
     return [batch for batch in batches_of(log, codecs) if outcome_of(batch.is_valid) is True]
+
+
+@kept
+def valid_batches_anywhere(log: bytes) -> list[RecordBatch]:
+    """Return the batches whose size and checksum are right, wherever they begin."""
+    found: list[RecordBatch] = []
+    position = 0
+    while position + 26 <= len(log):
+        size = 12 + int32_at(log, position + 8)
+        one = valid_batches(log[position : position + size]) if size >= 26 else []
+        is_one = len(one) == 1 and one[0].size_bytes == size
+        found += one if is_one else []
+        position += size if is_one else 1
+    return found
 
 
 def is_wrapper(batch: RecordBatch) -> bool:
