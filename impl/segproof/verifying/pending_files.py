@@ -110,6 +110,11 @@ def report_pending(
                 words, hint = f"{words}; {doubt}", KEEP_COPY
                 only_copies.add(path)
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
+    _report_temporary(directory, kinds, reporter)
+
+
+def _report_temporary(directory: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
+    """Report the files that were being written."""
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             report_tmp(posixpath.join(directory, name), directory, reporter)
