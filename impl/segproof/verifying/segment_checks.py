@@ -251,11 +251,10 @@ class SegmentCheck:
                     severity=Severity.WARNING if other else None,
                     hint=UNDER_OTHER_NAME if other else None,
                 )
-        elif segment.next_base_offset is not None or segment.stem:
-            carry, following = self.carry, segment.next_base_offset
-            is_at_end = following is None or following <= (carry.end_offset or 0)
-            is_undamaged = carry.is_read and carry.damage is None
-            is_whole = is_undamaged and is_at_end and not carry.missing_offsets
+        elif (following := segment.next_base_offset) is not None or segment.stem:
+            carry, end = self.carry, self.carry.end_offset
+            is_whole = carry.is_read and carry.damage is None and not carry.missing_offsets
+            is_whole &= not carry.is_gap_told and (end is None or end >= (following or end))
             for suffix in (".index", ".timeindex"):
                 if suffix not in present:
                     reporter.at(segment.path(".log")).add(

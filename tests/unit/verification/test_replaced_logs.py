@@ -583,3 +583,16 @@ def test_a_copy_of_many_batches_is_compared_in_parts(monkeypatch: pytest.MonkeyP
     assert peak < 16 << 20
     found = waiting_logs.only_copy("t-0/a.log", others, files)
     assert waiting_logs.OnlyCopy(0, count - 1, count - 10) == found
+
+
+@pytest.mark.checks("DISK-5", "DISK-25")
+@pytest.mark.parametrize("data", [bytes(4 * SIZE), b"", LOGS[0]])
+def test_a_closed_log_that_lost_its_end_has_not_every_offset(data: bytes, tmp_path: Path) -> None:
+    """Beside DISK-25, which tells the loss, DISK-5 said that no record is lost."""
+    folder = lay(tmp_path / "t-0", log={0: data, 4: LOGS[4]})
+    told = [one for one in verify(folder) if Path(one.path).name == name_of(0, ".log")]
+    hints_of_indexes = [one.hint for one in told if one.law == "DISK-5"]
+    assert 2 == len(hints_of_indexes)
+    for hint in hints_of_indexes:
+        assert ("the log has every offset" in hint) is (data == LOGS[0])
+        assert ("compare the segment with another replica first" in hint) is (data != LOGS[0])
