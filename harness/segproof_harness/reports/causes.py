@@ -88,7 +88,7 @@ class Cause:
         return what_consumers_see(self.first) if self.first.is_defect else None
 
     def add(self, finding: Finding) -> None:
-        """Take one more finding."""
+        """Count a further finding of this cause."""
         if not finding.message.endswith(FURTHER) and finding.position is not None:
             self.positions = sorted({*self.positions, finding.position})[:PLACES_MAX]
         self.laws[finding.law] = self.laws.get(finding.law, 0) + finding.places
@@ -113,8 +113,10 @@ class Cause:
 
 
 def in_groups(causes: Iterable[Cause]) -> list[list[Cause]]:
-    """Return causes in groups: those of several files by the same laws, in the same words, with the
-    same to do about each. A group is at the place of its first cause.
+    """Return causes in groups, each at the place of its first cause.
+
+    The causes of a group are of several files, break the same laws, and have the same words and
+    the same hint.
     """
     found: dict[tuple[object, ...], list[list[Cause]]] = {}
     groups: list[list[Cause]] = []
@@ -180,7 +182,7 @@ class Causes:
         self._losses: dict[tuple[str, int | None], Cause] = {}
         """Those of lost records, by path and place."""
         self._counted: list[Finding] = []
-        """Those that count further places: they come at any time, and belong to a known cause."""
+        """Findings that only count further places of a cause. They may come before that cause."""
 
     def add(self, finding: Finding) -> None:
         """Take the next finding."""

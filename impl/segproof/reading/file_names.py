@@ -19,6 +19,8 @@ from segproof.kafka.segment_names import segment_file_name
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+"""What people pack files with before they put them aside."""
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by rules of its own."""

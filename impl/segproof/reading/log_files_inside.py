@@ -21,22 +21,23 @@ from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
 from segproof.files import Files, ReadOnlyFile, status_of
+from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_rows import MAGICS, is_filled
+from segproof.reading.log_rows import is_filled
+from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION
 from segproof.rocketmq.commit_log import LAST_START, LogFile, inferred_size, named_offset
+from segproof.rocketmq.message import MESSAGE_MAGICS
 
 __all__ = ["LogFileInside", "files_that_lack", "log_files_inside"]
 
 LEVELS: Final = 4
 """Folders below each other that are looked into."""
 FOUND_MAX: Final = 10_000
-HEAD_BYTES: Final = 36
-"""Up to the end of a message's offset."""
 PACKED_BYTES: Final = 2 << 20
 """So much of a packed file is read for its first bytes: a block of bzip2 has below 1 MB."""
 PIECE_BYTES: Final = 1 << 16
 UNPACK_MEMORY_BYTES: Final = 80 << 20
-_PACKED = re.compile(r"([0-9]{20})(\.(?:gz|bz2|xz|zst|lz4|zip))", re.ASCII)
+_PACKED = re.compile(rf"([0-9]{{20}})({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})", re.ASCII)
 
 
 class LogFileInside(NamedTuple):
@@ -128,8 +129,8 @@ def _told_start(path: str, packed: str, files: Files) -> int | None:
     """Return the offset that the first message of a file says; None without one."""
     with suppress(OSError), closing(files.open(path)) as file:
         head = _unpacked_head(file, packed) if packed else file.pread(HEAD_BYTES, 0)
-        if head[4:8] in MAGICS and len(head) == HEAD_BYTES:
-            told = int.from_bytes(head[28:36], "big", signed=True)
+        if head[4:8] in MESSAGE_MAGICS and len(head) == HEAD_BYTES:
+            told = int.from_bytes(head[OFFSET_POSITION:], "big", signed=True)
             return told if 0 <= told <= LAST_START else None
     return None
 

@@ -21,7 +21,7 @@ from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_log import LogReader
 from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size, named_offset
-from segproof.rocketmq.message import BORN_HOST_V6
+from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS
 
 __all__ = [
     "LogFolder",
@@ -32,11 +32,6 @@ __all__ = [
     "rows_with",
     "words_of_log_in_store",
 ]
-
-MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
-"""What the bytes 4 to 7 of a message are."""
-BLANK = b"\xcb\xd4\x31\x94"
-"""What these bytes of a blank end are."""
 
 
 class LogFolder(NamedTuple):
@@ -77,7 +72,7 @@ def words_of_log_in_store(folder: LogFolder) -> str:
 def _is_log_file(one: LogFile, files: Files) -> bool:
     try:
         with closing(files.open(one.path)) as file:
-            return file.pread(4, 4) in (*MAGICS, BLANK)
+            return file.pread(4, 4) in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES)
     except OSError:
         return False
 
@@ -151,7 +146,7 @@ def _first_time(one: LogFile, files: Files) -> int | None:
     """Return when the first message of a file was stored; None if it is no message of this file."""
     with suppress(OSError), closing(files.open(one.path)) as file:
         head = file.pread(76, 0)
-        if head[4:8] in MAGICS and int.from_bytes(head[28:36], "big") == one.start:
+        if head[4:8] in MESSAGE_MAGICS and int.from_bytes(head[28:36], "big") == one.start:
             at = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
             return int.from_bytes(head[at : at + 8], "big")
     return None

@@ -102,9 +102,10 @@ def say_first_offset(table: BatchTable) -> NDArray[np.bool_]:
 
 
 def are_between(table: BatchTable) -> NDArray[np.bool_]:
-    """Return which batches have other offsets than exactly those missing between their neighbours.
+    """Return which batches have wrong offsets between neighbours that lack exactly as many.
 
-    Its base offset is wrong, and contradicts a neighbour, which would be called misplaced instead.
+    The base offset of such a batch is wrong. It contradicts a neighbour, which would be called
+    misplaced instead.
     """
     found = np.zeros(len(table), np.bool_)
     if len(table) < 3:

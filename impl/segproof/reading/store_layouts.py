@@ -36,6 +36,7 @@ from segproof.reading.log_rows import (
 )
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
+from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 __all__ = [
     "Layout",
@@ -465,7 +466,7 @@ def _is_of_log(folder: LogFolder, files: Files) -> bool:
         with suppress(OSError), closing(files.open(one.path)) as file:
             head = file.pread(8, 0)
             if head.strip(b"\0"):
-                return head[4:8] in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
+                return head[4:8] in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES)
     return True
 
 

@@ -24,6 +24,7 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import dledger_groups, holds_log, layout_around
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 LEVELS_MAX = 16
 TOO_DEEP = f"it lies more than {LEVELS_MAX} levels below the path, and is not looked into"
@@ -45,7 +46,6 @@ OF_NO_STORE = (
 )
 GUESS_FILE = "segproof-index.guessed"
 """The file in a store that says that slots and entries of its index are a guess of ours."""
-BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
 
 
 class PlaceKind(StrEnum):
@@ -127,7 +127,11 @@ def _kind_of_log(path: str, files: Files) -> PlaceKind:
         return PlaceKind.LOG_FILE
     with closing(files.open(path)) as file:
         magic = file.pread(4, 4)
-    return PlaceKind.LOG_FILE if magic in BLANK_OR_MESSAGE else PlaceKind.QUEUE_FILE
+    return (
+        PlaceKind.LOG_FILE
+        if magic in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES)
+        else PlaceKind.QUEUE_FILE
+    )
 
 
 def part_of_store(path: str, files: Files) -> str | None:

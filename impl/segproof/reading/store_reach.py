@@ -28,6 +28,7 @@ from segproof.rocketmq.consume_queue import (
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.rocketmq.message import MESSAGE_MAGICS
 
 __all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "has_queue_units", "reach_of"]
 
@@ -39,8 +40,6 @@ FAR_OFFSETS_MAX = 1000
 """Different offsets of a stretch that are counted."""
 MISSING_OFFSETS_MIN = 3
 """Fewer offsets beyond the last file of a log are wrong entries, and not missing files."""
-MESSAGE_MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
-"""What the bytes 4 to 7 of a message are."""
 Int64Array = NDArray[np.int64]
 
 
@@ -192,7 +191,7 @@ class SamePlaces:
 
     def hold_what_another_lacks(self, other: "SamePlaces") -> bool:
         """Return whether queues, or else the index, lead to messages in these files that are not
-        in those of another log: to all, or to so many that they are no wrong entries.
+        in those of another log: to all of those compared, or to more than wrong entries explain.
         """
         asked = right = 0
         for offset, size in self._leads():

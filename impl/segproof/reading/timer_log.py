@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.rocketmq.commit_log import LogFile
+from segproof.rocketmq.message import BLANK_MAGIC_BYTES
 
 __all__ = ["TIMER_ENTRY", "TIMER_LOG", "ends_blank", "timer_entries"]
 
@@ -31,8 +32,6 @@ TIMER_ENTRY: Final = np.dtype([
 ENTRY_BYTES: Final = TIMER_ENTRY.itemsize
 BLOCK_ENTRIES: Final = 1 << 16
 MAGIC_MAX: Final = 15
-BLANK_MAGIC: Final = 0xCBD43194
-"""At byte 12 of the blank entry, which takes the rest of a file."""
 
 
 def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.void]]]:
@@ -54,6 +53,9 @@ def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.
 
 
 def ends_blank(one: LogFile, position: int, files: Files) -> bool:
-    """Return whether a blank entry is at a position. Raises: OSError."""
+    """Return whether a blank entry, which takes the rest of a file, is at a position.
+
+    It has the magic of a blank end of the commit log, at byte 12. Raises: OSError.
+    """
     with closing(files.open(one.path)) as file:
-        return file.pread(4, position + 12) == BLANK_MAGIC.to_bytes(4, "big")
+        return file.pread(4, position + 12) == BLANK_MAGIC_BYTES

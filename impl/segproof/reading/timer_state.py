@@ -45,7 +45,7 @@ SLOT: Final = np.dtype([
 BLOCK_SLOTS: Final = 1 << 16
 TIME_UNIT: Final = 1000
 """Milliseconds of the usual unit of a slot's time."""
-_SNAPSHOT = re.compile(r"timerwheel\.[0-9]+")
+WHEEL_SNAPSHOT = re.compile(r"timerwheel\.[0-9]+")
 
 
 class TimerFault(NamedTuple):
@@ -68,7 +68,7 @@ class TimerState:
     """The end of the timer log as timercheck knows it."""
     queue_offset: int = 0
     has_check: bool = False
-    """Whether timercheck is there, and not zeros."""
+    """Whether there is a timercheck file that has another byte than zero."""
     end: int = 0
     """The first position at which the timer log lacks an entry."""
     has_files: bool = False
@@ -153,7 +153,7 @@ def _take_pending(state: TimerState, positions: NDArray[np.int64]) -> None:
 
 
 def _read_wheel(state: TimerState, store: str, names: Sequence[str], files: Files) -> None:
-    if any(_SNAPSHOT.fullmatch(name) for name in names):
+    if any(WHEEL_SNAPSHOT.fullmatch(name) for name in names):
         state.is_wheel_read = False  # a broker reads the newest of these
         return
     path = posixpath.join(store, "timerwheel")

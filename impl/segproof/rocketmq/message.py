@@ -24,6 +24,10 @@ from segproof.rocketmq.key_hash import hash_code
 MAGIC_V1: Final = -626843481
 MAGIC_V2: Final = -626843477
 BLANK_MAGIC: Final = -875286124
+MESSAGE_MAGICS: Final = tuple(one.to_bytes(4, "big", signed=True) for one in (MAGIC_V1, MAGIC_V2))
+"""The bytes 4 to 7 of a message, in both versions."""
+BLANK_MAGIC_BYTES: Final = BLANK_MAGIC.to_bytes(4, "big", signed=True)
+"""The bytes 4 to 7 of the blank end of a file."""
 BORN_HOST_V6: Final = 0x10
 STORE_HOST_V6: Final = 0x20
 INNER_BATCH: Final = 1 << 7

@@ -8,13 +8,13 @@ from segproof.commands import quoted_path
 from segproof.files import Files
 from segproof.hints import Hint
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
 from segproof.verifying.rules import DECLARED, RESTORE
 from segproof.verifying.segment_files import Segment
 
 DAMAGES = ("BATCH-2", "BATCH-3", "SCAN-2", "SCAN-10", "DISK-23")
 """Laws by which records of a log can't be read."""
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 OWN = (".swap", ".cleaned", ".tmp")
 """Suffixes with which a broker writes; other findings tell what becomes of them."""
 NAMED = 3
@@ -34,7 +34,7 @@ def hints_with(segment: Segment, copies: list[str]) -> dict[str, Hint]:
     which = " and ".join(quoted_path(name) for name in copies[:NAMED])
     if len(copies) > NAMED:
         which += f" and {len(copies) - NAMED} more"
-    unpacked = ", unpacked," if any(name.endswith(PACKED) for name in copies) else ""
+    unpacked = ", unpacked," if any(name.endswith(COMPRESSED_SUFFIXES) for name in copies) else ""
     first = (
         f"{which} beside it may hold these records: copy it{unpacked} into another folder under the"
         f" name {own}, and look into that with `segproof verify`. If it lacks them, "

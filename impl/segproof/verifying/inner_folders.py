@@ -45,7 +45,7 @@ HINT_OF_OTHERS = reads(
 NOT_ALL = "Not all folders in it were searched for logs"
 LEVELS_MAX = 4
 FOLDERS_MAX = 64
-"""At most this many folders inside of one are searched for logs, so many levels deep."""
+"""At most this many folders inside of a folder are searched for logs, on `LEVELS_MAX` levels."""
 
 
 class InnerFolders:

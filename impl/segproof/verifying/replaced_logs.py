@@ -172,9 +172,9 @@ class ReplacedLogs:
         return [(base, self._path(segment_file_name(base, ".log"))) for base in self._logs]
 
     def of_damaged_logs(self, unreplaced: Collection[str]) -> dict[str, OnlyCopy]:
-        """Return the paths of removed logs that have batches which damage took from the log that
-        is in their place.
+        """Return the removed logs that hold batches the damaged log in their place has lost.
 
+        The keys are the paths of the removed logs.
         A log that ends before a removed one begins, and that no log follows, is not in its place: a
         truncation leaves it so. `unreplaced` are names that are left out.
         """

@@ -122,7 +122,7 @@ def _in_use(one: PartitionPlace, places: Iterable[PartitionPlace]) -> PartitionP
 
 
 def _report_alone(one: PartitionPlace, reporter: Reporter) -> None:
-    """Report a folder whose partition is in no directory that is known."""
+    """Report a folder that was set aside, where no verified directory has its partition."""
     words = words_of_directory(one.state)
     hint: Hint | None = None
     if one.state == FUTURE:

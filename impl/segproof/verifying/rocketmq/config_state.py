@@ -33,7 +33,7 @@ from segproof.reading.store_layouts import is_rocksdb
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.config_checks import read_config_file, without
+from segproof.verifying.rocketmq.config_checks import WRITTEN_SUFFIX, read_config_file, without
 from segproof.verifying.rules import declare
 
 LAW = "RMQDISK-57"
@@ -54,7 +54,7 @@ FEWER = BETTER.after(
 
 GROUPS = "subscriptionGroup.json"
 SIBLINGS_MIN = 2
-"""With so many other files a `config` is one that a broker wrote."""
+"""A folder `config` with this many of the other files was written by a broker."""
 OF_BROKERS = ("%", "rmq_sys_", "RMQ_SYS_")
 """How names of topics begin that a broker makes again."""
 SYSTEM_TOPICS = frozenset({
@@ -140,7 +140,7 @@ def _lacking_topics(
             words += f" {verb(count, 'has', 'have')} queues, such as {lacking[0]}"
         better = [
             one
-            for one in (TOPICS + ".tmp", TOPICS + BACKUP_SUFFIX)
+            for one in (TOPICS + WRITTEN_SUFFIX, TOPICS + BACKUP_SUFFIX)
             if one in names and not {*lacking}.isdisjoint(_topics(folder, one, files))
         ]
         words += f": a broker starts {without(TOPICS)}{_named(better)}"
@@ -160,7 +160,7 @@ def _lacking_offsets(folder: str, names: list[str], files: Files) -> Iterator[Co
     path = posixpath.join(folder, CONSUMER_OFFSETS)
     siblings = _siblings(names, CONSUMER_OFFSETS)
     own = read_config_file(path, files)
-    others = (CONSUMER_OFFSETS + ".tmp", CONSUMER_OFFSETS + BACKUP_SUFFIX)
+    others = (CONSUMER_OFFSETS + WRITTEN_SUFFIX, CONSUMER_OFFSETS + BACKUP_SUFFIX)
     better = [
         one
         for one in others
@@ -181,7 +181,10 @@ def _topics(folder: str, name: str, files: Files) -> dict[str, int]:
 
 
 def _siblings(names: list[str], own: str) -> str:
-    """Return the other files of a broker's state in words; empty for too few of them."""
+    """Return the names of the other state files of a broker, joined by "and".
+
+    The text is empty if fewer than `SIBLINGS_MIN` of them are there.
+    """
     others = [one for one in (TOPICS, CONSUMER_OFFSETS, GROUPS, DELAY_OFFSETS) if one != own]
     found = [one for one in others if one in names]
     return " and ".join(found) if len(found) >= SIBLINGS_MIN else ""

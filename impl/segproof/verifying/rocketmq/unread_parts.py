@@ -29,6 +29,7 @@ from segproof.reading.store_paths import (
     is_store_folder,
 )
 from segproof.reading.timer_log import TIMER_LOG
+from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unnamed_files import (
@@ -66,7 +67,7 @@ UNREAD_NAMES: Final = {
 }
 """What a broker keeps in its store and no check reads, with the reason."""
 _PATTERNS: Final = (
-    (re.compile(r"timerwheel\.[0-9]+"), "a saved state of the timer wheel, which is not judged"),
+    (WHEEL_SNAPSHOT, "a saved state of the timer wheel, which is not judged"),
     (
         re.compile(r"config/.*\.broken"),
         "a salvage kept it under this name, since no broker can read it",
