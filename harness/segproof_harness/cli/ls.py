@@ -80,6 +80,7 @@ def command(
         sane = False
         complain(text)
 
+    from segproof.commands import quoted_path
     from segproof.verifying.rules import BROKER_FILE
 
     told = ""
@@ -99,7 +100,10 @@ def command(
                 summarise(f"{path}: no partition in use in this data directory")
             elif not found:
                 _refuse_unnamed(path)
-                refuse(f"{path}: nothing of Kafka's or RocketMQ's is in or below this directory")
+                refuse(
+                    f"{path}: no log, index or store in use is in or below this directory;"
+                    f" `segproof verify {quoted_path(path)}` tells what else is"
+                )
     if is_table:
         _write_tables(shown)
     if not sane:

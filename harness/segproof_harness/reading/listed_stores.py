@@ -48,7 +48,9 @@ def _store_rows(place: Place, files: Files) -> Iterator[Row]:
     row["end_offset"] = end if end >= 0 else None
     if log is None:
         yield {**row, "reason": reason}
-    elif log.log_files:
+    elif not log.log_files:
+        yield {**row, "files": 0, "size_bytes": 0}
+    else:
         yield {
             **row,
             "files": len(log.log_files),

@@ -122,6 +122,20 @@ def test_a_store_has_its_log_queues_and_indexes(capsys: pytest.CaptureFixture[st
         )  # fmt: skip
 
 
+def test_a_store_whose_log_is_gone_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a store all the same: its log has 0 files."""
+    log = tmp_path / "store" / "commitlog"
+    log.mkdir(parents=True)
+    shutil.copyfile(STORE / "checkpoint", tmp_path / "store" / "checkpoint")
+    (log / f"{0:020}.deleted").touch()
+    [row] = jsonl(capsys, "ls", tmp_path)
+    assert ("commit-log", str(log), 0, 0) == (
+        row["kind"], row["path"], row["files"], row["size_bytes"],
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_table_fits_the_terminal(
     columns: int, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -143,7 +157,7 @@ def test_what_is_no_directory_of_files_is_refused(
 ) -> None:
     """Exit code 2, with the path."""
     for path, why in (
-        (tmp_path, "nothing of Kafka's or RocketMQ's"),
+        (tmp_path, "no log, index or store in use"),
         (TXN / f"{NAME}.log", "not a directory"),
         (tmp_path / "missing", "no such file"),
     ):
