@@ -206,7 +206,7 @@ def _refuse_unnamed(name: str) -> None:
     if content is not None:
         refuse(
             f"{name}: its name does not say what it is; by its content it is {content.words};"
-            f" {steps_for(content, name)}"
+            f" {steps_for(content, name, REAL_FILES)}"
         )
 
 

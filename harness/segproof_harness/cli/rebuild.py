@@ -203,7 +203,7 @@ def _without_dry_run(context: typer.Context, out: Path | None) -> list[object]:
 
     In place it keeps the old files, also where the dry run named no place for them.
     """
-    from segproof.verifying.rules import new_place
+    from segproof.reading.new_places import new_place
 
     replaced = {"dry_run": None, "in_place": out is None, "jobs": None, "output_format": None}
     if out is None and context.params["backup"] is None:

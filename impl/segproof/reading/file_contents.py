@@ -4,30 +4,38 @@
 A file system check names what it finds by its inode (`#131077`). A log of Kafka and a file of a
 commit log of RocketMQ have checksums and offsets in them, so each tells what it is and where it
 begins. An index has no checksum: it is recognised only if several entries rise, and nothing else
-has its shape. No content is a guess by a single magic number.
+has its shape. No content is a guess by a single magic number. Small files are told where they are
+whole: a producer snapshot by its checksum, a checkpoint by its version and its number of lines.
 
 At most `HEAD_BYTES` of a file are read, and its first batch if that is larger.
 """
 
+import json
 import re
 from collections.abc import Callable
 from contextlib import closing
+from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files, ReadOnlyFile
+from segproof.errors import SegproofError
+from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.findings import time_text
+from segproof.kafka.producer_snapshot import read_snapshot
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.index_entries import ENTRY_TYPES
+from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
 from segproof.reading.log_pieces import LogPieces
+from segproof.reading.node_ids import NO_NODE, Broker, broker_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import BATCH_BYTES_MAX
 from segproof.reading.store_pieces import whole_messages
 from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
+from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES
 
 HEAD_BYTES = 1 << 20
 """A sound batch or message is looked for in this many bytes of a file."""
@@ -39,6 +47,32 @@ FIRST_MS, LAST_MS = 946_684_800_000, 4_102_444_800_000
 FROM_FSCK = re.compile(r"#[0-9]+", re.ASCII)
 """A file that has lost its name gets this one from a file system check: # and its inode number."""
 _TOPIC_ID = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
+_LINE_OF_EPOCH = re.compile(r"([0-9]{1,10}) ([0-9]{1,19})", re.ASCII)
+_LINE_OF_OFFSET = re.compile(r"[A-Za-z0-9._-]{1,249} [0-9]{1,10} [0-9]{1,19}", re.ASCII)
+_VOTE = ("data_version", "leaderEpoch", "votedId")
+"""What a `quorum-state` says of each node, among others."""
+_TABLES = {
+    "topicConfigTable": "topics.json",
+    "offsetTable": "consumerOffset.json or delayOffset.json",
+    "subscriptionGroupTable": "subscriptionGroup.json",
+}
+"""A name in a file of JSON in the folder config of a store, and the names of files with it."""
+_CHECKPOINT_NUMBERS = 6
+"""Numbers of 8 bytes in the checkpoint of a store; three times are first, and zeros follow all."""
+
+
+class Kind(Enum):
+    """What is done with a file that holds no record."""
+
+    REMADE = "index"
+    """It is made new from a log."""
+    TOPIC_ID = "partition.metadata"
+    EPOCHS = "leader-epoch-checkpoint"
+    SNAPSHOT = "producer snapshot"
+    OFFSETS = "checkpoint of offsets"
+    NODE = "meta.properties"
+    VOTE = "quorum-state"
+    OF_STORE = "checkpoint or configuration of RocketMQ"
 
 
 class Content(NamedTuple):
@@ -51,8 +85,10 @@ class Content(NamedTuple):
     is_log: bool = False
     """Whether it holds records or messages."""
     is_rocketmq: bool = False
-    is_of_topic: bool = False
-    """Whether it says the id of a topic."""
+    kind: Kind = Kind.REMADE
+    """For a file without records."""
+    topic_id: str = ""
+    """Of a `partition.metadata`."""
 
 
 def is_from_fsck(name: str) -> bool:
@@ -115,8 +151,118 @@ def _topic_id(file: ReadOnlyFile) -> Content | None:
     found = _TOPIC_ID.fullmatch(file.pread(64, 0))
     if found is None:
         return None
-    words = f"a partition.metadata of Kafka, of topic id {found[1].decode()}"
-    return Content(words, is_of_topic=True)
+    topic_id = found[1].decode()
+    words = f"a partition.metadata of Kafka, of topic id {topic_id}"
+    return Content(words, kind=Kind.TOPIC_ID, topic_id=topic_id)
+
+
+def _small(file: ReadOnlyFile) -> bytes | None:
+    """Return the content of a small file; None if it is empty, or more than `HEAD_BYTES`."""
+    size = file.size()
+    return file.pread(size, 0) if 0 < size <= HEAD_BYTES else None
+
+
+def _producers(file: ReadOnlyFile) -> Content | None:
+    if file.pread(2, 0) != b"\0\1" or (data := _small(file)) is None:
+        return None
+    try:
+        entries = read_snapshot(data)
+    except SegproofError:
+        return None
+    words = "a producer snapshot of Kafka, of no producer"
+    if entries:
+        ids = [one.producer_id for one in entries]
+        known = f"producer {ids[0]}" if len(ids) == 1 else f"the producers {min(ids)} to {max(ids)}"
+        last = max(one.last_offset for one in entries)
+        words = f"a producer snapshot of Kafka, of {known}"
+        words += f", whose last batch ends at offset {last}" if last >= 0 else ""
+    return Content(words, kind=Kind.SNAPSHOT)
+
+
+def _checkpoint(file: ReadOnlyFile) -> Content | None:
+    if file.pread(2, 0) != b"0\n" or (data := _small(file)) is None:
+        return None
+    try:
+        _, count, *lines = data.decode("ascii").removesuffix("\n").split("\n")
+    except ValueError:
+        return None
+    if count != str(len(lines)):
+        return None
+    if not lines:
+        words = "a checkpoint of Kafka without an entry: of leader epochs, or of offsets"
+        return Content(words, kind=Kind.OFFSETS)
+    if all(map(_LINE_OF_OFFSET.fullmatch, lines)):
+        words = (
+            f"a checkpoint of offsets of Kafka; its first line is {lines[0]!r}, and it does not say"
+            " whether they are recovery points, log starts, high watermarks or those of the cleaner"
+        )
+        return Content(words, kind=Kind.OFFSETS)
+    if not all(map(_LINE_OF_EPOCH.fullmatch, lines)):
+        return None
+    entries = [tuple(map(int, line.split(" "))) for line in lines]
+    if not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(entries)):
+        return None
+    epoch, start = entries[-1]
+    first = f"epoch {entries[0][0]} from offset {entries[0][1]} on"
+    words = f"a leader-epoch-checkpoint of Kafka: {first}"
+    words += f", up to epoch {epoch} from offset {start} on" if entries[1:] else ""
+    return Content(words, kind=Kind.EPOCHS)
+
+
+def _node(file: ReadOnlyFile) -> Content | None:
+    data = _small(file)
+    if data is None or b"version=" not in data or b"\0" in data:
+        return None
+    broker = broker_in(data)
+    if not isinstance(broker, Broker):
+        return None
+    words = "a meta.properties of Kafka"
+    words += f", of node {broker.node}" if broker.node != NO_NODE else ""
+    words += f" of cluster {broker.cluster}" if broker.cluster else ""
+    words += f", for the log directory {broker.directory}" if broker.directory else ""
+    return Content(words, kind=Kind.NODE)
+
+
+def _json_file(file: ReadOnlyFile) -> Content | None:
+    if file.pread(1, 0) != b"{" or (data := _small(file)) is None:
+        return None
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if all(name in told for name in _VOTE):
+        words = f"a quorum-state of Kafka, the vote of a node in epoch {told['leaderEpoch']!r}"
+        return Content(words, kind=Kind.VOTE)
+    named = [name for key, name in _TABLES.items() if key in told]
+    if len(named) != 1:
+        return None
+    words = f"a file of the folder config of a store of RocketMQ: {named[0]}"
+    return Content(words, is_rocketmq=True, kind=Kind.OF_STORE)
+
+
+def _store_checkpoint(file: ReadOnlyFile) -> Content | None:
+    size = 8 * _CHECKPOINT_NUMBERS
+    if file.size() != CHECKPOINT_BYTES or not holds_zeros(file, size, CHECKPOINT_BYTES):
+        return None
+    times = np.frombuffer(file.pread(size, 0), ">i8")[:3].tolist()
+    if len(times) < 3 or not all(FIRST_MS <= one < LAST_MS for one in times):
+        return None
+    words = f"a checkpoint of a store of RocketMQ, whose log was flushed at {time_text(times[0])}"
+    return Content(words, is_rocketmq=True, kind=Kind.OF_STORE)
+
+
+def _transactions(file: ReadOnlyFile) -> Content | None:
+    data = _small(file)
+    if data is None or len(data) % TRANSACTION_ENTRY.itemsize:
+        return None
+    rows = np.frombuffer(data, TRANSACTION_ENTRY)
+    first, last = (rows[name].astype(np.int64) for name in ("first_offset", "last_offset"))
+    is_one = not rows["version"].any() and bool((rows["producer_id"] >= 0).all())
+    is_one &= bool((first >= 0).all() and (first < last).all()) and _rises(last)
+    if not is_one or not (rows["last_stable_offset"] <= last + 1).all():
+        return None
+    words = f"a transaction index of Kafka, of the aborted transactions {first[0]} to {last[-1]}"
+    return Content(words)
 
 
 def _index_file(file: ReadOnlyFile) -> Content | None:
@@ -188,6 +334,12 @@ def _rises(column: NDArray[np.int64], least: int = 1) -> bool:
 _KINDS: tuple[Callable[[ReadOnlyFile], Content | None], ...] = (
     _commit_log,
     _topic_id,
+    _checkpoint,
+    _producers,
+    _json_file,
+    _node,
+    _store_checkpoint,
+    _transactions,
     _offset_index,
     _time_index,
     _queue,

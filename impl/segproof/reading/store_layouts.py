@@ -20,6 +20,7 @@ from contextlib import closing, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
+from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
@@ -34,6 +35,7 @@ from segproof.reading.log_rows import (
     rows_with,
     words_of_log_in_store,
 )
+from segproof.reading.new_places import own_place
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
@@ -504,25 +506,27 @@ def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> La
     )
     twice = _twice(folders, files)
     words += "".join(f"; {one}" for one, _ in twice)
-    links = [f"ln -s {_quoted(one.path)}/[0-9]* NEW/commitlog/" for one in folders]
+    new = quoted_path(own_place("joined", store, store))
+    links = [f"ln -s {_quoted(one.path)}/[0-9]* {new}/commitlog/" for one in folders]
     names = [name for one in folders for name in names_of(one.path, files) if name.isdecimal()]
     if len(set(names)) < len(names):  # of the two links of a name the later one stays
         links = [one.replace("ln -s", "ln -sf") for one in links]
-        links += [f"ln -sf {_quoted(path)} NEW/commitlog/" for _, path in twice if path]
+        links += [f"ln -sf {_quoted(path)} {new}/commitlog/" for _, path in twice if path]
     parts = " ".join(
         _quoted(posixpath.join(store, name))
         for name in ("index", "consumequeue", "config", "checkpoint")
         if name in names_of(store, files)
     )
-    commands = ["install -d NEW/commitlog", *([f"cp -a {parts} NEW/"] if parts else []), *links]
+    copied = [f"cp -an {parts} {new}/"] if parts else []
+    commands = [f"install -d {new}/commitlog", *copied, *links]
     steps = ", ".join(f"`{one}`" for one in commands)
     return Layout(
         posixpath.join(store, COMMIT_LOG),
         words,
         writes(
-            "stop the broker, make a new directory NEW on the same host, copy index, consumequeue,"
+            "stop the broker, make a new directory on the same host, copy index, consumequeue,"
             " config and checkpoint of this store into it, and link each log file into its folder"
-            f" commitlog, with {steps}. Then verify, rebuild or salvage NEW. The folders stay as"
+            f" commitlog, with {steps}. Then verify, rebuild or salvage {new}. The folders stay as"
             " they are. If the broker's storePathCommitLog names one folder only, somebody moved"
             " files out of it: they belong where the others are, if there is room"
         ),

@@ -28,6 +28,7 @@ from segproof.reading.file_names import (
     read_file_name,
     read_partition_name,
 )
+from segproof.reading.new_places import own_place
 from segproof.reading.store_paths import (
     PlaceKind,
     find_places,
@@ -55,7 +56,6 @@ from segproof.verifying.log_directories import key_of
 from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import new_place
 from segproof.verifying.segment_listing import sized
 from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
@@ -277,14 +277,14 @@ def _linked_logs(partition: Partition, files: SharedFiles) -> str:
 
 def _words_of_links(directory: str, logs: list[str]) -> str:
     """Return why a partition with links to its logs is not saved, and how it is."""
-    count, copy = len(logs), new_place("copied", directory)
+    count, copy = len(logs), own_place("copied", directory, directory)
     own = os.path.join(copy, os.path.basename(os.path.realpath(directory)))
     are_links, lead = verb(count, "is a link", "are links"), verb(count, "it leads", "they lead")
     return (
         f"{plural(count, 'log')} of it, {logs[0]} first, {are_links} to another folder, and"
         f" segproof follows no such link: nothing is known to be lost. See where {lead}, copy the"
         f" partition with the files to which its links lead (`install -d {quoted_path(copy)}`,"
-        f" `cp -rL {quoted_path(directory)} {quoted_path(copy)}`), and save the copy (`segproof"
+        f" `cp -rLn {quoted_path(directory)} {quoted_path(copy)}`), and save the copy (`segproof"
         f" salvage {quoted_path(own)} --out DIR2`)"
     )
 

@@ -38,6 +38,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.store_paths import part_of_store
 from segproof.reading.unfinished import VERBS
+from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.log_directories import (
     KnownDirectory,
     broker_place,
@@ -116,7 +117,6 @@ from segproof.verifying.unfinished_outputs import (
     report_unfinished_file,
 )
 from segproof.verifying.unnamed_files import (
-    LOST_AND_FOUND,
     report_by_content,
     report_found_files,
 )

@@ -20,9 +20,9 @@ from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, is_like_a_log, read_file_name
 from segproof.reading.folder_names import names_of
+from segproof.reading.new_places import own_place
 from segproof.verifying.folder_extents import Extent, extent_of, lacking, outside
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import new_place
 from segproof.verifying.unread_files import not_looked_into
 
 FOLDER_IN_PARTITION = "a folder in a partition, which no broker reads"
@@ -229,7 +229,7 @@ def _missing_by_name(folder: str, extent: Extent, used: Extent, files: Files) ->
 
 def _steps(folder: str, directory: str, files: Files) -> Hint:
     """Return how the logs come into a copy of the partition, on another disk."""
-    new = new_place("joined", directory)
+    new = own_place("joined", directory, folder)
     name = posixpath.basename(posixpath.normpath(posixpath.abspath(directory)))
     copy = quoted_path(posixpath.join(new, name))
     kinds = {posixpath.splitext(one)[1] for one in names_of(folder, files)}
@@ -237,7 +237,7 @@ def _steps(folder: str, directory: str, files: Files) -> Hint:
     patterns = " ".join(f"{inside}*{one}" for one in SEGMENT_SUFFIXES if one in kinds)
     return writes(
         "copy the partition to another disk, and these segments into that copy:"
-        f" `install -d {quoted_path(new)}`, `cp -a {quoted_path(directory)} {quoted_path(new)}`,"
+        f" `install -d {quoted_path(new)}`, `cp -an {quoted_path(directory)} {quoted_path(new)}`,"
         f" `cp -an {patterns} {copy}`, and `segproof verify {copy}`. Where the offsets follow each"
         " other, and no finding is new, the segments belong to this partition"
     )

@@ -26,10 +26,11 @@ from segproof.reading.file_names import (
     read_partition_name,
     starts_with_folder,
 )
+from segproof.reading.new_places import own_place
 from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
 from segproof.verifying.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import declare, new_place
+from segproof.verifying.rules import declare
 
 declare("partition-log", Severity.ERROR,
     changes("move it out of this directory, to another place of the same disk; for a folder of the"
@@ -518,13 +519,13 @@ def _hint_of_joined(first: str, second: str, taken: list[str]) -> Hint:
     """Return how one whole copy is made of the first folder and some segments of the second."""
     if len(taken) > LOGS_NAMED:
         return HINT_OF_MANY
-    new = new_place("joined", first)
+    new = own_place("joined", first, first, second)
     copy = quoted_path(posixpath.join(new, posixpath.basename(posixpath.normpath(first))))
     stems = (posixpath.join(second, name.removesuffix(".log")) for name in taken)
     segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
     return writes(
         f"make one whole copy of the two: `install -d {quoted_path(new)}`,"
-        f" `cp -a {quoted_path(first)} {quoted_path(new)}`, `cp -a {segments} {copy}`, and"
+        f" `cp -an {quoted_path(first)} {quoted_path(new)}`, `cp -a {segments} {copy}`, and"
         f" `segproof verify {copy}`. Where that finds a loss, save each copy by itself: neither"
         " folder replaces the other one"
     )

@@ -20,9 +20,9 @@ from segproof.reading.directory_kinds import STRAY, is_stray_beside
 from segproof.reading.file_contents import content_of
 from segproof.reading.file_names import NameKind, is_known_in_data_directory, read_file_name
 from segproof.reading.log_order import offsets_of
+from segproof.reading.new_places import own_place
 from segproof.verifying.log_joins import LogChain
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import new_place
 from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY
 from segproof.verifying.unread_files import not_looked_into
 
@@ -183,7 +183,7 @@ def _steps(path: str, names: Iterable[str], owner: str | None, *, if_one: str = 
     `if_one` are words about the condition, if the files may be of several partitions.
     """
     folder = "unknown-0" if owner is None else owner
-    copy = posixpath.join(new_place("loose", path), folder)
+    copy = posixpath.join(own_place("loose", path, path), folder)
     kinds = sorted({posixpath.splitext(name)[1] for name in names} - {""})
     whole = [name for name in names if not posixpath.splitext(name)[1] or name == METADATA]
     patterns = [f"{quoted_path(posixpath.join(path, ''))}*{one}" for one in kinds]
@@ -195,6 +195,6 @@ def _steps(path: str, names: Iterable[str], owner: str | None, *, if_one: str = 
     place = quoted_path(copy)
     return writes(
         f"{if_one}copy them into a folder of their own, on another disk: `install -d {place}`,"
-        f" `cp -a {given} {place}`, and `segproof verify {place}`{named}."
+        f" `cp -an {given} {place}`, and `segproof verify {place}`{named}."
         " Only that folder, in its log directory, gives a broker the records"
     )

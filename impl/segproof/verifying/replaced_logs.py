@@ -29,6 +29,7 @@ from segproof.hints import Hint, writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
+from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
 from segproof.reading.waiting_logs import (
     OnlyCopy,
@@ -42,7 +43,7 @@ from segproof.reading.waiting_logs import (
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import declare, new_place
+from segproof.verifying.rules import declare
 
 COPY_AWAY = writes("copy this file away before a broker starts here")
 KEEP_COPY = writes(
@@ -148,18 +149,23 @@ class ReplacedLogs:
         """Return how removed logs are saved: by a copy in which they have their names again."""
         if not 0 < len(names) <= NAMED_MAX:
             return None
-        new = new_place("restored", self._directory)
+        new = own_place("restored", self._directory, self._directory)
         own = posixpath.basename(posixpath.abspath(self._directory))
         copy = posixpath.join(new, own)
-        bare = [(name, name.removesuffix(".deleted")) for name in names]
-        named = ", ".join(
-            f"`cp {quoted_path(self._path(one))} {quoted_path(posixpath.join(copy, two))}`"
-            for one, two in bare
-        )
+        # Where a log of its name is there, the removed one gets a folder of its own.
+        apart = posixpath.join(new, "removed", own)
+        held = [name for name in names if int(name[:20]) in self._logs]
+        steps = [f"`install -d {quoted_path(apart)}`"] if held else []
+        for name in names:
+            bare = name.removesuffix(".deleted")
+            target = posixpath.join(apart if name in held else copy, bare)
+            steps.append(f"`cp -n {quoted_path(self._path(name))} {quoted_path(target)}`")
+        steps += [f"`segproof verify {quoted_path(apart)}`"] if held else []
+        named = ", ".join(steps)
         return writes(
             "copy the directory away before a broker starts here, take .deleted off the names in"
             f" the copy, and save the copy: `install -d {quoted_path(new)}`,"
-            f" `cp -a {quoted_path(self._directory)} {quoted_path(new)}`, {named},"
+            f" `cp -an {quoted_path(self._directory)} {quoted_path(new)}`, {named},"
             f" `segproof verify {quoted_path(copy)}`, and"
             f" `segproof salvage {quoted_path(copy)} --out {quoted_path(new_place('saved', new))}`."
             " Where verify reports overlapping logs, another log has these offsets, and only one of"

@@ -343,7 +343,7 @@ class PathReporter:
             hint=writes(
                 "look at where the link leads, and verify that file by its own path; a broker reads"
                 " through the link. To verify or save the whole, copy its folder with the files to"
-                f" which its links lead (`install -d DIR2 && cp -rL {folder} DIR2`), and take the"
+                f" which its links lead (`install -d DIR2 && cp -rLn {folder} DIR2`), and take the"
                 " copy"
             ),
         )

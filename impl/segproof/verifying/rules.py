@@ -7,15 +7,12 @@ them. The laws themselves are stated and kept in the model.
 
 import posixpath
 import re
-from functools import lru_cache
-from itertools import chain, count
 from typing import NamedTuple
 
 from segproof.commands import quoted_path
-from segproof.files import REAL_FILES, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
-from segproof.reading.data_places import data_directory_around
+from segproof.reading.new_places import new_place, own_place
 
 COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
@@ -89,14 +86,17 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
 
     DIR is the directory of the file at `path`, and FOLDER is that path. STORE is the store that
     holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
-    DIR2 is a new directory; what a command makes is at saved/NAME, rebuilt/NAME or copied/NAME, for
-    a directory of this name.
+    DIR2 is a new directory; what a command makes is at saved/NAME or rebuilt/NAME, for a directory
+    of this name. A copy gets a place of its own.
     """
 
     def filled(command: re.Match[str]) -> str:
         verb, is_store = command[1], "STORE" in command[0]
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
-        out = new_place(NEW_PLACES.get(verb, "rebuilt"), place)
+        if verb == "install":
+            out = own_place("copied", place, place)
+        else:
+            out = new_place(NEW_PLACES.get(verb, "rebuilt"), place)
         # a salvage gives each partition a directory below --out, and so does a copy
         if verb not in NEW_PLACES or (is_store and verb == "segproof salvage"):
             out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
@@ -118,45 +118,6 @@ def _store_of(path: str, shown_by: str) -> str:
         above = posixpath.join(above if own == "." else folder, "..")
         own = posixpath.basename(posixpath.realpath(folder))
     return above if own in ("index", "commitlog") else shown_by
-
-
-def new_place(name: str, place: str) -> str:
-    """Return the path of a directory that is not there, for new files made of those at `place`.
-
-    It lies in the working directory; above what is damaged, and above a directory of partitions,
-    where a broker refuses odd names, if the working directory is there.
-    """
-    try:
-        here = folder = posixpath.realpath(".")
-    except OSError:  # the working directory was removed
-        return name
-    damaged = posixpath.realpath(place)
-    if posixpath.commonpath((damaged, folder)) == damaged:
-        folder = posixpath.dirname(damaged)
-    while (around := _around(f"{folder}/{name}", _seen(folder))) is not None:
-        folder = posixpath.dirname(around)
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    paths = (posixpath.join(folder, one) for one in names)
-    free = next(one for one in paths if status_of(REAL_FILES, one) is None)
-    return posixpath.relpath(free, here)
-
-
-def _seen(folder: str) -> tuple[object, ...]:
-    """Return which folders a folder and all above it are, and when each was changed."""
-    above = [folder]
-    while (upper := posixpath.dirname(above[-1])) != above[-1]:
-        above.append(upper)
-    states = (status_of(REAL_FILES, one) for one in above)
-    return tuple(None if one is None else (one.identity, one.modified_ns) for one in states)
-
-
-@lru_cache(maxsize=64)
-def _around(path: str, _: tuple[object, ...]) -> str | None:
-    """Return the broker's directory around a new place; folders that stay are listed once.
-
-    Each finding asks, and the working directory may have thousands of names.
-    """
-    return data_directory_around(path, REAL_FILES, fewest=1)
 
 
 DECLARED: dict[str, Rule] = {}

@@ -19,6 +19,7 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.reading.new_places import own_place
 from segproof.verifying.folder_extents import (
     Extent,
     ExtentsOfPairs,
@@ -35,7 +36,6 @@ from segproof.verifying.log_directories import (
 )
 from segproof.verifying.pending_files import words_of_directory
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rules import new_place
 
 LAW = "DISK-41"
 FUTURE = "future"
@@ -212,13 +212,13 @@ def _compared(
 
 def _steps(one: PartitionPlace, two: PartitionPlace) -> Hint:
     """Return how a copy of the folder gets the name of its partition, and is looked into."""
-    new = new_place("aside", one.path)
+    new = own_place("aside", one.path, one.path)
     copy = posixpath.join(new, f"{one.key[0]}-{one.key[1]}")
     paths = quoted_path(one.path), quoted_path(copy)
     which = "before the broker starts again, " if one.state == FUTURE else ""
     return writes(
         f"{which}copy the folder to another disk, under the name of its partition:"
-        f" `install -d {quoted_path(new)}`, `cp -a {paths[0]} {paths[1]}`, and `segproof verify"
+        f" `install -d {quoted_path(new)}`, `cp -an {paths[0]} {paths[1]}`, and `segproof verify"
         f" {paths[1]}`. Copy {quoted_path(two.path)} away too, and compare both with another"
         " replica: only a person knows which records the partition should have"
     )

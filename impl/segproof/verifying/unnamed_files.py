@@ -12,17 +12,16 @@ from collections.abc import Iterable
 
 from segproof.commands import quoted_path
 from segproof.files import Files, status_of
-from segproof.hints import Hint, reads, writes
+from segproof.hints import Hint, writes
 from segproof.reading.file_contents import Content, content_of, is_from_fsck
 from segproof.reading.file_names import is_of_salvage
+from segproof.reading.new_places import own_place
 from segproof.reading.store_layouts import holds_log
 from segproof.reading.store_paths import OF_NO_STORE
+from segproof.verifying.found_places import LOST_AND_FOUND, FoundPlaces
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import new_place
 from segproof.verifying.unread_files import KAFKA, ROCKETMQ, not_looked_into
 
-LOST_AND_FOUND = "lost+found"
-"""The folder at the root of a file system; only the superuser can list it."""
 NUMBERED = re.compile(r"[0-9]{17}|[0-9]{20}", re.ASCII)
 """A name of RocketMQ's, which other checks report."""
 ASKED_MAX = 1000
@@ -30,33 +29,39 @@ ASKED_MAX = 1000
 MORE = f"only the first {ASKED_MAX} files here that are told by their content were named"
 
 
-def steps_for(content: Content, path: str) -> Hint:
-    """Return how a file that its content tells is looked into: by a copy with a name."""
-    if content.is_of_topic:
-        return reads(
-            "compare the id with those of the topics, as `kafka-topics.sh --describe` says them"
-        )
+def steps_for(content: Content, path: str, files: Files, places: FoundPlaces | None = None) -> Hint:
+    """Return how a file that its content tells is looked into: by a copy with a name.
+
+    A file without records is described by where it belongs.
+    """
     if not content.is_log:
-        return reads("nothing: it is made new from its log")
-    own = re.sub(r"[^0-9A-Za-z]+", "-", posixpath.basename(path)).strip("-") or "file"
-    folder = posixpath.join(new_place("found", posixpath.dirname(path) or "."), own)
+        places = places or FoundPlaces(posixpath.dirname(path) or ".", files)
+        return places.hint(content)
+    own = re.sub(r"[^0-9A-Za-z]+", "_", posixpath.basename(path)).strip("_") or "file"
+    folder = f"{own_place('found', posixpath.dirname(path) or '.', path)}.{own}"
     folder += "/commitlog" if content.is_rocketmq else ""
     copy = quoted_path(posixpath.join(folder, content.name))
     owner = "store" if content.is_rocketmq else "partition"
     return writes(
         "copy it to a name that tells what it is, and look into the copy:"
-        f" `install -d {quoted_path(folder)}`, `cp {quoted_path(path)} {copy}`,"
+        f" `install -d {quoted_path(folder)}`, `cp -n {quoted_path(path)} {copy}`,"
         f" `segproof verify {copy}` and `segproof dump {copy} --records --max 3`. It belongs to"
         f" the {owner} that lacks these offsets, as `segproof verify` of that says"
     )
 
 
 def report_by_content(
-    report: PathReporter, files: Files, *, is_all: bool = False, logs_only: bool = False
+    report: PathReporter,
+    files: Files,
+    *,
+    is_all: bool = False,
+    logs_only: bool = False,
+    places: FoundPlaces | None = None,
 ) -> bool:
     """Report a file that was not looked into, if its content tells what it is; return whether so.
 
-    `logs_only` passes over what holds no records. `is_all`: it is all that was asked for.
+    `logs_only` passes over what holds no records. `is_all`: it is all that was asked for. `places`
+    are those near the folder of the file, if others of that folder are asked too.
     """
     if not is_all and not report.reporter.wanted.includes(KAFKA, ROCKETMQ):
         return False
@@ -68,7 +73,7 @@ def report_by_content(
         f"its name does not say what it is; by its content it is {content.words}",
         ROCKETMQ if content.is_rocketmq else KAFKA,
         is_all=is_all,
-        hint=steps_for(content, report.path),
+        hint=steps_for(content, report.path, files, places),
     )
     return True
 
@@ -85,13 +90,16 @@ def report_found_files(
     is_of_fsck = posixpath.basename(posixpath.abspath(directory)) == LOST_AND_FOUND
     is_of_fsck |= is_all and not any(one is not None and one.is_directory for one in known.values())
     told = set[str]()
+    places = FoundPlaces(directory, files)
     for name, status in known.items():
         is_named = is_of_salvage(name) or NUMBERED.fullmatch(name)
         if status is None or is_named or not (is_of_fsck or is_from_fsck(name)):
             continue
         path = posixpath.join(directory, name)
         report = reporter.at(path)
-        is_one = status.is_regular and report_by_content(report, files, is_all=is_all)
+        is_one = status.is_regular and report_by_content(
+            report, files, is_all=is_all, places=places
+        )
         if status.is_directory and _is_log_folder(path, files):
             not_looked_into(report, OF_NO_STORE, ROCKETMQ, is_all=is_all, files=files)
             is_one = True

@@ -23,7 +23,14 @@ LOG = PLAIN / "00000000000000000342.log"
 PART = STORE / "commitlog" / "00000000000000000000"
 FIRST_BYTES = int.from_bytes(PART.read_bytes()[:4], "big")
 """Of the first message of that file."""
+TXN = partition_of(KAFKA / "txn-a")
+LOGDIR = KAFKA / "compacted" / "logdir"
 UNREAD = ("DISK-45", "RMQDISK-41")
+
+
+def snapshot_of(folder: Path) -> Path:
+    """Return the largest producer snapshot of a partition."""
+    return max(folder.glob("*.snapshot"), key=lambda one: one.stat().st_size)
 
 
 def told(path: Path) -> Content | None:
@@ -43,11 +50,16 @@ def zeroed(data: bytes, count: int) -> bytes:
         (LOG.with_suffix(".index"), "an offset index of Kafka", ""),
         (LOG.with_suffix(".timeindex"), "a time index of Kafka", ""),
         (PLAIN / "partition.metadata", "of topic id K1r5SbjTQ2y24zoosPP8Eg", ""),
-        (PLAIN / "leader-epoch-checkpoint", "", ""),
+        (PLAIN / "leader-epoch-checkpoint", "a leader-epoch-checkpoint of Kafka: epoch 0 from", ""),
+        (PLAIN / "00000000000000000060.snapshot", "a producer snapshot of Kafka, of no", ""),
+        (TXN / "00000000000000000000.txnindex", "a transaction index of Kafka, of the aborted", ""),
+        (snapshot_of(TXN), "a producer snapshot of Kafka, of the producers", ""),
+        (LOGDIR / "cleaner-offset-checkpoint", "a checkpoint of offsets of Kafka; its first", ""),
+        (LOGDIR / "log-start-offset-checkpoint", "a checkpoint of Kafka without an entry", ""),
         (PART, "a commit log of RocketMQ that begins at offset 0", PART.name),
         (STORE / "consumequeue/TopicA/0/00000000000000000000", "a file of a consume queue", ""),
         (next((STORE / "index").iterdir()), "an index file of RocketMQ", ""),
-        (STORE / "checkpoint", "", ""),
+        (STORE / "checkpoint", "a checkpoint of a store of RocketMQ, whose log was flushed", ""),
         (KAFKA / "plain" / "expected.json", "", ""),
         (Path(__file__), "", ""),
     ],
@@ -60,6 +72,58 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, source: Path, words: str,
     assert words in (found.words if found else "")
     assert (found is not None) is bool(words)
     assert name == (found.name if found else "")
+
+
+META = b"#Sun\nversion=1\nnode.id=1\ncluster.id=c\ndirectory.id=" + b"a" * 21 + b"Q" + b"\n"
+VOTE = b'{"leaderId":1,"leaderEpoch":8,"votedId":-1,"data_version":1}'
+SNAPSHOT = snapshot_of(TXN).read_bytes()
+ABORTED = (TXN / "00000000000000000000.txnindex").read_bytes()
+CHECKPOINT = (STORE / "checkpoint").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"0\n1\n0 0\n", "a leader-epoch-checkpoint of Kafka: epoch 0 from offset 0 on"),
+        (b"0\n2\n0 0\n3 9\n", "0 from offset 0 on, up to epoch 3 from offset 9 on"),
+        (b"0\n2\n0 0\n3 9", "up to epoch 3 from offset 9 on"),
+        (b"0\n2\n0 0\n0 9\n", ""),
+        (b"0\n2\n0 9\n3 8\n", ""),
+        (b"0\n3\n0 0\n3 9\n", ""),
+        (b"1\n1\n0 0\n", ""),
+        (b"0\n1\n0 0 0 0\n", ""),
+        (b"0\n1\n\xff 0\n", ""),
+        (b"0\n", ""),
+        (b"0\n0\n", "a checkpoint of Kafka without an entry"),
+        (b"0\n1\nt-x 0 7\n", "a checkpoint of offsets of Kafka; its first line is 't-x 0 7'"),
+        (META, "a meta.properties of Kafka, of node 1 of cluster c, for the log directory aaaa"),
+        (META.replace(b"version=1", b"version=7"), ""),
+        (b"name=x\nversion=1\n", ""),
+        (VOTE, "a quorum-state of Kafka, the vote of a node in epoch 8"),
+        (VOTE.replace(b"votedId", b"voted"), ""),
+        (b'{"dataVersion":{},"topicConfigTable":{}}', "config of a store of RocketMQ: topics.json"),
+        (b'{"offsetTable":{}}', "consumerOffset.json or delayOffset.json"),
+        (b'{"version": 1}', ""),
+        (b"{", ""),
+        (b"[" * 4000, ""),
+        (SNAPSHOT, "a producer snapshot of Kafka, of the producers"),
+        (SNAPSHOT[:-1] + bytes([SNAPSHOT[-1] ^ 1]), ""),
+        (SNAPSHOT[:9], ""),
+        (ABORTED, "a transaction index of Kafka, of the aborted transactions"),
+        (ABORTED[:-1], ""),
+        (bytes(34), ""),
+        (CHECKPOINT, "a checkpoint of a store of RocketMQ, whose log was flushed at 20"),
+        (CHECKPOINT[:4095], ""),
+        (bytes(4096), ""),
+        (CHECKPOINT[:4095] + b"#", ""),
+    ],
+)  # fmt: skip
+def test_a_small_file_is_told_where_it_is_whole(tmp_path: Path, data: bytes, words: str) -> None:
+    """Only logs, indexes and topic ids were told; the others counted as no file of Kafka."""
+    (tmp_path / "#7").write_bytes(data)
+    found = told(tmp_path / "#7")
+    assert (found is not None) is bool(words)
+    assert found is None or words in found.words
 
 
 @pytest.mark.parametrize(
@@ -181,3 +245,56 @@ def test_so_many_found_files_are_named(
     found = unread(tmp_path)[0]
     assert min(most, 2) == len([one for one in found if "by its content" in one.message])
     assert (most <= 2) is any("only the first" in one.message for one in found)
+
+
+def emptied(folder: Path, *, with_sibling: bool = True) -> tuple[Path, Path]:
+    """Make a disk whose partition plain-0 has lost all its files; return it and lost+found."""
+    data, place = folder / "my disk" / "data", folder / "my disk" / "lost+found"
+    (data / "plain-0").mkdir(parents=True)
+    place.mkdir()
+    for number, path in enumerate(sorted(PLAIN.iterdir()), 1210):
+        if path.suffix in (".log", ".snapshot", ".metadata") or not path.stem.isdigit():
+            shutil.copyfile(path, place / f"#{number}")
+    if with_sibling:
+        shutil.copytree(PLAIN, data / "plain-1")
+    return data, place
+
+
+def found_in(place: Path, words: str) -> list[Finding]:
+    """Return the findings of the files that are told with these words."""
+    return [one for one in unread(place)[0] if f"by its content it is {words}" in one.message]
+
+
+@pytest.mark.checks("DISK-45")
+@pytest.mark.parametrize("is_alone", [True, False])
+@pytest.mark.parametrize("with_sibling", [True, False])
+def test_where_small_files_belong(tmp_path: Path, *, is_alone: bool, with_sibling: bool) -> None:
+    """The id of a topic had the hint to compare it, and no other small file was listed."""
+    data, place = emptied(tmp_path, with_sibling=with_sibling)
+    asked = place if is_alone else tmp_path
+    (topic,) = found_in(asked, "a partition.metadata of Kafka")
+    assert (
+        f"under the name partition.metadata, into {'the partition' * (not with_sibling)}"
+        in topic.hint
+    )
+    assert f"{data / 'plain-0'}" in topic.hint
+    assert str(data / "plain-1") not in topic.hint
+    assert ("the topic plain has this id" in topic.hint) is with_sibling
+    (epochs,) = found_in(asked, "a leader-epoch-checkpoint of Kafka")
+    assert str(data / "plain-0") in epochs.hint
+    snapshots = found_in(asked, "a producer snapshot")
+    assert len(list(PLAIN.glob("*.snapshot"))) == len(snapshots)
+    assert all("a salvage makes" in one.hint for one in (*snapshots, epochs))
+    assert len(list(place.iterdir())) == sum(one.not_looked_into for one in unread(place)[1])
+
+
+@pytest.mark.checks("DISK-45")
+def test_a_small_file_alone_is_told(tmp_path: Path) -> None:
+    """DISK-20 said that no file of Kafka or RocketMQ has such a name."""
+    for name in ("leader-epoch-checkpoint", "00000000000000000060.snapshot"):
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copyfile(PLAIN / name, folder / "#1217")
+        for path in (folder, folder / "#1217"):
+            (one,) = verify(path)
+            assert ("DISK-45", Severity.WARNING) == (one.law, one.severity)

@@ -54,7 +54,8 @@ def test_other_files_beside_a_linked_one_are_named(
     steps = [one for one in commands if one.startswith(("install", "cp", "ln"))]
     assert steps
     subprocess.run(["bash", "-e", "-c", "\n".join(steps)], cwd=tmp_path, check=True)
-    assert not [one for one in verify(tmp_path / "NEW") if one.is_defect]
+    (new,) = (path.parent for path in (tmp_path / "joined").glob("*/commitlog"))
+    assert not [one for one in verify(new) if one.is_defect]
 
 
 def test_a_log_that_is_linked_whole_is_sound(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_stray_folder_with_the_only_records(
         assert one.severity is Severity.WARNING
         assert "offsets 0 to 8" in one.message
         assert one.hint is not None
-        assert f"cp -a {aside} " in one.hint
+        assert f"cp -an {aside} " in one.hint
     verdicts = {one.path: one.verdict for one in summaries}
     assert verdicts[str(aside)] is verdicts[str(used)] is Verdict.READABLE_WITH_DEFECTS
 
@@ -135,7 +135,7 @@ def test_a_future_copy_has_what_its_source_lost(
         assert each.severity is Severity.WARNING
         assert each.hint is not None
         assert "before the broker starts again" in each.hint
-        assert f"cp -a {copy} " in each.hint
+        assert f"cp -an {copy} " in each.hint
     assert found[str(used)].actual == str(copy)
     is_cut = "cuts the copy" in found[str(copy)].message
     assert is_cut is (damage is not _damaged)

@@ -9,8 +9,8 @@ Laws: RMQDISK-23.
 """
 
 import posixpath
-import shlex
 
+from segproof.commands import quoted_path
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import changes, reads
@@ -54,8 +54,8 @@ def report_missing_log(
             severity=Severity.NOTE if is_index_alone else None,
         )
         return
-    put_in = f"mv {shlex.quote(store)}/0* {shlex.quote(folder)}/"
-    put_in = f"`install -d {shlex.quote(folder)} && {put_in}`"
+    put_in = f"mv -n {quoted_path(store)}/0* {quoted_path(folder)}/"
+    put_in = f"`install -d {quoted_path(folder)} && {put_in}`"
     reporter.at(folder).add(
         "RMQDISK-23",
         f"{words}, and {words_of_log_in_store(found)}, where no broker reads them; {AT_A_START}",

@@ -31,9 +31,9 @@ from segproof.reading.store_paths import (
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
+from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unnamed_files import (
-    LOST_AND_FOUND,
     report_by_content,
     report_found_files,
 )
