@@ -3,14 +3,18 @@
 
 import ast
 import importlib
+import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import segproof
 from segproof.hints import Effect, Hint
-from segproof.reading.unfinished import Unfinished
 from segproof.verification import RULES
+from segproof_tests import partition_hints, store_hints
+from segproof_tests.built_hints import PARTITION, STORE, built_by
+from segproof_tests.hint_places import constant_calls
 
 EFFECTS = {
     Effect.READS: "reads only",
@@ -24,7 +28,10 @@ OPENING = """\
 The class of each hint is declared in the code, and a test compares it with the verbs of the hint. A
 hint that changes or removes files begins with the step that keeps a copy, and says when it is right
 and what is lost if it is not. A hint stands here under the laws whose findings have it: those for
-which it is usual, and those for which a check knows better.
+which it is usual, and those for which a check knows better. Where a check builds its hint of what
+it has found, an example stands here: DIR is the partition, STORE the store, COPY a name of its own
+for each copy, and other paths are those of small damaged directories, in which a test follows the
+hint to its end.
 """
 SECTIONS = {
     Effect.REMOVES: "Hints that remove files",
@@ -33,8 +40,13 @@ SECTIONS = {
     Effect.READS: "Hints that only read",
 }
 NO_HINT = "No hint does.\n"
-UNFINISHED = Unfinished("SAVED/segproof-salvage.incomplete", "salvage", ("orders-0",))
-"""One whose hint names what is there: it is made when it is found."""
+SHOWN = (
+    (PARTITION, "DIR"),
+    (STORE, "STORE"),
+    (r"(?<=/)[0-9a-f]{8}(?![0-9a-f])", "COPY"),
+    (r"this process is \d+", "this process is PID"),
+)
+"""What a hint that a run builds says, and how the page names it."""
 ROOT = Path(segproof.__file__).parent
 
 
@@ -52,7 +64,7 @@ def hint_tables(laws: Iterable[str]) -> str:
     known: dict[Hint, set[str]] = {}
     for law, rule in RULES.items():
         known.setdefault(rule.hint, set()).add(law)
-    for law, hint in given_hints():
+    for law, hint in (*given_hints(), *built_hints()):
         known.setdefault(hint, set()).update({law} - {""})
     parts = [OPENING]
     for effect, title in SECTIONS.items():
@@ -79,7 +91,30 @@ def given_hints() -> Iterator[Given]:
         told = {*(one.hint for one in given), *(rule.hint for rule in RULES.values())}
         for value in list(names.values()):
             yield from (Given("", one) for one in hints_in(value) if one not in told)
-    yield Given("DISK-61", UNFINISHED.hint(["orders-0"]))
+        made = (eval(ast.unparse(call), dict(names)) for call in constant_calls(ast.parse(text)))
+        yield from (Given("", one) for one in made if one not in told)
+
+
+def built_hints() -> Iterator[Given]:
+    """Yield the hints that functions build of what is found, each from a damaged directory."""
+    for situation in (*partition_hints.SITUATIONS, *store_hints.SITUATIONS):
+        with tempfile.TemporaryDirectory(prefix="segproof-") as folder:
+            hints, _ = built_by(situation, Path(folder))
+        for hint in hints:
+            yield Given(situation.law, _shown(hint, folder))
+
+
+def _shown(hint: Hint, folder: str) -> Hint:
+    """Return a hint with names for the paths of a directory that is gone."""
+
+    def named(words: str) -> str:
+        words = words.replace(f"{folder}/", "")
+        for path, name in SHOWN:
+            words = re.sub(path, name, words)
+        return words
+
+    parts = (hint.only_if, hint.if_wrong, hint.copy_step)
+    return Hint(named(hint), hint.effect, *map(named, parts))
 
 
 def hints_in(value: object) -> Iterator[Hint]:

@@ -6,6 +6,7 @@ import importlib
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ import segproof.verifying
 import segproof_harness
 from segproof.hints import Effect, Hint, changes, reads, removes, writes
 from segproof.verification import RULES
+from segproof_tests.hint_commands import unknown_commands
 from segproof_tests.hint_words import effect_of_words, faults_of
 
 VERBS = (
@@ -53,11 +55,12 @@ def texts_of(node: ast.AST) -> Iterator[str]:
             yield from texts_of(part)
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    """Yield the modules of the implementation and of the harness."""
-    for package in (segproof, segproof_harness):
-        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
-            yield path, ast.parse(path.read_text())
+@cache
+def sources() -> list[tuple[Path, ast.Module]]:
+    """Return the modules of the implementation and of the harness."""
+    roots = [Path(package.__path__[0]) for package in (segproof, segproof_harness)]
+    paths = [path for root in roots for path in sorted(root.rglob("*.py"))]
+    return [(path, ast.parse(path.read_text())) for path in paths]
 
 
 def plain_hints() -> Iterator[tuple[str, str]]:
@@ -132,7 +135,9 @@ def test_the_page_shows_each_hint_that_changes_or_removes() -> None:
     assert len(shown) > 20
     assert [] == [name for name, hint in shown if hint.action.replace("|", "&#124;") not in page]
     assert "take none from another" in page
-    assert "run `mkdir SAVED.unfinished && mv SAVED/segproof-salvage.incomplete" in page
+    assert "run `mkdir data.unfinished && mv data/segproof-salvage.incomplete" in page
+    assert "`gzip -dc STORE/commitlog/d2/00000000000000001500.gz >" in page
+    assert "this process is PID" in page
 
 
 def test_the_words_of_hints_made_in_place_have_their_class() -> None:
@@ -149,6 +154,17 @@ def test_a_plain_text_only_reads() -> None:
     found = [(place, text, faults_of(text)) for place, text in plain_hints()]
     assert len(found) > 20
     assert [] == [each for each in found if each[2]]
+
+
+def test_each_printed_command_is_followed_or_only_reads() -> None:
+    """A command that no list knows would be followed by nobody but an operator."""
+    texts = [*declared_hints().items(), *plain_hints()]
+    texts += [(place, text) for place, _, text in inline_hints() if text.count("`") % 2 == 0]
+    assert len([text for _, text in texts if "`" in text]) > 100
+    unknown = {place: unknown_commands(text) for place, text in texts}
+    assert {} == {place: commands for place, commands in unknown.items() if commands}
+    for command in ("shred DIR/x", "dd if=DIR/x of=y", "truncate -s 0 DIR/x", "gunzip DIR/x.gz"):
+        assert [command] == unknown_commands(f"look at it with `cmp`, or `{command}`")
 
 
 @pytest.mark.parametrize("words", DESTROYING)

@@ -16,8 +16,8 @@ from segproof.reading.new_places import new_place, own_place
 
 COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
 """A command in a hint. In a finding it gets real paths: see `with_paths`."""
-NEW_PLACES = {"segproof salvage": "saved", "install": "copied"}
-"""How the directory is called that a command makes, where it is not "rebuilt"."""
+NEW_PLACES = {"segproof rebuild": "rebuilt", "segproof salvage": "saved"}
+"""How the directory is called that a command makes."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE|FOLDER)\b")
 BROKER_FILE = "meta.properties"
 """What a broker of Kafka keeps in each of its data directories."""
@@ -87,21 +87,25 @@ def with_paths(hint: Hint, path: str, shown_by: str) -> str:
     DIR is the directory of the file at `path`, and FOLDER is that path. STORE is the store that
     holds it: if its path does not tell, `shown_by`, the path whose verification shows the finding.
     DIR2 is a new directory; what a command makes is at saved/NAME or rebuilt/NAME, for a directory
-    of this name. A copy gets a place of its own.
+    of this name. A copy gets a place of its own. In a command that makes nothing DIR2 stays: a
+    person has chosen it.
     """
 
     def filled(command: re.Match[str]) -> str:
         verb, is_store = command[1], "STORE" in command[0]
         place = (_store_of(path, shown_by) if is_store else posixpath.dirname(path)) or "."
+        places = {"DIR": place, "STORE": place, "FOLDER": path}
         if verb == "install":
-            out = own_place("copied", place, place)
-        else:
-            out = new_place(NEW_PLACES.get(verb, "rebuilt"), place)
-        # a salvage gives each partition a directory below --out, and so does a copy
-        if verb not in NEW_PLACES or (is_store and verb == "segproof salvage"):
-            out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
-        places = {"DIR": place, "STORE": place, "DIR2": out, "FOLDER": path}
-        return PLACEHOLDER.sub(lambda word: quoted_path(places[word[0]]), command[0])
+            places["DIR2"] = own_place("copied", place, place)
+        elif verb in NEW_PLACES:
+            out = new_place(NEW_PLACES[verb], place)
+            # a salvage gives each partition a directory below --out
+            if verb == "segproof rebuild" or is_store:
+                out = posixpath.join(out, posixpath.basename(posixpath.abspath(place)))
+            places["DIR2"] = out
+        return PLACEHOLDER.sub(
+            lambda word: quoted_path(places[word[0]]) if word[0] in places else word[0], command[0]
+        )
 
     return COMMAND.sub(filled, str(hint))
 

@@ -5,10 +5,14 @@ It shares no code with the product or the model: it knows where a checksum lies,
 So it can tell whether a message that was somewhere is still somewhere.
 """
 
+import bz2
+import gzip
+import lzma
 import re
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -101,6 +105,28 @@ def messages_in(*folders: Path) -> Counter[bytes]:
             elif ".log" in path.name:
                 in_folder += _batches_of(path.read_bytes())
         found |= in_folder
+    return found
+
+
+_ZEROS = 1 << 8
+"""Of the zeros at the end of a file so many are kept: a batch or a message may end in some."""
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress,
+}  # fmt: skip
+
+
+def readable_in(*folders: Path) -> set[bytes]:
+    """Return all sound batches and messages in any file of the directories, whatever its name is.
+
+    Packed files are unpacked, and links are followed.
+    """
+    found: set[bytes] = set()
+    for path in (path for folder in folders for path in sorted(folder.rglob("*"))):
+        if path.is_file():
+            data = path.read_bytes()
+            data = _UNPACK[path.suffix](data) if path.suffix in _UNPACK else data
+            data = data.rstrip(b"\0") + bytes(_ZEROS)
+            found |= _messages_of(data).keys() | _batches_of(data).keys()
     return found
 
 

@@ -9,9 +9,8 @@ with the product; `verify` shows the finding no more; and it shows no new error.
 import json
 import re
 import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,18 +24,15 @@ from segproof_harness import cli
 from segproof_harness.laws.broken_files import EXAMPLES, damaged_copy
 from segproof_harness.laws.broken_stores import INDEX, small
 from segproof_harness.laws.file_damages import Example, cut, overwrite, remove
+from segproof_tests.followed_hints import errors_of, run_command
+from segproof_tests.hint_commands import followed_commands
 from segproof_tests.plain_reader import files_in, messages_in
 
-COMMAND = re.compile(r"`((?:segproof (?:rebuild|salvage)|cp|mv|rm|touch|mkdir|install) [^`]+)`")
-"""A command that does something to files."""
 DECIDES = re.compile(
     r"\b(?:nothing|compare|look|check|verify again|find|give|keep|leave|read|say|ask|see"
     r"|copy this file away|copy the directory away|Only if|copy this directory away)\b"
 )
 """What a person does or decides, where no command helps."""
-NUMBERS = ("--hash-slots", "16", "--index-num", "64")
-"""Of the small store: what its broker was configured with."""
-ASKED_FOR = "give --hash-slots and --index-num"
 FURTHER = {
     "the index files are gone": small(
         "the index files are gone", lambda folder: shutil.rmtree(folder / "index")
@@ -68,11 +64,6 @@ class Situation:
         return errors_of(self.findings)
 
 
-def errors_of(findings: Iterable[Finding]) -> set[str]:
-    """Return the laws that errors name."""
-    return {one.law for one in findings if one.severity is Severity.ERROR}
-
-
 def situation_of(example: Example, folder: Path) -> Situation:
     """Damage a directory below `folder`, which is the working directory."""
     data = folder / "data"
@@ -82,36 +73,11 @@ def situation_of(example: Example, folder: Path) -> Situation:
     return Situation(path, example, tuple(verify(shown, deep=example.deep)))
 
 
-def run_by_bash(command: str, folder: Path) -> int:
-    """Run a command in a directory and return its exit code; `segproof` runs in this process.
-
-    So bash reads the words, and no process has to start Python.
-    """
-    words = folder.parent / "words"
-    function = 'segproof() { printf "%s\\0" "$@" > "$SEGPROOF_WORDS"; }'
-    done = subprocess.run(
-        ["bash", "-c", f"{function}\n{command}"],
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "SEGPROOF_WORDS": str(words)},
-        capture_output=True,
-        check=False,
-    )
-    if not command.startswith("segproof "):
-        return done.returncode
-    assert (done.returncode, done.stderr) == (0, b""), done.stderr
-    return cli.run(words.read_text().split("\0")[:-1])
-
-
 def follow(hint: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Path]:
     """Do what the commands of a hint say; yield the directories that they have made."""
-    for command in COMMAND.findall(hint):
+    for command in followed_commands(hint):
         there = {path for path in folder.rglob("*") if path.is_dir()}
-        code = run_by_bash(command, folder)
-        told = capsys.readouterr()
-        if code == 2 and ASKED_FOR in told.err:
-            code = run_by_bash(f"{command} {' '.join(NUMBERS)}", folder)
-            told = capsys.readouterr()
-        assert code in (0, 1), f"{command} ended with {code}: {told.err or told.out}"
+        run_command(command, folder, capsys)
         made = {path for path in folder.rglob("*") if path.is_dir()} - there
         yield from sorted(path for path in made if path.parent in there | {folder})
 
@@ -162,7 +128,7 @@ def test_a_followed_hint_loses_nothing_and_ends_the_finding(
     findings = [one for one in situation.findings if one.law == name or name in FURTHER]
     assert findings
     for number, found in enumerate({one.hint: one for one in findings}.values()):
-        if not COMMAND.search(found.hint):
+        if not followed_commands(found.hint):
             assert DECIDES.search(found.hint), found.hint
             continue
         folder = tmp_path / f"{number}"
@@ -209,9 +175,9 @@ def test_laws_with_a_command_have_an_example() -> None:
     """So that each of them is followed; DISK-7 and DISK-18 take gigabytes."""
     told = {law for law, rule in RULES.items() if "`segproof " in rule.hint}
     assert {"DISK-7"} >= {
-        law for law in told if law not in EXAMPLES and COMMAND.search(RULES[law].hint)
+        law for law in told if law not in EXAMPLES and followed_commands(RULES[law].hint)
     }
-    assert len({law for law in told & EXAMPLES.keys() if COMMAND.search(RULES[law].hint)}) > 40
+    assert len({law for law in told & EXAMPLES.keys() if followed_commands(RULES[law].hint)}) > 40
 
 
 HARMFUL = [

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Situations of stores of RocketMQ whose hints are built in functions."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from segproof_tests.built_hints import PACK, STORE, Situation
+from segproof_tests.store_files import QUEUE_FILE_BYTES, long_store
+
+TOPICS = '{"topicConfigTable":{"T":{"readQueueNums":4}}}'
+NOT_JSON = "\0" * 60
+QUEUE = "consumequeue/T/0"
+MESSAGES = 24
+"""Messages of a store whose log has four files."""
+
+
+def sound(folder: Path, messages: int = MESSAGES) -> Path:
+    """Write a sound store; return its path."""
+    return long_store(folder / STORE, messages)
+
+
+def logs(store: Path) -> list[Path]:
+    """Return the files of the log in order."""
+    return sorted((store / "commitlog").iterdir())
+
+
+def inside(numbers: Sequence[int], end: str = "") -> Callable[[Path], object]:
+    """Return what moves files of the log into a folder in `commitlog`, packed by `end`."""
+
+    def make(folder: Path) -> None:
+        store = sound(folder, 40)
+        paths = logs(store)
+        (store / "commitlog" / "d2").mkdir()
+        for number in numbers:
+            path = paths[number]
+            packed = PACK[end](path.read_bytes())
+            (store / "commitlog" / "d2" / f"{path.name}{end}").write_bytes(packed)
+            path.unlink()
+
+    return make
+
+
+def put_back(number: int) -> Callable[[Path], object]:
+    """Return what puts a file of the log back that no command names."""
+
+    def step(folder: Path) -> None:
+        log = folder / STORE / "commitlog"
+        path = sorted((log / "d2").iterdir())[number]
+        shutil.copyfile(path, log / path.name)
+
+    return step
+
+
+def over_two_folders(*moved: int, linked: Sequence[int] = ()) -> Callable[[Path], object]:
+    """Return what moves files of the log, by number, to another folder, and links some back."""
+
+    def make(folder: Path) -> None:
+        store, other = sound(folder, 40), folder / "data" / "other"
+        other.mkdir()
+        paths = logs(store)
+        for number in moved:
+            paths[number].rename(other / paths[number].name)
+        for number in linked:
+            paths[number].symlink_to(f"../../other/{paths[number].name}")
+
+    return make
+
+
+def with_config(**files: str) -> Callable[[Path], object]:
+    """Return what writes files into `config`; two underscores stand for a dot in a name."""
+
+    def make(folder: Path) -> None:
+        config = sound(folder, 3) / "config"
+        config.mkdir()
+        for name, text in files.items():
+            (config / name.replace("__", ".")).write_text(text)
+
+    return make
+
+
+def topics_from_backup(folder: Path) -> None:
+    """Put the file of a backup in its place."""
+    (folder / STORE / "config" / "topics.json").write_text(TOPICS)
+
+
+def topics_as_written(folder: Path) -> None:
+    """Put the state in its place that a broker was writing."""
+    written = folder / STORE / "config" / "topics.json.tmp"
+    shutil.copyfile(written, folder / STORE / "config" / "topics.json")
+
+
+def without(name: str) -> Callable[[Path], object]:
+    """Return what removes a folder or a file of a store."""
+
+    def make(folder: Path) -> None:
+        path = sound(folder) / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    return make
+
+
+def without_first_log(folder: Path) -> None:
+    """Remove the first file of the log, as if it had expired."""
+    logs(sound(folder))[0].unlink()
+
+
+def log_in_the_store(folder: Path) -> None:
+    """Put the files of the log one folder too high."""
+    store = sound(folder)
+    for path in logs(store):
+        path.rename(store / path.name)
+    (store / "commitlog").rmdir()
+
+
+def empty_queue_file(folder: Path) -> None:
+    """Add an empty file to a queue."""
+    queue = sound(folder) / QUEUE
+    (queue / f"{160:020d}").write_bytes(b"")
+
+
+def without_a_topic(folder: Path) -> None:
+    """Remove the queues of one of two topics."""
+    store = sound(folder)
+    shutil.rmtree(store / "consumequeue" / "T")
+    other = store / "consumequeue" / "U" / "0"
+    other.mkdir(parents=True)
+    (other / f"{0:020d}").write_bytes(bytes(QUEUE_FILE_BYTES))
+
+
+def without_index(folder: Path) -> None:
+    """Remove the index files although the checkpoint has their time."""
+    store = sound(folder)
+    shutil.rmtree(store / "index")
+    stored = bytearray((store / "checkpoint").read_bytes())
+    stored[16:24] = stored[8:16]
+    (store / "checkpoint").write_bytes(stored)
+
+
+def found_file(folder: Path) -> None:
+    """Put a file of a log into lost+found, under the number of its inode."""
+    paths = logs(sound(folder))
+    (folder / "data" / "lost+found").mkdir()
+    paths[1].rename(folder / "data" / "lost+found" / "#4711")
+
+
+COMMIT_LOG = f"{STORE}/commitlog"
+PUT_BACK = "verifying/rocketmq/files_inside._put_back"
+SITUATIONS = (
+    *(
+        Situation(
+            f"a file of the log lies in a folder in it{', packed as ' if end else ''}{end}",
+            PUT_BACK, inside((1,), end), "RMQDISK-39", (STORE,),
+        )
+        for end in PACK
+    ),
+    Situation(
+        "four files of the log lie in a folder in it", PUT_BACK,
+        inside((0, 1, 2, 3)), "RMQDISK-39", (STORE,), step=put_back(3),
+    ),
+    Situation(
+        "two packed files of the log lie in a folder in it", PUT_BACK,
+        inside((1, 2), ".gz"), "RMQDISK-39", (STORE,),
+    ),
+    Situation(
+        "later files of the log lie in another folder",
+        "reading/store_layouts._several_paths",
+        over_two_folders(2, 3, 4), "RMQDISK-42", (STORE,),
+        holds=(COMMIT_LOG, "data/other"),
+    ),
+    Situation(
+        "files of the log lie in another folder, and one is linked back",
+        "reading/store_layouts._several_paths",
+        over_two_folders(2, 3, linked=(2,)), "RMQDISK-42", (STORE,),
+        holds=(COMMIT_LOG, "data/other"),
+    ),
+    Situation(
+        "older files of the log lie in another folder", "reading/store_layouts._older_files",
+        over_two_folders(0, 1), "RMQDISK-41", (STORE,),
+        holds=(COMMIT_LOG, "data/other"),
+    ),
+    Situation(
+        "a file of topics is zeros, and the state that was being written is whole",
+        "verifying/rocketmq/config_checks._from_written",
+        with_config(topics__json=NOT_JSON, topics__json__tmp=TOPICS),
+        "RMQDISK-43", (STORE,), step=topics_as_written,
+    ),
+    Situation(
+        "a file of topics and its backup are zeros", "verifying/rocketmq/config_checks._judge 1",
+        with_config(topics__json=NOT_JSON, topics__json__bak=NOT_JSON), "RMQDISK-43", (STORE,),
+        holds=(COMMIT_LOG,),
+    ),
+    Situation(
+        "a file of topics is zeros, and its backup is whole",
+        "verifying/rocketmq/config_checks._judge 2",
+        with_config(topics__json=NOT_JSON, topics__json__bak=TOPICS), "RMQDISK-43", (STORE,),
+        step=topics_from_backup,
+    ),
+    Situation(
+        "the first file of a log is not there", "verifying/rocketmq/key_checks.KeyChecks.finish",
+        without_first_log, "RMQDISK-28", (STORE,),
+    ),
+    Situation(
+        "the first file of a log is not there",
+        "verifying/rocketmq/queue_checks.QueueChecks.finish",
+        without_first_log, "RMQDISK-37", (STORE,),
+    ),
+    Situation(
+        "the log lies in the store itself",
+        "verifying/rocketmq/missing_log.report_missing_log",
+        log_in_the_store, "RMQDISK-23", (STORE,),
+    ),
+    Situation(
+        "the queues are gone", "verifying/rocketmq/queue_checks._if_deleted",
+        without("consumequeue"), "RMQDISK-37", (STORE,), holds=(COMMIT_LOG,),
+    ),
+    Situation(
+        "the queues of a topic are gone", "verifying/rocketmq/queue_checks._if_deleted",
+        without_a_topic, "RMQDISK-37", (STORE,), holds=(COMMIT_LOG,),
+    ),
+    Situation(
+        "a file of a queue is empty", "verifying/rocketmq/queue_checks.QueueChecks._report_empty",
+        empty_queue_file, "RMQDISK-35", (STORE,), holds=(COMMIT_LOG,),
+    ),
+    Situation(
+        "the index files are gone", "verifying/rocketmq/store_checks._compare_index_time",
+        without_index, "RMQDISK-21", (STORE,),
+    ),
+    Situation(
+        "a file of a log lies in lost+found", "verifying/unnamed_files.steps_for",
+        found_file, "RMQDISK-41", ("data/lost+found",), holds=("data/lost+found",),
+    ),
+)  # fmt: skip
+"""The situations of RocketMQ's files."""
