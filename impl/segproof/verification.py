@@ -18,8 +18,7 @@ from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
 from segproof.verifying.changed_files import Since
-from segproof.verifying.log_directories import KnownDirectory, places_below
-from segproof.verifying.path_verification import run
+from segproof.verifying.path_verification import KnownPlace, known_places, run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
 
@@ -47,7 +46,7 @@ def verify(
     on_summary: Callable[[Summary], None] | None = None,
     since_ms: int | None = None,
     on_left_out: Callable[[str, int], None] | None = None,
-    beside: Sequence[KnownDirectory] = (),
+    beside: Sequence[KnownPlace] = (),
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -84,8 +83,9 @@ def verify(
     that is not checked completely, and with how many segments are left out; a store has 0.
 
     `beside`, from `partition_places(paths)`, are where other paths of the same call have their
-    partitions and data directories. Two log directories of one broker must not have the same
-    partition (DISK-48), nor the same id (DISK-66).
+    partitions, data directories and stores. Two log directories of one broker must not have the
+    same partition (DISK-48), nor the same id (DISK-66). Two stores must not share a file of their
+    logs, and a copy of a log is noted (RMQDISK-58).
 
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
@@ -101,9 +101,9 @@ def verify(
     return run(os.fspath(path), wanted, files, on_progress, jobs, on_summary, since, beside)
 
 
-def partition_places(paths: Iterable[str | os.PathLike[str]]) -> list[KnownDirectory]:
-    """Return where paths have partitions and data directories, for `beside` of `verify`."""
-    return [one for path in paths for one in places_below(os.fspath(path), REAL_FILES)]
+def partition_places(paths: Iterable[str | os.PathLike[str]]) -> list[KnownPlace]:
+    """Return where paths have partitions, data directories and stores, for `beside` of `verify`."""
+    return [one for path in paths for one in known_places(os.fspath(path), REAL_FILES)]
 
 
 def _check(wanted: Wanted, jobs: int) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How to break a law of a RocketMQ store: for each that `verify` checks a small damage."""
 
+import shutil
 from functools import partial
+from pathlib import Path
 
 from segproof_harness.laws.borders.store_files import record
 from segproof_harness.laws.file_damages import (
@@ -38,6 +40,12 @@ rolled = partial(Example, scenario=ROLLED, system="rocketmq")
 OTHER_BYTES = len(record(0, 0))
 _OTHER_FILE = b"".join(record(7 + at, 16384 + at * OTHER_BYTES) for at in range(3))
 """Three messages of a topic that the small store lacks."""
+
+
+def _copy_beside(folder: Path) -> None:
+    """Copy the store into a folder beside it."""
+    shutil.copytree(folder, folder.parent / "copy")
+
 
 STORE_EXAMPLES: dict[str, Example] = {
     # an index file
@@ -159,6 +167,7 @@ STORE_EXAMPLES: dict[str, Example] = {
         "a file of topics is whole, and has no topic",
         write("config/topics.json", b'{"topicConfigTable":{}}'),
     ),
+    "RMQDISK-58": small("a copy of the store lies beside it", _copy_beside, below=".."),
     "RMQDISK-40": small("a store time is of the year 2001", overwrite(LOG, 198, int64(10**12))),
 }
 """An example for each law of a store that a small damage can break."""

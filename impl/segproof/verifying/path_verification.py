@@ -29,17 +29,23 @@ from segproof.reading.store_paths import (
 )
 from segproof.verifying.changed_files import Since
 from segproof.verifying.directory_checks import Partition, find_partitions
-from segproof.verifying.log_directories import KnownDirectory
+from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.layout_checks import report_log_folder
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
+from segproof.verifying.rocketmq.stores_twice import (
+    StorePlace,
+    as_store_places,
+    report_twice,
+    store_places,
+)
 from segproof.verifying.rocketmq.unread_parts import report_file_of_store
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.segment_listing import Listings, sized
 from segproof.verifying.segment_verification import SteadyCheck
-from segproof.verifying.summarising import NOTHING_HERE, OnSummary, Tallies, Work
+from segproof.verifying.summarising import MET_AGAIN, NOTHING_HERE, OnSummary, Tallies, Work
 
 USUAL_RECORD_BYTES = 128
 TASKS_AHEAD = 4
@@ -47,6 +53,10 @@ TASKS_AHEAD = 4
 SEGMENTS_TOGETHER = 32
 BYTES_TOGETHER = 1 << 20
 """Segments are one task up to so many, or until they have so many bytes."""
+
+
+KnownPlace = KnownDirectory | StorePlace
+"""What lies at or below another path of a call, and is compared with what is verified."""
 
 
 class Result(NamedTuple):
@@ -64,7 +74,7 @@ def run(
     jobs: int,
     on_summary: OnSummary | None = None,
     since: Since | None = None,
-    beside: Sequence[KnownDirectory] = (),
+    beside: Sequence[KnownPlace] = (),
 ) -> Iterator[Finding]:
     """Yield the findings of everything at or below `path`, each partition's before its summary.
 
@@ -87,12 +97,17 @@ def run(
     yield from _one_by_one(works, wanted, files, meter, tallies)
 
 
+def known_places(path: str, files: Files) -> list[KnownPlace]:
+    """Return what lies at or below a path, for `beside` of the other paths of a call."""
+    return [*places_below(path, files), *store_places(path, files)]
+
+
 def plan(
-    path: str, wanted: Wanted, files: Files, beside: Sequence[KnownDirectory] = ()
+    path: str, wanted: Wanted, files: Files, beside: Sequence[KnownPlace] = ()
 ) -> tuple[list[Work], list[Finding]]:
     """Return what lies at or below `path`, and the findings of names and directories.
 
-    `beside` are the partitions of other paths of the same call.
+    `beside` are the partitions and stores of other paths of the same call.
     Raises: OSError where `path` itself can't be read.
     """
     findings: list[Finding] = []
@@ -104,13 +119,19 @@ def walk(
     wanted: Wanted,
     files: Files,
     findings: list[Finding],
-    beside: Sequence[KnownDirectory] = (),
+    beside: Sequence[KnownPlace] = (),
 ) -> Iterator[Work]:
     """Yield what lies at or below `path`. At the end `findings` has those of names and directories.
 
     Raises: OSError where `path` itself can't be read.
     """
     places = [replace(one, size_bytes=size_of(one, files)) for one in find_places(path, files)]
+    stores = [one for one in beside if isinstance(one, StorePlace)]
+    directories = [one for one in beside if not isinstance(one, StorePlace)]
+    if len(places) + len(stores) > 1 and places:
+        twice = Reporter(wanted)
+        report_twice(as_store_places(places, files), stores, files, twice)
+        findings += twice.finish()
     if [one.path for one in places] == [path] and not has_partition(path, files):
         yield from places
         return
@@ -125,7 +146,7 @@ def walk(
         return
     waiting: list[Partition] = []
     is_kafkas = not places
-    for partition in find_partitions(path, with_unpacked(files), reporter, beside):
+    for partition in find_partitions(path, with_unpacked(files), reporter, directories):
         is_kafkas = is_kafkas or bool(partition.segments)
         waiting.append(_sized(partition, files))
         # Beside a store, directories without a segment count only where there are some with one.
@@ -135,6 +156,8 @@ def walk(
     if is_kafkas:
         found = reporter.finish()
         findings += [one for one in found if not places or one.law != NOTHING_HERE]
+    elif places:
+        findings += [one for one in reporter.finish() if one.law == MET_AGAIN]
     yield from places
 
 

@@ -62,6 +62,10 @@ CHECKPOINT_AHEAD = "RMQDISK-21"
 """The law that a checkpoint breaks which calls more of the index durable than is there."""
 ZEROS = "DISK-6"
 """The law that a closed log breaks with zeros at its end, or with nothing else in it."""
+MET_AGAIN = "DISK-26"
+"""The law that a folder breaks which is met once more, by a link, or lies too deep."""
+STORE_TWICE = "RMQDISK-58"
+"""The law that a store breaks which is at another path of the call too, or has a copy there."""
 UNFINISHED = "DISK-61"
 """The law that an output breaks which `salvage` or `rebuild` has not ended."""
 NOTHING_HERE = "DISK-20"
@@ -291,6 +295,9 @@ class Tallies:
         self._inside: dict[str, list[Finding]] = {}
         for one in found:
             place = _plain(one.path)
+            if one.law == STORE_TWICE:
+                self._inside.setdefault(place, []).append(one)
+                continue
             folder = place if place in folders else posixpath.dirname(place)
             kept = self._inside.setdefault(folder, []) if folder in folders else self._outside
             kept.append(one)
@@ -324,7 +331,8 @@ class Tallies:
     def of(self, work: Work, files: Files) -> Tally:
         """Return the tally of a partition or place, whose `files` a count may read."""
         if isinstance(work, Place):
-            return Tally(work.path, work.kind.value, self._on)
+            found = self._inside.pop(_plain(work.path), ())
+            return Tally(work.path, work.kind.value, self._on, found)
         found = self._inside.pop(_plain(work.directory), ())
         segments = work.segments
         if not _holds_something(work):

@@ -19,8 +19,7 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.log_directories import KnownDirectory, places_below
-from segproof.verifying.path_verification import walk
+from segproof.verifying.path_verification import KnownPlace, known_places, walk
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.split_logs import cuts_of, log_state
@@ -112,9 +111,9 @@ def make_plan(
     """
     works: list[tuple[str, Work]] = []
     units: list[tuple[int, Unit]] = []
-    beside: list[KnownDirectory] = []
+    beside: list[KnownPlace] = []
     for files, path in map(open_place, places if len(places) > 1 else ()):
-        beside += places_below(path, files)
+        beside += known_places(path, files)
     for place in places:
         files, path = open_place(place)
         findings: list[Finding] = []

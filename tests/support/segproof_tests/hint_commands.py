@@ -9,7 +9,7 @@ FOLLOWED = (
 )  # fmt: skip
 """Commands that do something to files, by their first words."""
 READING = (
-    "segproof verify", "segproof dump", "segproof lookup", "segproof explain", "cmp", "ls -ld",
+    "segproof verify", "segproof dump", "segproof lookup", "segproof explain", "cmp", "ls",
     "kafka-topics.sh --describe", "kafka-transactions.sh find-hanging",
     "kafka-metadata-quorum.sh describe", "rpk topic consume",
 )  # fmt: skip

@@ -2,10 +2,11 @@
 """The borders of the laws of a store's other parts: its layout, `config`, timers, another log."""
 
 import struct
+from collections.abc import Sequence
 
 from segproof.findings import Severity
 from segproof.rocketmq.message import BLANK_MAGIC
-from segproof_harness.laws.borders.border import Border, Due, Files
+from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Link
 from segproof_harness.laws.borders.store_files import (
     END,
     ENTRIES,
@@ -14,7 +15,9 @@ from segproof_harness.laws.borders.store_files import (
     OFFSETS,
     RECORDS,
     SIZE,
+    SLOTS,
     SOUND,
+    TIME,
     UNITS,
     Entry,
     border,
@@ -26,7 +29,7 @@ from segproof_harness.laws.borders.store_files import (
     unit,
 )
 
-WARNING = Severity.WARNING
+WARNING, NOTE = Severity.WARNING, Severity.NOTE
 TOPICS, MAPPING = "config/topics.json", "config/topicQueueMapping.json"
 OFFSETS_FILE = "config/consumerOffset.json"
 NEXT_LOG = f"commitlog/{LOG_BYTES:020d}"
@@ -55,6 +58,33 @@ def _group_at(offset: int, end: str = "", **parts: bytes) -> Files:
 def _beyond(end: str = "") -> Due:
     """Return the finding of an offset of 4, where the queue ends at 3."""
     return Due(OFFSETS_FILE + end, 25, "at most 3", 4, WARNING)
+
+
+def _beside(
+    bound: str, lawful: Files, unlawful: Files, due: Sequence[Severity],
+    still: Sequence[Severity] = (),
+) -> Border:  # fmt: skip
+    """Return a border of the store with another one beside it.
+
+    `due` and `still` are the severities of what is told of both.
+    """
+    files = [
+        {**SOUND, **{f"../twin/{name}": data for name, data in one.items()}}
+        for one in (lawful, unlawful)
+    ]
+    places = [("", f"{DIRECTORY}/../twin"), ("../twin", f"{DIRECTORY}/../store")]
+    told = [
+        [
+            Due(name, None, None, other, severity)
+            for (name, other), severity in zip(places, severities, strict=False)
+        ]
+        for severities in (due, still)
+    ]
+    return Border(
+        "RMQDISK-58", bound, files[0], files[1], told[0], told[1], below="..", folder="store",
+        options={"hash_slots": SLOTS},
+        not_by_the_model="it is given the files of one store",
+    )  # fmt: skip
 
 
 def _of_another_log(wrong: int, right: int = 0) -> Files:
@@ -204,6 +234,30 @@ BORDERS = (
         {**SOUND, "config/delayOffset.json": b"{}"},
         {**SOUND, "config/delayOffset.json": b"{}", "config/consumerOffset.json": b"{}"},
         Due(TOPICS, None, None, 1, WARNING),
+    ),
+    _beside(
+        "the first message of a store beside this one is a millisecond later, or the same",
+        {LOG: log_of(record(0, 0, time=TIME + 1))}, {LOG: log_of(RECORDS[0])}, (NOTE, NOTE),
+    ),
+    _beside(
+        "the file beside this one begins at the next offset, or at the same",
+        {NEXT_LOG: log_of(record(0, LOG_BYTES))}, {LOG: log_of(*RECORDS)}, (NOTE, NOTE),
+    ),
+    _beside(
+        "the copy lacks the last message, or the one before it",
+        {LOG: log_of(*RECORDS[:2])},
+        {LOG: log_of(RECORDS[0], bytes(SIZE), RECORDS[2])}, (NOTE, WARNING), (NOTE, NOTE),
+    ),
+    _beside(
+        "the copy has one message more, or another last one",
+        {LOG: log_of(*RECORDS, record(3, END))},
+        {LOG: log_of(*RECORDS[:2], record(2, 2 * SIZE, time=TIME))},
+        (WARNING, WARNING), (NOTE, NOTE),
+    ),
+    _beside(
+        "both have the bytes of the file to which a broker appends, or the file itself",
+        {LOG: log_of(*RECORDS)}, {LOG: Link(f"../../store/{LOG}")},
+        (WARNING, WARNING), (NOTE, NOTE),
     ),
     border(
         "RMQDISK-54", "a group is at the end of its queue, or one further",

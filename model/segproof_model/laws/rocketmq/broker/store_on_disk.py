@@ -6,8 +6,8 @@ as empty. Laws about missing entries judge an `entire` store, whose files can al
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations, pairwise
 
 from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
@@ -121,6 +121,16 @@ def files_are_looked_into(store: StoreFiles) -> bool:
         or CONFIG_NAME.fullmatch(name) is not None
         for name, data in store.files.items()
     )
+
+
+@law("RMQDISK-58", MessageStore, "segproof")
+def logs_are_met_once(logs: Sequence[Collection[tuple[int, bytes]]]) -> bool:
+    """No two paths of a call have a message of one commit log: by a link, by shared files, or as a
+    copy. A note, that says which one has more; a warning if both share the file to which a broker
+    appends, if they have different messages at one offset, or if one lacks a message within its log
+    that the other one has. `logs`: the messages of each store or file, with their offsets.
+    """
+    return all(set(one).isdisjoint(two) for one, two in combinations(logs, 2))
 
 
 @law("RMQDISK-51", MessageStore, "RocketMQ MessageStoreConfig 4.7.0 to 5.5.1")
