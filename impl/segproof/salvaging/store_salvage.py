@@ -114,7 +114,7 @@ def salvage_store(
     check_empty(target, files)
     beside = check_layout(store, files)
     reporter = Reporter(Wanted())
-    log, _ = list_log(store, files, reporter)
+    log = list_log(store, files, reporter).log
     if not log.log_files:
         raise no_log_in(store, files)
     log = with_file_size(log, mapped_file_size, files)

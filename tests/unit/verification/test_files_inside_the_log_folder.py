@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Finding
+from segproof.findings import Finding, Summary
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
@@ -176,3 +176,26 @@ def test_a_link_that_leads_back_is_not_followed_twice(tmp_path: Path) -> None:
     assert "of a commit log" not in only.message
     assert "the log has" not in only.message
     assert "`cp " not in only.hint
+
+
+@pytest.mark.checks("RMQDISK-23", "RMQDISK-39")
+@pytest.mark.parametrize("start", [MIDDLE, LAST])
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_a_missing_file_that_lies_inside_is_no_riddle(
+    tmp_path: Path, start: int, is_elsewhere: bool
+) -> None:
+    """The finding of the missing file said that its messages are lost, and not where they lie."""
+    store = long_store(tmp_path / "store")
+    (store / "commitlog" / "d2").mkdir()
+    moved = log_path(store, start).rename(store / "commitlog" / "d2" / f"{start:020d}")
+    if not is_elsewhere:
+        moved.unlink()
+    summaries: list[Summary] = []
+    found = list(verify(store, on_summary=summaries.append))
+    (missing,) = [one for one in found if one.law == "RMQDISK-23"]
+    words = f"RMQDISK-39 names d2/{start:020d} of this part of the log"
+    assert is_elsewhere is (words in missing.message)
+    stray = [one.message for one in found if one.law == "RMQDISK-39"]
+    assert is_elsewhere is any("is not lost, as far as it is whole here" in one for one in stray)
+    saved = salvage_store(store, tmp_path / "out")
+    assert summaries[0].lost_at_least == saved.lost_messages

@@ -12,7 +12,7 @@ PLAIN = segment(batch(BASE))
 OF_A_BROKER = {"../meta.properties": b"version=1\nnode.id=1\ncluster.id=c\n"}
 ID = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 NO_EPOCHS = b"0\n0\n"
-WARNING = Severity.WARNING
+NOTE, WARNING = Severity.NOTE, Severity.WARNING
 WAY = "0123456789abcdef" * 2
 
 
@@ -40,7 +40,54 @@ def _ids(bound: str, folder: str, lawful: bytes, unlawful: bytes) -> Border:
     )  # fmt: skip
 
 
+def _aside(
+    bound: str, state: str, lawful: bytes, unlawful: bytes, used: bytes = batch(BASE)
+) -> Border:
+    """Return the border at which a folder that is set aside has what its partition lacks."""
+    folder = f"../t-0.{WAY}-{state}"
+    files = [{LOG_NAME: used, f"{folder}/{LOG_NAME}": one} for one in (lawful, unlawful)]
+    due = [
+        Due("", None, None, f"{DIRECTORY}/{folder}", severity=WARNING),
+        Due(folder, severity=WARNING),
+    ]
+    return Border(
+        "DISK-41", bound, files[0], files[1], due, Due(folder, severity=NOTE), below="..",
+        not_by_the_model="it is given the names inside of a partition only",
+    )  # fmt: skip
+
+
 BORDERS = (
+    *(
+        _aside(
+            f"the -{state} folder ends with the last offset of its partition, or with the next",
+            state, batch(BASE), batch(BASE) + batch(BASE + 1),
+        )
+        for state in ("stray", "future")
+    ),
+    _aside(
+        "the batch in the -stray folder is before the begin of the partition, or its first one",
+        "stray", batch(BASE - 1), batch(BASE), batch(BASE + 1),
+    ),
+    Border(
+        "DISK-3", "a folder in the partition has its last batch, or the next one",
+        {**PLAIN, f"old/{LOG_NAME}": batch(BASE)},
+        {**PLAIN, f"old/{name(BASE + 1, '.log')}": batch(BASE + 1)},
+        Due("old", severity=WARNING), Due("old", severity=NOTE),
+        not_by_the_model="it is given the names of files only",
+    ),
+    Border(
+        "DISK-3", "a log lies in the folder of a partition, or beside it",
+        {**PLAIN, f"../t-1/{LOG_NAME}": batch(BASE)}, {**PLAIN, f"../{LOG_NAME}": batch(BASE)},
+        Due(f"../{LOG_NAME}"), below="..",
+        not_by_the_model="it is given the names inside of a partition only",
+    ),
+    Border(
+        "DISK-3", "a folder that Kafka takes for one to delete is in a copy, or in its directory",
+        {**PLAIN, "../u-1.x-delete": Folder()},
+        {**PLAIN, **OF_A_BROKER, "../u-1.x-delete": Folder()},
+        Due("../u-1.x-delete", severity=WARNING), Due("../u-1.x-delete", severity=NOTE), below="..",
+        not_by_the_model="it is given the names inside of a partition only",
+    ),
     Border(
         "DISK-46", "the name of a segment has a letter of no layout, or that of Redpanda's",
         {**PLAIN, "0-1-w1.log": b""}, {**PLAIN, "0-1-v1.log": b""}, Due("", severity=WARNING),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from segproof.findings import Severity
 from segproof.rocketmq.message import BLANK_MAGIC
-from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Link
+from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files, Folder, Link
 from segproof_harness.laws.borders.store_files import (
     END,
     ENTRIES,
@@ -234,6 +234,38 @@ BORDERS = (
         {**SOUND, "config/delayOffset.json": b"{}"},
         {**SOUND, "config/delayOffset.json": b"{}", "config/consumerOffset.json": b"{}"},
         Due(TOPICS, None, None, 1, WARNING),
+    ),
+    border(
+        "RMQDISK-39", "the number of a queue has 9 digits, or 10",
+        {**SOUND, "consumequeue/T/999999999": Folder()},
+        {**SOUND, "consumequeue/T/1000000000": Folder()},
+        Due("consumequeue/T/1000000000", severity=WARNING),
+        not_by_the_model="it is given no folder without a file",
+    ),
+    border(
+        "RMQDISK-39", "beside the queues of a topic there is a folder of a queue, or a file",
+        {**SOUND, "consumequeue/T/1": Folder()}, {**SOUND, "consumequeue/T/1": b""},
+        Due("consumequeue/T/1", severity=WARNING),
+    ),
+    border(
+        "RMQDISK-39", "the next file of the log is in its folder, or in a folder there",
+        {**SOUND, NEXT_LOG: bytes(LOG_BYTES)},
+        {**SOUND, f"commitlog/d/{LOG_BYTES:020d}": log_of(record(3, LOG_BYTES))},
+        Due("commitlog/d"),
+    ),
+    border(
+        "RMQDISK-25", "two files of the log have their own names, or each other's",
+        {**SOUND, NEXT_LOG: log_of(record(3, LOG_BYTES))},
+        {**SOUND, LOG: log_of(record(3, LOG_BYTES)), NEXT_LOG: SOUND[LOG]},
+        [
+            Due(LOG, 0, f"{LOG_BYTES:020d}", f"{0:020d}"),
+            Due(NEXT_LOG, 0, f"{0:020d}", f"{LOG_BYTES:020d}"),
+        ],
+    ),
+    border(
+        "RMQDISK-25", "the file after the last one is empty, or a copy of that one",
+        {**SOUND, NEXT_LOG: bytes(LOG_BYTES)}, {**SOUND, NEXT_LOG: SOUND[LOG]},
+        Due(NEXT_LOG, 0, f"{0:020d}", f"{LOG_BYTES:020d}"),
     ),
     _beside(
         "the first message of a store beside this one is a millisecond later, or the same",

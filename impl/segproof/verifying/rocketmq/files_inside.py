@@ -38,8 +38,11 @@ UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
 def report_inside(
     strays: Sequence[str], log_files: Sequence[LogFile], unread: Sequence[int], files: Files,
     reporter: Reporter,
-) -> None:  # fmt: skip
-    """Report what is in `commitlog` beside the files of the log; `unread` ones can't be read."""
+) -> dict[int, LogFileInside]:  # fmt: skip
+    """Report what is in `commitlog` beside the files of the log; `unread` ones can't be read.
+
+    Return the files that the log lacks and that lie there, by their offsets.
+    """
     inside = {path: log_files_inside(path, files) for path in strays}
     every = [one for found in inside.values() for one in found]
     lacking = files_that_lack(every, log_files, unread, files)
@@ -50,6 +53,7 @@ def report_inside(
             report_stray(path, reporter, NO_BROKER)
         elif mine:
             words = f"the log has no file of {'its offset' if len(mine) == 1 else 'their offsets'}"
+            words += ": what the log lacks there is not lost, as far as it is whole here"
             hint = _put_back(mine, posixpath.dirname(path))
             report_stray(path, reporter, f"{_are_here(mine, path)}; {words}", hint=hint)
         elif all(one.is_told and one.start in known for one in found):
@@ -57,6 +61,7 @@ def report_inside(
             report_stray(path, reporter, f"{_are_here(found, path)}; {words}", hint=ARE_KNOWN)
         else:
             report_stray(path, reporter, NO_BROKER, hint=KEEP)
+    return lacking
 
 
 def _are_here(told: Sequence[LogFileInside], path: str) -> str:

@@ -5,16 +5,19 @@ Laws: RMQDISK-23, RMQDISK-25.
 """
 
 import posixpath
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import writes
 from segproof.reading.copied_files import CopiedFile, copied_files, without
+from segproof.reading.log_files_inside import LogFileInside
 from segproof.reading.log_names import Misnamed, in_step, with_right_names
 from segproof.reading.moved_messages import FileShare, MovedMessages
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, inferred_size
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.files_inside import report_inside
+from segproof.verifying.rocketmq.files_inside import NAMED_MAX, report_inside
 from segproof.verifying.rocketmq.store_checks import numbered_files
 
 RIGHT_PLACES = writes(
@@ -27,15 +30,40 @@ WITHOUT_COPY = writes(
 )
 
 
-def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
-    """Return the commit log, and where its unreadable files begin; report these."""
+class ListedLog(NamedTuple):
+    """What the folder of a commit log has."""
+
+    log: CommitLog
+    unread: list[int]
+    """Where files begin that can't be read."""
+    elsewhere: Mapping[int, LogFileInside]
+    """Files that the log lacks, and that lie where no broker reads them, by their offsets."""
+
+    def lies_elsewhere(self, start: int, end: int) -> str:
+        """Return in words which files of a part of the log lie where no broker reads them."""
+        there = [one.path for at, one in sorted(self.elsewhere.items()) if start <= at < end]
+        if not there:
+            return ""
+        folder = posixpath.join(self.log.store_path, COMMIT_LOG)
+        names = ", ".join(posixpath.relpath(path, folder) for path in there[:NAMED_MAX])
+        names += f" and {len(there) - NAMED_MAX} more" * (len(there) > NAMED_MAX)
+        it, is_put = ("it", "it is") if len(there) == 1 else ("them", "they are")
+        its = "its" if len(there) == 1 else "their"
+        return (
+            f"; RMQDISK-39 names {names} of this part of the log, in its folder, where no broker"
+            f" reads {it}: {its} messages count as lost until {is_put} put into place"
+        )
+
+
+def list_log(store: str, files: Files, reporter: Reporter) -> ListedLog:
+    """Return the commit log, and report what is in its folder beside it or can't be read."""
     folder = posixpath.join(store, COMMIT_LOG)
     strays: list[str] = []
     found, unread = numbered_files(folder, files, reporter, strays)
-    report_inside(strays, found, unread, files, reporter)
+    elsewhere = report_inside(strays, found, unread, files, reporter)
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
-    return CommitLog(store, size, cut, files), unread
+    return ListedLog(CommitLog(store, size, cut, files), unread, elsewhere)
 
 
 def judged_by_contents(log: CommitLog, files: Files, reporter: Reporter) -> CommitLog:

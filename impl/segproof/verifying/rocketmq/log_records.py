@@ -9,7 +9,7 @@ Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39, RMQDISK-40, RMQDISK-55.
 
 import posixpath
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -145,7 +145,9 @@ class LogRecords:
         log: CommitLog,
         unread: Sequence[int] = (),
         recovery: Recovery | None = None,
+        lies_elsewhere: Callable[[int, int], str] = lambda start, end: "",
     ) -> None:
+        self.lies_elsewhere = lies_elsewhere  # as `ListedLog.lies_elsewhere`
         self._recovery = recovery or Recovery(store, log, files)
         self._map: DamageMap | None = None
         """From the first damaged file on."""
@@ -263,7 +265,7 @@ class LogRecords:
             files = "this file is" if count == 1 else f"{count} files from this one on are"
             words = (
                 f"{files} missing: the next one begins at offset {one.start}, and the one before"
-                f" ends at {before}"
+                f" ends at {before}{self.lies_elsewhere(before, one.start)}"
             )
         self._reporter.at(path, shown_by=self._store).add(
             "RMQDISK-23", words, expected=before, actual=one.start, hint=MISSING_FILE

@@ -11,6 +11,7 @@ Laws: RMQDISK-23, RMQDISK-52, RMQDISK-53.
 """
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,15 +86,22 @@ class LedBeyond:
         return Reach([min(len(self.offsets), FAR_OFFSETS_MAX)], self.furthest)
 
 
-def report_missing_end(store: str, log: CommitLog, reach: Reach, reporter: Reporter) -> None:
-    """Report that index or queues lead to messages beyond the last file of the log."""
+def report_missing_end(
+    store: str, log: CommitLog, reach: Reach, reporter: Reporter,
+    lies_elsewhere: Callable[[int, int], str] = lambda start, end: "",
+) -> None:  # fmt: skip
+    """Report that index or queues lead to messages beyond the last file of the log.
+
+    `lies_elsewhere` returns in words which files of a part of the log lie where no broker reads.
+    """
     missing = (reach.furthest - log.max_offset) // log.mapped_file_size + 1
     reporter.at(posixpath.join(store, COMMIT_LOG)).add(
         "RMQDISK-23",
         f"the last file ends at offset {log.max_offset}, and index or queues lead to"
         f" {_counted(reach)} from there on, the last at {reach.furthest}:"
         f" {plural(missing, 'file')} of {log.mapped_file_size} bytes {verb(missing, 'is', 'are')}"
-        " missing or elsewhere, or a recovery cut the log; nothing that leads there was judged",
+        " missing or elsewhere, or a recovery cut the log; nothing that leads there was judged"
+        f"{lies_elsewhere(log.max_offset, reach.furthest + 1)}",
         expected=f"files up to offset {reach.furthest}",
         actual=log.max_offset,
         hint=MISSING_END,

@@ -297,23 +297,24 @@ class _Store:
                 is_there=False, is_index_alone=is_index_alone and not self._has_rocksdb_queues,
             )  # fmt: skip
         if COMMIT_LOG in self._folders:
-            log, unread = list_log(self._store, self._files, self._reporter)
-            log = judged_by_contents(log, self._files, self._reporter)
+            listed = list_log(self._store, self._files, self._reporter)
+            log = judged_by_contents(listed.log, self._files, self._reporter)
             report_unknown_files(log, self._furthest(), self._files, self._reporter)
             if log.log_files:
                 recovery = Recovery(
                     self._store, log, self._files, self._stored, not self._is_running
                 )
                 records = LogRecords(
-                    self._store, self._files, self._reporter, log, unread, recovery
-                )
+                    self._store, self._files, self._reporter, log, listed.unread, recovery,
+                    listed.lies_elsewhere,
+                )  # fmt: skip
                 yield from self._check_log(records)
                 self._checked.segments = len(log.log_files)
                 self._checked.missing_offsets = records.fillers
                 self._checked.lost_messages = records.lost
                 self._checked.first_offset, self._checked.end_offset = log.min_offset, records.end
                 self._checked.batches_behind_damage = records.sound_behind
-            elif not unread and (leads or has_entries):
+            elif not listed.unread and (leads or has_entries):
                 report_missing_log(self._store, self._files, self._reporter, is_there=True)
         yield from self._reporter.finish()
 
@@ -412,7 +413,9 @@ class _Store:
             is_of_other and Kin.OWN not in (index.kin, queues.kin)
         ):
             lost = self._missing
-            report_missing_end(self._store, records.log, lost, self._reporter)
+            report_missing_end(
+                self._store, records.log, lost, self._reporter, records.lies_elsewhere
+            )
         beyond = LedBeyond() if queues.kin is Kin.OTHER else self._queues.beyond
         if keys is not None and index.kin is not Kin.OTHER:
             beyond = beyond.joined(keys.beyond)
