@@ -18,7 +18,7 @@ import segproof_harness
 from segproof.hints import Effect, Hint, changes, reads, removes, writes
 from segproof.verification import RULES
 from segproof_tests.hint_commands import unknown_commands
-from segproof_tests.hint_words import effect_of_words, faults_of
+from segproof_tests.hint_words import effect_of_words, faults_of, unknown_steps
 
 VERBS = (
     "ask", "check", "compare", "copy", "correct", "find", "give", "keep", "look", "make", "mend",
@@ -37,8 +37,21 @@ DESTROYING = (
     "rm -r consumequeue",
     "delete the checkpoint",
     "let a broker load the partition",
+    "set the recovery point to 0",
+    "put the file of another replica here",
+    "take the file of another broker",
+    "throw the .swap away",
 )
 """What hints have said, or might: none of it may pass as a plain text, nor as one that reads."""
+UNKNOWN_STEPS = (
+    "wipe the folder index",
+    "find out what is in it, and clear consumequeue",
+    "format this file before the next start",
+    "find out what put it there, and empty the folder",
+    "swap the two files",
+    "look at both, then shred each of them",
+)
+"""Steps whose verbs no list knows: none may pass before somebody has looked at it."""
 
 
 def texts_of(node: ast.AST) -> Iterator[str]:
@@ -147,6 +160,7 @@ def test_the_words_of_hints_made_in_place_have_their_class() -> None:
         if name in ("reads", "writes"):
             told = effect_of_words(text)
             assert told is effects[name], f"{place}: {text!r} speaks of {told.value!r}"
+            assert unknown_steps(text) == [], f"{place}: {text!r}"
 
 
 def test_a_plain_text_only_reads() -> None:
@@ -181,6 +195,13 @@ def test_a_planted_hint_that_destroys_is_seen(words: str) -> None:
     assert "step keeps no copy" in faults_of(
         make(words, only_if="x is so", if_wrong="y is lost", copy_step="take care")
     )[-1].replace("_", " ")
+
+
+@pytest.mark.parametrize("words", UNKNOWN_STEPS)
+def test_a_planted_step_that_no_list_knows_is_seen(words: str) -> None:
+    """As a plain text, and in a hint that reads or writes elsewhere."""
+    for hint in (words, reads(words), writes(words), reads(f"nothing, if it is so; else {words}")):
+        assert any(fault.startswith("no list knows the step") for fault in faults_of(hint))
 
 
 def test_a_hint_without_a_part_is_refused() -> None:

@@ -274,7 +274,7 @@ def _dledger(groups: Sequence[str]) -> Layout:
         f" {names}, each message behind a header of 48 bytes; nothing of it was judged",
         reads(
             "leave its files as they are. What is damaged here, the leader of the group has: a"
-            " member that starts with a new, empty directory gets the log from it; keep the old"
+            " member that starts with an empty directory gets the log from it; keep the old"
             " directory until the member has caught up"
         ),
     )

@@ -20,6 +20,7 @@ from segproof_tests.built_hints import Situation, built_by, finding_with
 from segproof_tests.followed_hints import errors_of, run_command
 from segproof_tests.hint_commands import commands_in, is_run, unknown_commands
 from segproof_tests.hint_places import built_places, places_in
+from segproof_tests.hint_words import faults_of
 from segproof_tests.plain_reader import readable_in
 from segproof_tests.reported_findings import state_of
 
@@ -85,6 +86,7 @@ def test_a_built_hint_is_followed(
     folder.mkdir()
     hint, found, findings = found_in(SITUATIONS[name], folder)
     assert unknown_commands(hint) == []
+    assert faults_of(hint) == []
     if found is not None:
         monkeypatch.chdir(folder)
         check_followed(hint, found, findings, SITUATIONS[name], folder, capsys)
