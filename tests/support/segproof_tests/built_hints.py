@@ -16,7 +16,7 @@ from segproof.errors import SegproofError
 from segproof.findings import Finding
 from segproof.hints import Hint
 from segproof.verification import partition_places, verify
-from segproof_tests.hint_places import recorded
+from segproof_tests.hint_places import constants, recorded
 
 PARTITION, STORE = "data/t-0", "data/store"
 """Paths of what is damaged, below the working directory."""
@@ -58,7 +58,7 @@ class Situation:
     words: str
     """What is damaged."""
     place: str
-    """Where the hint is built: the name of a place in `hint_places`."""
+    """Where the hint is built: the name of a place in `hint_places`, or of a constant there."""
     make: Callable[[Path], object]
     """Writes the files below a directory, which is the working directory afterwards."""
     law: str = ""
@@ -79,14 +79,16 @@ class Situation:
 
 
 def built_by(situation: Situation, folder: Path) -> tuple[list[Hint], list[Finding]]:
-    """Return the hints that are built at the place of the situation, and all findings.
+    """Return the hints that are built at the place of a situation, and all findings.
 
-    The directory is made in `folder`.
+    The directory is made in `folder`. For a constant it is the hint.
     """
     situation.make(folder)
     with chdir(folder), recorded() as found:
         findings = situation.shown()
     hints = [one.hint for one in found if one.place == situation.place]
+    if situation.place in constants():
+        hints = [constants()[situation.place]]
     return [*dict.fromkeys(hints)], findings
 
 

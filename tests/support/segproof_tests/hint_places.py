@@ -6,6 +6,7 @@ only when a run builds it, so each such place needs a situation: see `built_hint
 """
 
 import ast
+import importlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from unittest import mock
 import segproof
 import segproof.hints
 from segproof.hints import Hint
+from segproof.verification import RULES
 from segproof_tests.hint_commands import followed_commands
 
 ROOT = Path(segproof.__file__).parent
@@ -103,6 +105,34 @@ def is_constant(call: ast.Call) -> bool:
     if maker not in ("reads", "writes") or len(words) != 1:
         return False
     return not followed_commands(str(words[0]))
+
+
+@cache
+def constants() -> dict[str, Hint]:
+    """Return the hints that modules keep under a name, or in a table, and that are of no rule.
+
+    The names are like those of places; a hint in a table has its number in it.
+    """
+    usual = {rule.hint for rule in RULES.values()}
+    found: dict[str, Hint] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        if "hints import" in path.read_text(encoding="utf-8"):
+            module = path.relative_to(ROOT).with_suffix("").as_posix()
+            known = vars(importlib.import_module(f"segproof.{module.replace('/', '.')}"))
+            for name, value in known.items():
+                for number, hint in enumerate(_hints_in(value)):
+                    if hint not in usual and hint not in found.values():
+                        label = f"{module}.{name}"
+                        found[label if isinstance(value, Hint) else f"{label} {number}"] = hint
+    return found
+
+
+def _hints_in(value: object) -> list[Hint]:
+    if isinstance(value, Hint):
+        return [value]
+    values = list(value.values()) if isinstance(value, dict) else value
+    parts = values if isinstance(values, list | tuple) else ()
+    return [one for one in parts if isinstance(one, Hint)]
 
 
 @contextmanager

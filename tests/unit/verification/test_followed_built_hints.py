@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each hint that a function builds has a situation that makes it, and is followed to its end.
 
+So is each constant that changes or removes files and that a check gives in the place of a rule's.
+
 bash reads the commands as they are printed. Where a hint that changes files prints no command,
 `Situation.step` says in code what a person does. Afterwards no message is gone that was there
 before; the damaged directory is as it was, unless the hint changes files; `verify` tells the
 finding no more, and no new error.
 """
 
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +19,22 @@ import pytest
 from segproof.findings import Finding
 from segproof.hints import Effect, Hint
 from segproof.verification import verify
-from segproof_tests import partition_hints, store_hints
+from segproof_tests import given_hints, partition_hints, store_hints
 from segproof_tests.built_hints import Situation, built_by, finding_with
 from segproof_tests.followed_hints import errors_of, run_command
 from segproof_tests.hint_commands import commands_in, is_run, unknown_commands
-from segproof_tests.hint_places import built_places, places_in
+from segproof_tests.hint_places import built_places, constants, places_in
 from segproof_tests.hint_words import faults_of
 from segproof_tests.plain_reader import readable_in
 from segproof_tests.reported_findings import state_of
 
 SITUATIONS = {
     f"{one.place}: {one.words}": one
-    for one in (*partition_hints.SITUATIONS, *store_hints.SITUATIONS)
+    for one in (
+        *partition_hints.SITUATIONS,
+        *store_hints.SITUATIONS,
+        *given_hints.SITUATIONS,
+    )
 }
 CHANGING = (Effect.CHANGES_FILES, Effect.REMOVES)
 
@@ -44,6 +52,11 @@ def found_in(situation: Situation, folder: Path) -> tuple[Hint, Finding | None, 
     raise AssertionError(f"no finding of {situation.law} has the hint of {situation.place}")
 
 
+def _state(folder: Path) -> tuple[object, ...]:
+    """Return the state of each file, and the names of files, links and folders."""
+    return state_of(folder), sorted(folder.rglob("*"))
+
+
 def check_followed(
     hint: Hint, found: Finding, before: list[Finding], situation: Situation, folder: Path,
     capsys: pytest.CaptureFixture[str],
@@ -54,14 +67,14 @@ def check_followed(
     is_changing = hint.effect in CHANGING
     assert commands or situation.step or not is_changing, f"nobody follows the hint of {place}"
     data = folder / "data"
-    readable, state, there = readable_in(folder), state_of(data), {*folder.iterdir()}
+    readable, state, there = readable_in(folder), _state(data), {*folder.iterdir()}
     for command in commands:
         run_command(command, folder, capsys)
     if situation.step is not None:
         situation.step(folder)
     lost = readable - readable_in(folder)
     assert not lost, f"the hint of {place} loses {len(lost)} messages"
-    changed = state != state_of(data)
+    changed = state != _state(data)
     assert changed is is_changing, f"the hint of {place} changes what is there, or nothing"
     made = sorted(one for one in {*folder.iterdir()} - there if one.is_dir())
     if is_changing:
@@ -96,7 +109,17 @@ def test_each_built_hint_has_a_situation() -> None:
     """A call that builds a hint in a function, and that no situation reaches, is named here."""
     places = {one.name for one in built_places()}
     assert len(places) > 30
-    assert {one.place for one in SITUATIONS.values()} ^ places == set()
+    followed = {one.place for one in SITUATIONS.values()} - constants().keys()
+    assert followed ^ places == set()
+
+
+def test_each_constant_that_changes_files_has_a_situation() -> None:
+    """The steps of rules were followed, and no constant that a check gives in their place."""
+    changing = {name for name, hint in constants().items() if hint.effect in CHANGING}
+    assert len(changing) > 10
+    followed = {one.place for one in SITUATIONS.values()} & constants().keys()
+    assert followed & given_hints.ELSEWHERE.keys() == set()
+    assert (followed | given_hints.ELSEWHERE.keys()) ^ changing == set()
 
 
 NEW_PLACE = """
@@ -165,6 +188,44 @@ def test_a_planted_built_hint_that_harms_is_caught(
     monkeypatch.chdir(folder)
     with pytest.raises(AssertionError, match=words):
         check_followed(hint, planted, findings, SITUATIONS[name], folder, capsys)
+
+
+def _remove_what_the_link_leads_to(folder: Path) -> None:
+    (folder / "data" / "b" / "t-0").unlink()
+    shutil.rmtree(folder / "data" / "a" / "t-0")
+
+
+def _remove_the_log_too(folder: Path) -> None:
+    for path in (folder / "data" / "t-0").iterdir():
+        path.unlink()
+
+
+def _write_another_bootstrap(folder: Path) -> None:
+    (folder / "data" / given_hints.SNAPSHOT.name).write_bytes(bytes(99))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("constant", "step", "words"),
+    [
+        ("verifying/log_directories.HINT_OF_LINK", _remove_what_the_link_leads_to, "loses"),
+        ("verifying/partition_names.MOVE_OUT_INDEX", _remove_the_log_too, "loses"),
+        ("verifying/metadata_snapshots.OF_BOOTSTRAP", _write_another_bootstrap, "loses"),
+        ("verifying/rocketmq/config_state.FEWER", lambda folder: None, "or nothing"),
+    ],
+)
+def test_a_planted_step_that_harms_is_caught(
+    constant: str, step: Callable[[Path], object], words: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """One that removes what is not told, mends nothing, or does nothing."""
+    known = next(one for one in given_hints.SITUATIONS if one.place == constant)
+    situation = replace(known, step=step)
+    hint, found, findings = found_in(situation, tmp_path)
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError, match=words):
+        check_followed(hint, found, findings, situation, tmp_path, capsys)
 
 
 def test_a_built_hint_that_nobody_follows_is_caught(
