@@ -28,7 +28,8 @@ from segproof.reading.pieces import Int64Array, PieceKind, first_offsets, say_fi
 LOG_SWAP = ".log.swap"
 BATCHES_MAX = 1 << 20
 """Batches of a log that are compared with other logs at once."""
-HAVE_RIGHT_CHECKSUMS = (PieceKind.SOUND, PieceKind.MISPLACED, PieceKind.UNLOADABLE)
+ARE_IN_PLACE = (PieceKind.SOUND, PieceKind.UNLOADABLE)
+HAVE_RIGHT_CHECKSUMS = (*ARE_IN_PLACE, PieceKind.MISPLACED)
 
 
 def swap_logs(kinds: Mapping[str, FileName]) -> dict[int, str]:
@@ -150,12 +151,10 @@ def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict
 def _overlaps(path: str, first: int, end: int, files: Files) -> bool:
     """Return whether a log has a batch with offsets from `first` to before `end`."""
     try:
-        with closing(files.open(path)) as file:
-            return any(
-                bool(np.any((table["base_offset"] < end) & (table["last_offset"] >= first)))
-                for table in BatchScan(file, 0, file.size(), deep=False).tables()
-                if len(table)
-            )
+        return any(
+            bool(np.any((table["base_offset"] < end) & (table["last_offset"] >= first)))
+            for table in batches_in(path, files)
+        )
     except (OSError, SegproofError):
         return True
 
@@ -334,13 +333,26 @@ def may_hide_records(path: str, files: Files) -> bool:
         return True
 
 
+def batches_in(path: str, files: Files) -> Iterator[BatchTable]:
+    """Yield the batches of a log, also those with wrong checksums, and none that is empty.
+
+    After a broken frame the sound batches are searched for. Raises: OSError, SegproofError.
+    """
+    with closing(files.open(path)) as file:
+        size = file.size()
+        scan = BatchScan(file, 0, size, deep=False)
+        yield from (table for table in scan.tables() if len(table))
+        for piece in LogPieces(file, scan.end_position, size) if scan.end_position < size else ():
+            if piece.kind in ARE_IN_PLACE:
+                yield from BatchScan(file, piece.start, piece.end, deep=False).tables()
+
+
 def end_of(path: str, base_offset: int, files: Files) -> int | None:
     """Return the offset after the last batch of a log, at least its base; None if unreadable."""
     end = base_offset + 1
     try:
-        with closing(files.open(path)) as file:
-            for table in BatchScan(file, 0, file.size(), deep=False).tables():
-                end = max(end, int(table["last_offset"].max()) + 1)
+        for table in batches_in(path, files):
+            end = max(end, int(table["last_offset"].max()) + 1)
     except (OSError, SegproofError):
         return None
     return end

@@ -26,7 +26,6 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, writes
-from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.new_places import new_place, own_place
@@ -34,6 +33,7 @@ from segproof.reading.pieces import first_offsets
 from segproof.reading.waiting_logs import (
     OnlyCopy,
     bases_of,
+    batches_in,
     damage_in,
     end_of,
     only_copy,
@@ -353,11 +353,8 @@ class ReplacedLogs:
             return None
 
     def _tables(self, path: str) -> Iterator[np.ndarray]:
-        """Yield the batches of a log, up to the first damage."""
+        """Yield the batches of a log, also after a broken frame."""
         try:
-            with closing(self._files.open(path)) as file:
-                for table in BatchScan(file, 0, file.size(), deep=False).tables():
-                    if len(table):
-                        yield table
+            yield from batches_in(path, self._files)
         except (OSError, SegproofError):
             return
