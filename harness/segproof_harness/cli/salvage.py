@@ -51,6 +51,13 @@ OutOption = Annotated[
     ),
 ]
 
+METADATA = "partition.metadata"
+WITHOUT_ID = (
+    f"no {METADATA}: releases below 2.8 have none. A broker with KRaft sets such a partition aside,"
+    " and begins it again without its records: look for the file in lost+found, or write it, as the"
+    ' page "Bring back a whole saved directory" says'
+)
+"""Of partitions whose old folder has no topic id, though nothing shows that it had one."""
 NEEDED = writes(
     "the new directory has partitions only. Before a broker serves it as a whole, copy the identity"
     " of the old one, and read the page about a whole saved directory"
@@ -137,7 +144,7 @@ def _save_partitions(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     started = time.monotonic()
-    partitions = lost = lacking = doubtful = refused = 0
+    partitions = lost = lacking = doubtful = refused = without_id = 0
     is_one = False
     try:
         with telling_what_is_incomplete(out), progress("salvage") as show:
@@ -148,6 +155,7 @@ def _save_partitions(
                 is_saved = told.target is not None
                 is_one = Path(told.directory) == path
                 partitions += is_saved
+                without_id += _lacks_id(told)
                 refused += not is_saved
                 doubtful += is_saved and told.has_all_files and bool(told.doubts)
                 is_part = is_saved and not told.has_all_files
@@ -172,6 +180,8 @@ def _save_partitions(
     if partitions:
         suggest(reads("check what was saved"), "segproof", "verify", out)
         _tell_what_is_missing(path, out)
+        if without_id:
+            summarise(f"  {plural(without_id, 'partition', 'has', 'have')} {WITHOUT_ID}")
         summarise(f"  {PARTITION_TO_SERVE if is_one else TO_SERVE}")
     if lost or lacking or doubtful or refused:
         raise typer.Exit(EXIT_FINDINGS)
@@ -201,6 +211,13 @@ def _tell_what_is_missing(path: Path, out: Path) -> None:
         suggest(what, "segproof", "verify", path, "--law", "DISK-54")
     else:
         suggest(NEEDED, "cp", "-a", identity, out)
+
+
+def _lacks_id(told: "SalvagedPartition") -> bool:
+    """Return whether a saved partition has no topic id, and nothing of the report says so."""
+    if told.target is None or any(f"/{METADATA}: " in one for one in told.left_out):
+        return False
+    return not os.path.lexists(os.path.join(told.target, METADATA))
 
 
 def _kept(told: "SalvagedPartition") -> str:

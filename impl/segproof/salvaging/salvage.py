@@ -7,7 +7,7 @@ Not covered: the log of a cluster's metadata; records inside of broken batches (
 """
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -51,6 +51,7 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
+from segproof.verifying.held_beside import held_beside
 from segproof.verifying.inner_folders import LACKING
 from segproof.verifying.log_directories import key_of
 from segproof.verifying.loss_count import LOG_UNREADABLE
@@ -61,6 +62,9 @@ from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]
+LACKS_ASIDE = "DISK-41"
+"""The law that a partition breaks which has lost what a folder set aside has."""
+JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'
 LOST_IF_STARTED = "DISK-42"
 """The law that a log breaks which alone holds records, and which a start deletes."""
 NO_LOG = (
@@ -124,6 +128,7 @@ def salvage(
         told.removed += _words_of(removed, partition)
         if told.target is not None:
             told.left_out += missing_topic_ids(findings, partition.directory)
+            told.doubts += _held_aside(findings, partition.directory, told, files)
         start = dict(partition.offsets).get(START, 0)
         known = read_partition_name(name)
         if known is not None and told.first_offset < start <= told.last_offset:
@@ -155,13 +160,29 @@ def _taken(target: str, partitions: Collection[str], files: SharedFiles) -> dict
             if new in there:
                 taken.setdefault(name, os.path.join(target, new))
     if taken and len(taken) == len(partitions):
-        words = "it is there already, from another salvage; give another directory"
+        words = f"it is there already, from another salvage; give another directory. {JOIN}"
         raise not_empty(next(iter(taken.values())), words)
     return {
         name: f"{path} is there already, from another salvage: save this one by itself into"
-        " another directory"
+        f" another directory; {JOIN}"
         for name, path in taken.items()
     }
+
+
+def _held_aside(
+    findings: Iterable[Finding], directory: str, told: SalvagedPartition, files: SharedFiles
+) -> list[str]:
+    """Return in words what a folder that is set aside has, and the saved partition lacks."""
+    own = os.path.normpath(directory)
+    words = [
+        f"{one.path}: {one.message}; {JOIN}"
+        for one in findings
+        if one.law == LACKS_ASIDE and one.is_defect and os.path.normpath(one.path) == own
+    ]
+    if not words and told.unproven_offsets:
+        held = held_beside(directory, told.first_offset, told.last_offset + 1, files)
+        words = [f"{directory}: {held}; {JOIN}"] if held else []
+    return words
 
 
 def _is_removed(finding: Finding) -> bool:
@@ -331,7 +352,10 @@ def _partitions(
             name_to_have = "the name to load it by" if key is None else f"{key[0]}-{key[1]}"
             refused[directory] = f"it is not named TOPIC-N; rename a copy to {name_to_have}"
         elif known.state:
-            refused[directory] = f"a broker set it aside ({known.state}); rename a copy to save it"
+            refused[directory] = (
+                f"a broker set it aside ({known.state}); to save it too, copy it under the name"
+                f" {known.topic}-{known.partition}, and save the copy into another directory"
+            )
         elif known.topic == METADATA_TOPIC:
             refused[directory] = "the log of a cluster's metadata is not saved"
         elif (mark := unfinished_at(directory, files)) is not None:

@@ -13,6 +13,7 @@ from segproof.hints import reads
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.held_beside import HINT_OF_HELD, held_beside
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
@@ -125,12 +126,19 @@ class DenseLog:
             where = f"from the base offset {one.base_offset}"
             if one.is_never_cleaned:
                 where = f"from {(one.next_base_offset or 0) - one.missing_at_end}"
+            first = one.base_offset
+            if one.missing == one.missing_at_end and one.next_base_offset is not None:
+                first = one.next_base_offset - one.missing_at_end
+            held = held_beside(partition.directory, first, one.next_base_offset or first, files)
+            severity = Severity.NOTE if known is Cleaning.SHOWN and not held else None
             reporter.at(one.path, shown_by=partition.directory).add(
                 "DISK-63",
                 f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, {where} up to the next"
-                f" segment, which begins at {one.next_base_offset}, and {one.doubt}. {WHY[known]}",
+                f" segment, which begins at {one.next_base_offset}, and {one.doubt}. {WHY[known]}"
+                + (f". {held}" if held else ""),
                 position=one.end_position,
                 expected=0,
                 actual=lost,
-                severity=Severity.NOTE if known is Cleaning.SHOWN else None,
+                severity=severity,
+                hint=HINT_OF_HELD if held else None,
             )

@@ -116,10 +116,7 @@ from segproof.verifying.unfinished_outputs import (
     report_unfinished,
     report_unfinished_file,
 )
-from segproof.verifying.unnamed_files import (
-    report_by_content,
-    report_found_files,
-)
+from segproof.verifying.unnamed_files import report_by_content, report_found_files
 from segproof.verifying.unread_files import (
     not_looked_into,
     report_redpanda,
@@ -524,7 +521,9 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             others += [] if is_taken else [full]
     if is_kafkas:
         report_others(others, path, walk.reporter)
-        yield from (_whole(one, {}, walk.files, _offsets_for(one, walk)) for one in empty)
+        for bare in empty:
+            report_missing(bare, {}, walk.files, walk.reporter, is_empty=True)
+            yield _whole(bare, {}, walk.files, _offsets_for(bare, walk))
 
 
 def _report_found(

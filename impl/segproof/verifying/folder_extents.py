@@ -140,7 +140,9 @@ def extent_of(path: str, files: Files) -> Extent:
             _in_order(found), damages == before, (min(epochs), max(epochs)) if epochs else None
         )
     batches = _in_order([one.batches for one in by_log.values()])
-    return Extent(len(logs), batches, _ranges(batches), damages, others, False, by_log, is_thinned)
+    return Extent(
+        len(logs), batches, ranges_of(batches), damages, others, False, by_log, is_thinned
+    )
 
 
 class ExtentsOfPairs:
@@ -189,7 +191,7 @@ def logs_to_take(mine: Extent, theirs: Extent) -> list[str]:
     full = [one for one in chosen if len(one)]
     if any(one[:, 1].max() >= two[0, 0] for one, two in pairwise(full)):
         return []
-    ranges = _ranges(_in_order(chosen))
+    ranges = ranges_of(_in_order(chosen))
     has_both = _has_all(ranges, mine.ranges) and _has_all(ranges, theirs.ranges)
     return taken if has_both else []
 
@@ -264,7 +266,8 @@ def _tables(path: str, files: Files) -> Iterator[BatchTable | None]:
                 yield None
 
 
-def _ranges(batches: Batches) -> Ranges:
+def ranges_of(batches: Batches) -> Ranges:
+    """Return the offsets of batches, first and last, without gaps between."""
     if not len(batches):
         return []
     reach = np.maximum.accumulate(batches[:, 1])

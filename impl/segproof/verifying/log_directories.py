@@ -97,8 +97,8 @@ HINT_OF_ODD_NAME = reads(
 )
 STATES = ("delete", "future", "stray")
 """What the names of folders end with that a broker has put aside."""
-ASIDE = ("future", "stray")
-"""Those whose folders a broker keeps."""
+ASIDE = STATES
+"""Those whose folders are compared with the partition in use."""
 HINT_OF_OTHERS = reads("nothing, if they are of two brokers; else find out whose each one is")
 HINT_OF_MANY = writes(
     "copy the first folder to another disk, copy the segments that are named here into that copy,"
@@ -128,7 +128,7 @@ class PartitionPlace:
     broker: Broker | None
     """None: unknown."""
     state: str = ""
-    """`stray` or `future`, as the end of its name says; empty for a partition in use."""
+    """`stray`, `future` or `delete`, as the end of its name says; empty for a partition in use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of partitions that end in -stray or -future, compared with the partition in use.
+"""Folders of partitions that are set aside, compared with the partition in use.
 
 A broker with KRaft sets a log without its topic id aside, and the partition begins again. So a
 -stray folder beside the partition may have its only records. A -future folder is a copy on its way
 to another log directory, which is never ahead of its source: one that is ahead shows what the
-source has lost, and the next start cuts the copy to the end of the source.
+source has lost, and the next start cuts the copy to the end of the source. A -delete folder is of a
+deleted topic, or of a replica that was moved away; only the latter has the id of the topic, and it
+is told only where the partition in use has lost what it has.
 
 Upstream: Kafka 4.4.0: LogManager.loadLog, ReplicaAlterLogDirsThread.truncate.
 Laws: DISK-41.
@@ -25,10 +27,13 @@ from segproof.verifying.folder_extents import (
     ExtentsOfPairs,
     generations,
     lacking,
+    logs_to_take,
     outside,
 )
+from segproof.verifying.held_beside import are_of_one_topic, epochs_begin, lacks_whole_logs
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.log_directories import (
+    LOGS_NAMED,
     KnownDirectory,
     PartitionPlace,
     add_pair,
@@ -36,12 +41,16 @@ from segproof.verifying.log_directories import (
 )
 from segproof.verifying.pending_files import words_of_directory
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.small_files import EPOCHS
 
 LAW = "DISK-41"
-FUTURE = "future"
+FUTURE, DELETE = "future", "delete"
 STRAY_BESIDE = (
     "the broker has set this folder aside, and never deletes it by itself; the partition goes on in"
     " another one"
+)
+DELETE_BESIDE = (
+    "the broker deletes this folder, now or at its next start; the partition goes on in another one"
 )
 HINT_OF_FUTURE_ALONE = writes(
     "verify all log directories of the broker in one call, which compares this copy with the"
@@ -91,7 +100,7 @@ def report_aside(
         two = _in_use(one, places.values())
         is_mine = one.identity in mine
         if two is None:
-            if is_mine:
+            if is_mine and one.state != DELETE:
                 _report_alone(one, reporter)
         elif is_mine or two.identity in mine:
             pairs.append((one, two))
@@ -144,6 +153,8 @@ def _report_pair(
 
     The copy is read first: a broker at work appends to the partition, and then to the copy.
     """
+    if one.state == DELETE and not are_of_one_topic(one.path, two.path, files):
+        return
     aside, there = extents.read(one.path, two.path, again=one.state == FUTURE)
     compared = _compared(one, two, aside, there, files)
     is_sure = severity_of(one, two) is not Severity.NOTE
@@ -152,9 +163,12 @@ def _report_pair(
     if compared.is_lost and not is_sure and hint is not None:
         hint = hint.after("nothing, if the two directories are of two brokers; else ")
     severity = Severity.WARNING if is_loss else None
+    if one.state == DELETE and not is_loss:
+        return
     if one.identity in mine:
         report = reporter.at(one.path)
         words = words_of_directory(one.state) if one.state == FUTURE else STRAY_BESIDE
+        words = DELETE_BESIDE if one.state == DELETE else words
         words = f"{words}. It has {aside.words}; the partition in use, {two.path}, has"
         words += f" {there.words}: {compared.difference}"
         found = report.finding(LAW, words, severity=severity, hint=hint)
@@ -186,14 +200,14 @@ def _compared(
         f" {int(shown[:, 0].min())} to {int(shown[:, 1].max())}"
     )
     if not len(recent):
-        words += f", which retention may have removed before offset {used.start}"
-        return _Compared(words, False, HINT_OF_UNPROVEN)
+        return _before_the_start(words, one, two, aside, used, files)
     end = used.ranges[-1][1] if used.ranges else used.start - 1
     keyless = first_keyless([posixpath.join(two.path, name) for name in used.by_log], files)
     is_ahead = is_lost = bool((recent[:, 1] > end).any())
     is_lost |= used.damages > 0 and len(outside(recent, used.ranges)) > 0
     is_lost |= keyless is not None and bool((recent[:, 1] > keyless).any())
     is_lost |= not aside.may_be_cleaned and not used.may_be_cleaned
+    is_lost |= lacks_whole_logs(aside, used)
     if not is_lost:
         return _Compared(
             f"{words}: compaction took them, or they are lost", False, HINT_OF_UNPROVEN
@@ -207,15 +221,64 @@ def _compared(
         )
     else:
         words += ": the log that it copies has lost them"
-    return _Compared(words, True, _steps(one, two))
+    return _Compared(words, True, _steps(one, two, _taken(ids, aside, used)))
 
 
-def _steps(one: PartitionPlace, two: PartitionPlace) -> Hint:
-    """Return how a copy of the folder gets the name of its partition, and is looked into."""
+def _before_the_start(
+    words: str, one: PartitionPlace, two: PartitionPlace, aside: Extent, used: Extent, files: Files
+) -> _Compared:
+    """Compare a folder that has only offsets before the start of the partition in use.
+
+    Where retention, or a new replica, moved the start, its leader epochs begin there too.
+    """
+    begin = epochs_begin(two.path, files)
+    if begin is None:
+        is_lost = one.state != FUTURE and used.start > 0
+        shown = f": its segments before offset {used.start} are lost, or retention removed them,"
+        shown += f" and no {EPOCHS} there tells which"
+    else:
+        is_lost = begin < used.start
+        shown = f": its leader epochs begin at offset {begin}, so no retention has removed its"
+        shown += f" segments before offset {used.start}, and they are lost"
+    if not is_lost:
+        words += f", which retention may have removed before offset {used.start}"
+        return _Compared(words, False, HINT_OF_UNPROVEN)
+    taken = _taken(generations(one.path, two.path, files)[0], aside, used)
+    return _Compared(words + shown, True, _steps(one, two, taken))
+
+
+def _taken(ids: str, aside: Extent, used: Extent) -> list[str]:
+    """Return the logs of the folder that make the partition in use whole; none if unsure.
+
+    None either where no log of the partition would stay beside them.
+    """
+    taken = [] if ids or aside.others or used.others else logs_to_take(used, aside)
+    is_part = bool(used.by_log.keys() - set(taken))
+    return taken if is_part and len(taken) <= LOGS_NAMED else []
+
+
+def _steps(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
+    """Return how a copy of the folder gets the name of its partition, and is looked into.
+
+    With the logs that are `taken` from it the partition is whole: then the copy has both.
+    """
+    if taken:
+        new = own_place("joined", two.path, two.path, one.path)
+        copy = quoted_path(posixpath.join(new, f"{one.key[0]}-{one.key[1]}"))
+        stems = (posixpath.join(one.path, name.removesuffix(".log")) for name in taken)
+        segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
+        return writes(
+            "before the broker starts again, make one whole copy of the two on another disk:"
+            f" `install -d {copy}`, `cp -an {quoted_path(posixpath.join(two.path, ''))}. {copy}`,"
+            f" `cp -a {segments} {copy}`, and `segproof verify {copy}`. A salvage of the copy makes"
+            " its indexes fit. Compare it with another replica first: only a person knows which"
+            " records the partition should have"
+        )
     new = own_place("aside", one.path, one.path)
     copy = posixpath.join(new, f"{one.key[0]}-{one.key[1]}")
     paths = quoted_path(one.path), quoted_path(copy)
-    which = "before the broker starts again, " if one.state == FUTURE else ""
+    is_in_danger = one.state in (FUTURE, DELETE)
+    which = "before the broker starts again, " if is_in_danger else ""
     return writes(
         f"{which}copy the folder to another disk, under the name of its partition:"
         f" `install -d {quoted_path(new)}`, `cp -an {paths[0]} {paths[1]}`, and `segproof verify"

@@ -34,9 +34,10 @@ MOVED = "if files were moved away by their age, look for all of them first, clos
 def _write_id(which: str) -> Hint:
     """Return what to do about a topic id that is missing; `which` names the id."""
     return changes(
-        "put back what was moved away by its age, closed segments too; or copy the file of another"
-        " replica of this partition; or write it, of the two lines `version: 0` and `topic_id:"
-        f" ID`, with {which}",
+        "put back what was moved away by its age, closed segments too, or what a file system check"
+        " put into lost+found (verify of that folder tells which file has which id); or copy the"
+        " file of another replica of this partition; or write it, of the two lines `version: 0` and"
+        f" `topic_id: ID`, with {which}",
         only_if="the topic was not deleted and created again since",
         if_wrong="the broker takes the log for that of another topic and sets it aside under a"
         " name that ends in -stray",
@@ -164,11 +165,17 @@ def _id_in(parent: str, folder: str, files: Files) -> Iterator[tuple[str, str, s
             yield known.topic, topic_id, path
 
 
-def report_missing(path: str, names: Collection[str], files: Files, reporter: Reporter) -> None:
-    """Report the small files that a partition lacks and the partitions beside it have."""
+def report_missing(
+    path: str, names: Collection[str], files: Files, reporter: Reporter, *, is_empty: bool = False
+) -> None:
+    """Report the small files that a partition lacks and the partitions beside it have.
+
+    `is_empty`: its folder has no file at all. Then only the topic id cannot be made new.
+    """
     own = posixpath.basename(posixpath.normpath(path))
     known = read_partition_name(own)
-    missing = [name for name in (METADATA, EPOCHS) if name not in names]
+    needed = (METADATA,) if is_empty else (METADATA, EPOCHS)
+    missing = [name for name in needed if name not in names]
     if known is None or known.state or known.topic == METADATA_TOPIC or not missing:
         return
     parent = parent_of(path)
@@ -207,7 +214,7 @@ def report_missing(path: str, names: Collection[str], files: Files, reporter: Re
         report.add(
             "DISK-49",
             f"it is missing, and {why}: {cost}{begins}",
-            severity=Severity.ERROR if is_kraft else None,
+            severity=Severity.ERROR if is_kraft and not is_empty else None,
             hint=_hint_of_id(known.topic, parent, beside, files),
         )
 

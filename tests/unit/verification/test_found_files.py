@@ -298,3 +298,27 @@ def test_a_small_file_alone_is_told(tmp_path: Path) -> None:
         for path in (folder, folder / "#1217"):
             (one,) = verify(path)
             assert ("DISK-45", Severity.WARNING) == (one.law, one.severity)
+
+
+@pytest.mark.checks("DISK-49", "DISK-71")
+@pytest.mark.parametrize("with_sibling", [True, False])
+def test_an_emptied_partition_lacks_its_topic_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, with_sibling: bool
+) -> None:
+    """After the steps of the page a broker with KRaft set what was saved aside, without a word."""
+    data, place = emptied(tmp_path, with_sibling=with_sibling)
+    found = [one for one in verify(data) if "plain-0" in one.path]
+    assert "DISK-71" in {one.law for one in found} or not with_sibling
+    missing = [Path(one.path) for one in found if one.law == "DISK-49"]
+    assert missing == [data / "plain-0" / "partition.metadata"] * with_sibling
+    copy = tmp_path / "copy" / "plain-0"
+    copy.mkdir(parents=True)
+    for one in found_in(place, "a log of Kafka"):
+        base = one.message.partition("has the offsets ")[2].split()[0]
+        shutil.copyfile(one.path, copy / f"{int(base):020d}.log")
+    assert 0 == cli.run(["salvage", str(copy), "--out", str(tmp_path / "saved")])
+    assert "1 partition has no partition.metadata" in capsys.readouterr().err
+    (topic,) = found_in(place, "a partition.metadata of Kafka")
+    shutil.copyfile(topic.path, copy / "partition.metadata")
+    assert 0 == cli.run(["salvage", str(copy), "--out", str(tmp_path / "again")])
+    assert "no partition.metadata" not in capsys.readouterr().err

@@ -2,6 +2,7 @@
 """Folders that end in -stray or -future, beside the partition in use: what only they have."""
 
 import gc
+import subprocess
 import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.salvaging.salvage import salvage
 from segproof.verification import partition_places, verify
 from segproof.verifying import folder_extents
 from segproof.verifying.log_directories import places_below, report_across
@@ -17,6 +19,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.set_aside_folders import report_aside
 from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
+from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.extents_kept import count_extents
 
 STATE = "0123456789abcdef0123456789abcdef"
@@ -198,6 +201,123 @@ def test_records_without_a_key_exclude_compaction(tmp_path: Path) -> None:
     logs(broker, "", (0, 1, 8), key=None)
     logs(broker, "future", range(9), key=None)
     assert {one.severity for one in told(broker).values()} == {Severity.WARNING}
+
+
+SEGMENTS = {0: range(3), 3: range(3, 6), 6: range(6, 9)}
+"""The offsets of each segment of a partition, by its base."""
+
+
+def segments(folder: Path, *bases: int, epochs: int | None = 0, topic: int | None = 1) -> Path:
+    """Write some segments, the checkpoint of leader epochs, and the topic's id."""
+    folder.mkdir()
+    for base in bases:
+        data = b"".join(batch(one, key=b"%d" % one) for one in SEGMENTS[base])
+        (folder / name(base, ".log")).write_bytes(data)
+    if epochs is not None:
+        (folder / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {epochs}\n")
+    if topic is not None:
+        write_id(folder, topic)
+    return folder
+
+
+LOST: dict[str, tuple[tuple[int, ...], tuple[int, ...], str]] = {
+    "the first segment": ((3, 6), (0, 3, 6), "0 to 2"),
+    "the first two": ((6,), (0, 3, 6), "0 to 5"),
+    "one in the middle": ((0, 6), (0, 3, 6), "3 to 5"),
+    "the last one": ((0, 3), (0, 3, 6), "6 to 8"),
+    "all of the folder, which ends before": ((6,), (0, 3), "0 to 5"),
+    "one in the middle, after which the folder ends": ((0, 6), (0, 3), "3 to 5"),
+}
+
+
+@pytest.mark.checks("DISK-41", "DISK-63")
+@pytest.mark.parametrize("state", ["stray", "future", "delete"])
+@pytest.mark.parametrize("case", LOST)
+def test_a_lost_segment_that_a_folder_has(
+    tmp_path: Path, case: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a note with "nothing, if retention or compaction removed them", and both sound."""
+    kept, aside, offsets = LOST[case]
+    broker = data(tmp_path / "it's data")
+    used = segments(broker / "t-0", *kept)
+    folder = segments(broker / f"t-0.{STATE}-{state}", *aside)
+    found = told(broker)
+    assert set(found) == {str(folder), str(used)}
+    for one in found.values():
+        assert one.severity is Severity.WARNING
+        assert f"of the offsets {offsets}" in one.message
+        assert str(folder) in one.message + one.path
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    hints = {one.hint for one in told(broker).values()}
+    assert len(hints) == 1
+    for command in split_commands(hints.pop())[1]:
+        subprocess.run(["bash", "-ec", command.replace("segproof", "true")], check=True)
+    (joined,) = Path("joined").glob("*/t-0")
+    assert [name(base, ".log") for base in SEGMENTS] == sorted(
+        path.name for path in joined.glob("*.log")
+    )
+    assert not lost(joined)
+    salvaged = {one.directory: one for one in salvage(broker, tmp_path / "out")}
+    assert not salvaged[str(used)].is_whole
+    assert any(str(folder) in one for one in salvaged[str(used)].doubts)
+
+
+def lost(path: Path) -> int:
+    """Return how many offsets a path has lost, as its summaries say."""
+    summaries: list[Summary] = []
+    list(verify(path, on_summary=summaries.append))
+    return sum(one.lost_offsets or 0 for one in summaries)
+
+
+@pytest.mark.checks("DISK-63")
+def test_a_gap_names_the_folder_that_fills_it(tmp_path: Path) -> None:
+    """DISK-63 said "up to 3 offsets", and not that a folder beside has them."""
+    broker = data(tmp_path / "data")
+    used = segments(broker / "t-0", 0, 6)
+    folder = segments(broker / f"t-0.{STATE}-stray", 0, 3, 6)
+    other = segments(broker / f"t-0.1{STATE[1:]}-stray", 0, 3, 6, topic=2)
+    for path in (broker, used):
+        (one,) = (each for each in verify(path) if each.law == "DISK-63")
+        assert one.severity is Severity.WARNING
+        assert f"{folder} has the offsets 3 to 5 of them" in one.message
+        assert str(other) not in one.message
+        assert "DISK-41" in one.hint
+    (saved,) = salvage(used, tmp_path / "out")
+    assert not saved.is_whole
+    assert any(f"{folder} has the offsets 3 to 5" in one for one in saved.doubts)
+
+
+HEALTHY: dict[str, tuple[str, int | None, int | None]] = {
+    "retention moved the epochs too": ("stray", 3, 1),
+    "a replica that came back from a later start": ("delete", 3, 1),
+    "a copy on its way, without a checkpoint": ("future", None, 1),
+    "a copy on its way, and retention": ("future", 3, 1),
+    "the former topic, which is deleted": ("delete", 0, 2),
+    "a deleted folder without an id": ("delete", 0, None),
+}
+
+
+@pytest.mark.parametrize("case", HEALTHY)
+def test_a_later_start_that_retention_explains(tmp_path: Path, case: str) -> None:
+    """Retention moves the first leader epoch to the start of the log."""
+    state, epochs, topic = HEALTHY[case]
+    broker = data(tmp_path / "data")
+    segments(broker / "t-0", 3, 6, epochs=epochs)
+    folder = segments(broker / f"t-0.{STATE}-{state}", 0, 3, 6, topic=topic)
+    found = told(broker)
+    assert {str(folder)} >= set(found)
+    assert {Severity.NOTE} >= {one.severity for one in found.values()}
+    assert (state == "delete") is not bool(found)
+
+
+def test_compaction_that_leaves_single_batches_is_a_note(tmp_path: Path) -> None:
+    """It thins segments out, and takes none as a whole."""
+    broker = data(tmp_path / "data")
+    used = segments(broker / "t-0", 0, 6)
+    (used / name(3, ".log")).write_bytes(batch(4, key=b"4"))
+    segments(broker / f"t-0.{STATE}-stray", 0, 3, 6)
+    assert {Severity.NOTE} == {one.severity for one in told(broker).values()}
 
 
 def test_a_stray_folder_of_another_generation_is_a_note(tmp_path: Path) -> None:

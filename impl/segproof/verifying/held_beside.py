@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a folder that is set aside tells of the segments that its partition in use lacks.
+
+Retention moves the start of a log, and then the first entry of `leader-epoch-checkpoint` too. So an
+entry from before the first segment shows that nobody moved the start: the segments are lost.
+Compaction thins segments out; it takes none as a whole from a log that is dense else.
+
+Upstream: Kafka 4.4.0: UnifiedLog.maybeIncrementLogStartOffset,
+    LeaderEpochFileCache.truncateFromStart.
+Laws: DISK-41, DISK-63.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+
+from segproof.counts import plural
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.hints import writes
+from segproof.kafka.checkpoint_file import EPOCH_FORMATTER, read_checkpoint
+from segproof.reading.file_names import read_partition_name
+from segproof.reading.folder_names import names_of
+from segproof.verifying.folder_extents import (
+    Extent,
+    extent_of,
+    generations,
+    lacking,
+    outside,
+    ranges_of,
+)
+from segproof.verifying.segment_listing import parent_of
+from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES, topic_id_of
+
+FOLDERS_MAX = 8
+"""At most this many folders beside a partition are read."""
+HINT_OF_HELD = writes(
+    "copy this partition, and the folder that is named, to another disk before a broker starts"
+    " here. `segproof verify` of the data directory compares both (DISK-41), and prints the"
+    " commands that join them in a copy"
+)
+
+
+def epochs_begin(directory: str, files: Files) -> int | None:
+    """Return the offset of the first leader epoch that a partition's checkpoint has; None without
+    a checkpoint that can be read."""
+    try:
+        with closing(files.open(posixpath.join(directory, EPOCHS))) as file:
+            data = file.pread(SMALL_FILE_BYTES, 0)
+        entries = read_checkpoint(data, EPOCH_FORMATTER.from_string)
+    except (OSError, SegproofError):
+        return None
+    return entries[0].start_offset if entries else None
+
+
+def are_of_one_topic(one: str, two: str, files: Files) -> bool:
+    """Return whether two folders have the same topic id."""
+    found = [topic_id_of(posixpath.join(path, METADATA), files) for path in (one, two)]
+    return found[0] is not None and found[0] == found[1]
+
+
+def lacks_whole_logs(aside: Extent, used: Extent) -> bool:
+    """Return whether all that a partition lacks, up to the end of a folder that is set aside, are
+    whole logs of that folder; neither has a batch without all of its records."""
+    if aside.is_thinned or used.is_thinned or not aside.ranges or not used.ranges:
+        return False
+    end = aside.ranges[-1][1]
+    taken = [used.batches[used.batches[:, 0] <= end]]
+    for log in aside.by_log.values():
+        if len(log.batches) and len(outside(log.batches, used.ranges)) == len(log.batches):
+            taken.append(log.batches)
+    rows = np.unique(np.concatenate(taken), axis=0)
+    return len(taken) > 1 and len(ranges_of(rows)) == 1
+
+
+def held_beside(directory: str, first: int, end: int, files: Files) -> str:
+    """Return in words which folders beside a partition have offsets from `first` up to before `end`
+    that it lacks; empty if none has. Raises: never."""
+    found: list[str] = []
+    used: Extent | None = None
+    for folder in _folders_of(directory, files):
+        is_deleted = folder.endswith("-delete") and not are_of_one_topic(folder, directory, files)
+        if is_deleted or generations(folder, directory, files)[1]:
+            continue
+        used = used or extent_of(directory, files)
+        extent = extent_of(folder, files)
+        if extent.are_too_many or used.are_too_many:
+            continue
+        rows = outside(lacking(extent.batches, used.batches), used.ranges)
+        rows = rows[(rows[:, 1] >= first) & (rows[:, 0] < end)] if len(rows) else rows
+        if len(rows):
+            which = f"the offsets {int(rows[:, 0].min())} to {int(rows[:, 1].max())}"
+            found.append(f"{folder} has {which} of them, in {plural(len(rows), 'batch')}")
+    return "; ".join(found)
+
+
+def _folders_of(directory: str, files: Files) -> Iterator[str]:
+    """Yield the folders of a partition that are set aside beside it."""
+    own = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    parent = parent_of(directory)
+    if own is None or own.state:
+        return
+    count = 0
+    for name in sorted(names_of(parent, files)):
+        known = read_partition_name(name)
+        is_own = known is not None and (known.topic, known.partition) == (own.topic, own.partition)
+        if is_own and known is not None and known.state and count < FOLDERS_MAX:
+            count += 1
+            yield posixpath.join(parent, name)
