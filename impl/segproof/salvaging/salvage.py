@@ -23,6 +23,7 @@ from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
     METADATA_TOPIC,
     SET_ASIDE_FILE,
+    PartitionName,
     is_like_a_log,
     is_of_salvage,
     read_file_name,
@@ -317,6 +318,14 @@ def _why_no_log(partition: Partition, files: SharedFiles) -> str:
     return NO_LOG if partition.segments or partition.lacks_log else ""
 
 
+def _why_aside(known: PartitionName) -> str:
+    """Return why a folder that a broker has set aside is not saved, and how it is."""
+    return (
+        f"a broker set it aside ({known.state}); to save it too, copy it under the name"
+        f" {known.topic}-{known.partition}, and save the copy into another directory"
+    )
+
+
 def _is_named_as_log(name: str) -> bool:
     """Return whether a file may be a log, by its name."""
     return ".log" in name.lower() or is_like_a_log(name, read_file_name(name))
@@ -352,10 +361,7 @@ def _partitions(
             name_to_have = "the name to load it by" if key is None else f"{key[0]}-{key[1]}"
             refused[directory] = f"it is not named TOPIC-N; rename a copy to {name_to_have}"
         elif known.state:
-            refused[directory] = (
-                f"a broker set it aside ({known.state}); to save it too, copy it under the name"
-                f" {known.topic}-{known.partition}, and save the copy into another directory"
-            )
+            refused[directory] = _why_aside(known)
         elif known.topic == METADATA_TOPIC:
             refused[directory] = "the log of a cluster's metadata is not saved"
         elif (mark := unfinished_at(directory, files)) is not None:

@@ -263,17 +263,7 @@ def _steps(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
     With the logs that are `taken` from it the partition is whole: then the copy has both.
     """
     if taken:
-        new = own_place("joined", two.path, two.path, one.path)
-        copy = quoted_path(posixpath.join(new, f"{one.key[0]}-{one.key[1]}"))
-        stems = (posixpath.join(one.path, name.removesuffix(".log")) for name in taken)
-        segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
-        return writes(
-            "before the broker starts again, make one whole copy of the two on another disk:"
-            f" `install -d {copy}`, `cp -an {quoted_path(posixpath.join(two.path, ''))}. {copy}`,"
-            f" `cp -a {segments} {copy}`, and `segproof verify {copy}`. A salvage of the copy makes"
-            " its indexes fit. Compare it with another replica first: only a person knows which"
-            " records the partition should have"
-        )
+        return _joined(one, two, taken)
     new = own_place("aside", one.path, one.path)
     copy = posixpath.join(new, f"{one.key[0]}-{one.key[1]}")
     paths = quoted_path(one.path), quoted_path(copy)
@@ -284,4 +274,19 @@ def _steps(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
         f" `install -d {quoted_path(new)}`, `cp -an {paths[0]} {paths[1]}`, and `segproof verify"
         f" {paths[1]}`. Copy {quoted_path(two.path)} away too, and compare both with another"
         " replica: only a person knows which records the partition should have"
+    )
+
+
+def _joined(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
+    """Return how one copy of the partition gets the logs that are taken from the folder."""
+    new = own_place("joined", two.path, two.path, one.path)
+    copy = quoted_path(posixpath.join(new, f"{one.key[0]}-{one.key[1]}"))
+    stems = (posixpath.join(one.path, name.removesuffix(".log")) for name in taken)
+    segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
+    return writes(
+        "before the broker starts again, make one whole copy of the two on another disk:"
+        f" `install -d {copy}`, `cp -an {quoted_path(posixpath.join(two.path, ''))}. {copy}`,"
+        f" `cp -a {segments} {copy}`, and `segproof verify {copy}`. A salvage of the copy makes its"
+        " indexes fit. Compare it with another replica first: only a person knows which records the"
+        " partition should have"
     )

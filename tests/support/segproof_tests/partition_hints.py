@@ -154,6 +154,15 @@ def aside(state: str) -> Callable[[Path], object]:
     return make
 
 
+def aside_with_a_segment(folder: Path) -> None:
+    """Write a folder that was set aside, and a partition that lost its segment in the middle."""
+    data = broker(folder)
+    for base in (0, 3, 6):
+        log(data / f"t-0.{STATE}-stray", range(base, base + 3))
+        if base != 3:
+            log(data / "t-0", range(base, base + 3))
+
+
 def aside_of_unknown(folder: Path) -> None:
     """Write the copy and the partition into directories that may be of two brokers."""
     log(folder / "data" / "one" / f"t-0.{STATE}-future", range(9))
@@ -363,6 +372,11 @@ SITUATIONS = (
     Situation(
         "a copy on its way has what its source has lost", "verifying/set_aside_folders._steps",
         aside("future"), "DISK-41", ("data",), holds=(f"data/t-0.{STATE}-future",),
+    ),
+    Situation(
+        "a stray folder has a segment that the partition lacks",
+        "verifying/set_aside_folders._joined", aside_with_a_segment, "DISK-41", ("data",),
+        holds=(f"data/t-0.{STATE}-stray", PARTITION),
     ),
     Situation(
         "a copy on its way has more, perhaps of another broker",
