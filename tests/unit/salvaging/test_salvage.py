@@ -492,10 +492,10 @@ def test_a_data_directory_becomes_one_that_a_broker_loads(tmp_path: Path) -> Non
     told = list(salvage(source, tmp_path / "out", jobs=2))
     assert [True, True, False] == [one.is_whole for one in told]
     assert ["plain-0", "txn-a-0"] == sorted(Path(one.target).name for one in told if one.target)
-    assert told[2].left_out == [
-        f"{stray}: a broker set it aside (stray); to save it too, copy it under the name plain-1,"
-        " and save the copy into another directory"
-    ]
+    step = (
+        "to save it too, copy it under the name plain-1, and save the copy into another directory"
+    )
+    assert [f"{stray}: a broker set it aside (stray); {step}"] == told[2].left_out
     start = (tmp_path / "out" / "log-start-offset-checkpoint").read_text()
     assert ["0", "1", "plain 0 77"] == start.splitlines()
     assert [] == [str(one) for one in verify(tmp_path / "out") if one.is_defect]
