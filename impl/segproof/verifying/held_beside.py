@@ -38,8 +38,8 @@ FOLDERS_MAX = 8
 """At most this many folders beside a partition are read."""
 HINT_OF_HELD = writes(
     "copy this partition, and the folder that is named, to another disk before a broker starts"
-    " here. `segproof verify` of the data directory compares both (DISK-41), and prints the"
-    " commands that join them in a copy"
+    " here. `segproof verify` of the data directory compares both (DISK-41), and says how one copy"
+    " is made of the two"
 )
 
 
