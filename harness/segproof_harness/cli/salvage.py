@@ -269,7 +269,7 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
     for doubt in told.doubts:
         yield f"not known: {doubt}"
     shown = set[tuple[int, int]]()
-    yield from gap_lines(told, lambda gap: _gap(gap, shown))
+    yield from gap_lines(told, lambda gap: _gap(gap, shown, are_more_lost=told.are_more_lost))
     if told.restored_batches:
         yield f"restored: {plural(told.restored_batches, 'batch')} with the right base offset"
     if told.restored_headers:
@@ -296,8 +296,11 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
         yield f"left out: {left_out}"
 
 
-def _gap(gap: "Gap", shown: set[tuple[int, int]]) -> str:
-    """Return a gap in words. `shown` are the lost offsets of the gaps before: they count once."""
+def _gap(gap: "Gap", shown: set[tuple[int, int]], *, are_more_lost: bool) -> str:
+    """Return a gap in words. `shown` are the lost offsets of the gaps before: they count once.
+
+    `are_more_lost`: of how many offsets the gaps cost, not all is known.
+    """
     name = Path(gap.path).name
     place = f"{name}: byte {gap.position}: {plural(gap.size_bytes, 'byte')} {gap.kind}"
     if gap.kind == "missing":
@@ -305,7 +308,7 @@ def _gap(gap: "Gap", shown: set[tuple[int, int]]) -> str:
     if gap.last_lost_offset is None:
         return f"{place}, with the offsets from {gap.first_lost_offset} on"
     if gap.last_lost_offset < gap.first_lost_offset:
-        return f"{place}, no offset lost"
+        return f"{place}, no offset {'is missing here' if are_more_lost else 'lost'}"
     lost = gap.first_lost_offset, gap.last_lost_offset
     if lost in shown:
         return f"{place}, with the same offsets"

@@ -162,6 +162,8 @@ def _displaced(rows: BatchRows, entries: IndexRows, gaps: _Gaps) -> Iterator[lis
     asked = asked[np.cumsum((row - lowest)[asked] + 1) <= COMPARED_MAX]
     for at in asked.tolist():
         shared = np.intersect1d(distances(at), distances(at + 1))
+        if (shared < 0).any():
+            continue  # as well, bytes may have been put into the log
         shared = shared[shared > 0]
         if at:
             shared = np.setdiff1d(shared, distances(at - 1))

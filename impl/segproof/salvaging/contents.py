@@ -4,7 +4,7 @@
 Laws: BATCH-3.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 
 import numpy as np
@@ -41,16 +41,31 @@ class Contents:
         """
         return [self._judged(one, sound_end) for one in pending if one.kind != PieceKind.ZEROS]
 
+    def copies_in(self, gaps: Sequence[Gap]) -> int:
+        """Return the number of batches in gaps that hold nothing but copies; else 0."""
+        counts = [self._copies_in(one) for one in gaps]
+        return sum(counts) if all(counts) else 0
+
     def _judged(self, gap: Gap, sound_end: int) -> Gap:
-        if gap.kind != PieceKind.MISPLACED or gap.position != sound_end:
-            return gap
+        if gap.position == sound_end and self._copies_in(gap, is_end=True):
+            return gap._replace(last_lost_offset=gap.first_lost_offset - 1)
+        return gap
+
+    def _copies_in(self, gap: Gap, *, is_end: bool = False) -> int:
+        """Return the number of copies that fill a gap; 0 if it holds something else.
+
+        `is_end`: only zeros may follow in the log.
+        """
+        if gap.kind != PieceKind.MISPLACED:
+            return 0
         end = gap.position + gap.size_bytes
         with suppress(OSError), closing(self._files.open(gap.path)) as file:
             table = read_batch_headers(file, gap.position, end).table
             is_whole = len(table) and int(table["size_bytes"].sum()) == gap.size_bytes
-            if is_whole and holds_zeros(file, end, file.size()) and self._are_twice(table):
-                return gap._replace(last_lost_offset=gap.first_lost_offset - 1)
-        return gap
+            is_last = not is_end or holds_zeros(file, end, file.size())
+            if is_whole and is_last and self._are_twice(table):
+                return len(table)
+        return 0
 
     def _are_twice(self, table: BatchTable) -> bool:
         rows = np.concatenate([_rows_of(table), self._all_rows()])

@@ -84,15 +84,16 @@ def doubts_of_zeros(gaps: Sequence[Gap]) -> list[Doubt]:
 
 
 def is_loss_hidden(
-    told: SalvagedPartition, logs: Sequence[str], files: Files, foreign: int, *, is_lossless: bool
+    told: SalvagedPartition, logs: Sequence[str], files: Files, harmless: int, *, is_lossless: bool
 ) -> bool:
     """Return whether lost offsets may be among those that no gap tells.
 
     Offsets are left out between batches that touch, as by compaction. In a gap that `is_lossless`
-    none is missing, or batches lay at a wrong place: so the lost ones may be those. `foreign` are
-    the batches of other partitions among those that were set aside.
+    none is missing, or batches lay at a wrong place: so the lost ones may be those. Of the
+    batches that were set aside, `harmless` ones cost no offset: they are of other partitions, or
+    copies of batches that were kept.
     """
-    is_asked = is_lossless or told.set_aside_batches > foreign or told.moved_batches > 0
+    is_asked = is_lossless or told.set_aside_batches > harmless or told.moved_batches > 0
     return is_asked and left_out_of(logs, files) > told.lost_offsets
 
 

@@ -19,7 +19,7 @@ Laws: BATCH-3, BATCH-19.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -83,6 +83,24 @@ def parted(file: ReadOnlyFile, pieces: list[Piece]) -> list[Piece]:
     kept_firsts = np.array([one.first_offset for one in kept], np.int64)
     kept_reach = np.array([-1, *(one.last_offset for one in kept)])
     return all_parts(PieceKind.MISPLACED)
+
+
+def is_missing_elsewhere(held: Piece, pieces: Sequence[Piece], next_offset: int) -> bool:
+    """Return whether the offsets of a batch are missing between two others, with bytes.
+
+    `next_offset` is the one that its place says. Where one wrong bit would explain its offsets too,
+    exactly these must be missing there.
+    """
+    kept = [one for one in pieces if one.kind in KEPT]
+    is_bit = (held.first_offset ^ next_offset).bit_count() == 1
+    for one, other in pairwise(kept):
+        first, last = one.last_offset + 1, other.first_offset - 1
+        is_here = one.end <= held.start < other.start
+        if one.end < other.start and not is_here and first <= held.first_offset:
+            is_exact = (first, last) == (held.first_offset, held.last_offset)
+            if is_exact or (held.last_offset <= last and not is_bit):
+                return True
+    return False
 
 
 class _Kept(NamedTuple):

@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
@@ -48,7 +47,7 @@ from segproof.salvaging.lost_gaps import (
     lost_cut_outs,
     take_doubts,
 )
-from segproof.salvaging.moved_batches import KEPT, parted, to_move_back
+from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
 from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import (
     doubts_of_indexes,
@@ -149,7 +148,9 @@ class _Salvage:
         self._doubtful: list[Doubt] = []
         """Offsets that are counted as lost, and that compaction may have taken."""
         self._is_lossless_gap = False
-        """Whether a gap was told in which no offset is missing."""
+        """Whether a gap was told in which no offset is missing, and that holds no mere copies."""
+        self._copies = 0
+        """Batches that were set aside, and that are copies of batches that were kept."""
         self._place_end = 0
         """The byte of this log after the last batch that was kept where it lies."""
         self._told_end = 0
@@ -180,8 +181,8 @@ class _Salvage:
         self._doubtful += doubts_of_zeros(zeros)
         self._count(at_end)
         self._miss_of_dense_log()
-        foreign = sum(one.overlap.batches for one in self._strangers if one.overlap)
-        asked = self._told, self._logs, self._files, foreign
+        harmless = self._copies + sum(one.overlap.batches for one in self._strangers if one.overlap)
+        asked = self._told, self._logs, self._files, harmless
         is_hidden = is_loss_hidden(*asked, is_lossless=self._is_lossless_gap)
         self._told.are_more_lost = self._told.is_end_lost or is_hidden
         self._told.are_more_lost |= self._is_loss_hidden_in_gap
@@ -419,25 +420,9 @@ class _Salvage:
         return (
             is_covered
             and is_exact
-            and not self._is_missing_elsewhere(held)
+            and not is_missing_elsewhere(held, self._pieces, self._next_offset)
             and not self._contents.is_twice(file, held)
         )
-
-    def _is_missing_elsewhere(self, held: Piece) -> bool:
-        """Return whether the offsets of a batch are missing between two others, with bytes.
-
-        Where one wrong bit would explain them too, exactly these offsets must be missing there.
-        """
-        kept = [one for one in self._pieces if one.kind in KEPT]
-        is_bit = (held.first_offset ^ self._next_offset).bit_count() == 1
-        for one, other in pairwise(kept):
-            first, last = one.last_offset + 1, other.first_offset - 1
-            is_here = one.end <= held.start < other.start
-            if one.end < other.start and not is_here and first <= held.first_offset:
-                is_exact = (first, last) == (held.first_offset, held.last_offset)
-                if is_exact or (held.last_offset <= last and not is_bit):
-                    return True
-        return False
 
     def _copy(self, file: ReadOnlyFile, piece: Piece, base_offset: int) -> int:
         """Copy sound batches behind those that were kept; return where they begin."""
@@ -528,7 +513,9 @@ class _Salvage:
             if is_lost:
                 ends, begin = (self._next_offset, first_offset), NamedLog(path, base_offset)
                 self._doubtful += doubts_of_damage(self._pending, ends, begin, self._files)
-        self._is_lossless_gap |= bool(pending) and not is_lost
+        copies = 0 if is_lost else self._contents.copies_in(pending)
+        self._copies += copies
+        self._is_lossless_gap |= bool(pending) and not is_lost and not copies
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 
     def _count(self, gaps: list[Gap]) -> None:

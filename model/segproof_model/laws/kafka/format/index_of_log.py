@@ -174,9 +174,11 @@ def no_batches_are_cut_out(
 
     Two entries of the offset index, one after the other, show it if the gap lies between them and
     the entry before, and one distance makes the positions of both right, not the position of the
-    entry before. The last entry has a wrong position too, as each one after a cut has. Only entries
-    for offsets of sound batches count, and a position is right at a batch after that of the entry
-    before, up to the batch of the offset: an append has one entry, and may have several batches.
+    entry before. It makes them smaller, and none makes both larger: bytes that were put into the
+    log shift its batches too. The last entry has a wrong position too, as each one after a cut has.
+    Only entries for offsets of sound batches count, and a position is right at a batch after that
+    of the entry before, up to the batch of the offset: an append has one entry, and may have
+    several batches.
     """
     sound = {one.position for one in valid_batches(log)}
     gaps = _gaps(log, base_offset, next_base_offset, sound)
@@ -296,8 +298,9 @@ def _are_displaced(entries: Sequence[tuple[int, int, set[int]]], gaps: Sequence[
     for number, (one, other) in enumerate(pairwise(entries)):
         before = entries[number - 1] if number else (-1, -1, set[int]())
         is_after_gap = any(before[0] < gap <= one[1] for gap in gaps)
-        shared = {distance for distance in one[2] & other[2] - before[2] if distance > 0}
-        if is_after_gap and shared and 0 not in one[2] | other[2]:
+        shared = one[2] & other[2]
+        is_cut = bool(shared - before[2]) and min(shared) > 0  # below 0: bytes were put in
+        if is_after_gap and is_cut and 0 not in one[2] | other[2]:
             return True
     return False
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are at the end of a partition twice: copies of kept ones cost no offset."""
+"""Batches that are in a partition twice: copies of kept ones cost no offset."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from segproof.salvaging.salvage import salvage
+from segproof_harness import cli
 from segproof_tests.partition_files import copied_partition, looked_at
 from segproof_tests.random_damages import batches_of
 
@@ -54,3 +56,32 @@ def test_what_is_no_copy_may_stand_for_a_lost_end(how: str, tmp_path: Path) -> N
     log.write_bytes(data + more[how])
     (told,) = salvage(folder, tmp_path / "out")
     assert told.are_more_lost
+
+
+@pytest.mark.checks("DISK-13")
+@pytest.mark.parametrize("how", ["beside it", "later", "moved"])
+def test_a_copy_in_the_middle_of_a_compacted_log_costs_nothing(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was "an unknown number of offsets"; of one that says another offset that stays true."""
+    folder = copied_partition("compacted", tmp_path)
+    log = min(folder.glob("*.log"))
+    batches = batches_of(log.read_bytes())
+    touching = [
+        number
+        for number, (one, other) in enumerate(pairwise(batches))
+        if int.from_bytes(one[:8], "big") + one[26] + 1 == int.from_bytes(other[:8], "big")
+    ]
+    first, last = next(one for one in touching if one - 1 in touching), touching[-1]
+    copy = moved(batches[first]) if how == "moved" else batches[first]
+    batches.insert((last if how == "later" else first) + 1, copy)
+    log.write_bytes(b"".join(batches))
+    assert cli.run(["salvage", str(folder), "--out", str(tmp_path / "out")]) == 1
+    out = capsys.readouterr().out
+    assert "set aside: 1 batch" in out
+    is_known = how != "moved"
+    assert ("no offset lost" in out) is is_known
+    assert ("no offset is missing here" in out) is not is_known
+    assert ("lost: an unknown number" in out) is not is_known
+    summary, _ = looked_at(folder)
+    assert summary.lost_at_least == 0
