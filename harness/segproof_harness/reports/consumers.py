@@ -5,6 +5,7 @@ Upstream: Kafka 4.3.1: LogSegment.read, LocalLog.read, FileLogInputStream.nextBa
   CompletedFetch; RocketMQ 5.5.1: DefaultMessageStore.getMessage, queryMessage.
 """
 
+from segproof.files import NOT_REGULAR
 from segproof.findings import Finding
 
 _FAILS_HERE = "a consumer fails at this batch with a corrupt-record error, until it seeks behind it"
@@ -55,6 +56,16 @@ OF_STRUCTURES = {
     "index-file": _BY_KEY,
 }
 """By structure, for its other laws."""
+OF_WRONG_KIND = {
+    **dict.fromkeys(
+        ("offset-index", "time-index", "transaction-index"),
+        "a broker that opens it serves no partition of this data directory; the log has the records"
+        " all the same",
+    ),
+    "index-file": "newer brokers do not start, and the key queries of older ones miss messages; the"
+    " commit log has the messages all the same",
+}
+"""By structure, for a folder or another kind of file in the place of an index."""
 OF_BATCHES = frozenset(
     {"BATCH-9", "BATCH-10", "BATCH-11", "BATCH-15", "BATCH-16", "BATCH-18", "DISK-14", "DISK-16"}
 )
@@ -64,6 +75,9 @@ def what_consumers_see(finding: Finding) -> str | None:
     """Return in words what a defect does to readers; None where nothing general can be said."""
     if finding.law == "DISK-6" and finding.structure != "record-file":
         return None
+    if finding.law == "DISK-1" and finding.structure in OF_STRUCTURES:
+        is_of_wrong_kind = finding.actual == NOT_REGULAR
+        return OF_WRONG_KIND[finding.structure] if is_of_wrong_kind else None
     if finding.law in OF_BATCHES:
         return _WRONG_RECORDS
     return OF_LAWS.get(finding.law) or OF_STRUCTURES.get(finding.structure)

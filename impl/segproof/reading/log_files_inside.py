@@ -16,6 +16,7 @@ import lzma
 import posixpath
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple
 from segproof.files import Files, ReadOnlyFile, status_of
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
+from segproof.reading.log_file_shares import sound_messages
 from segproof.reading.log_rows import is_filled
 from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION
 from segproof.rocketmq.commit_log import LAST_START, LogFile, inferred_size, named_offset
@@ -75,10 +77,11 @@ def files_that_lack(
     files: Files,
 ) -> dict[int, LogFileInside]:
     """Return the files that the log lacks, one for each offset: those that fill a gap in it, or
-    lead on to its first file or from its last one. Plain and long ones come first.
+    lead on to its first file or from its last one. Plain ones come first; of several, the one with
+    the most sound messages, then the longest.
 
     `unread`: where files of the log begin that can't be read. Cost: the last file of the log is
-    read, if one follows it.
+    read, if one follows it, and each plain file of an offset that has several.
     """
     told = [one for one in found if one.is_told]
     row = sorted(log_files)
@@ -89,7 +92,17 @@ def files_that_lack(
     if any(start % size != step for start in starts):
         return {}
     best: dict[int, LogFileInside] = {}
-    for one in sorted(told, key=lambda one: (bool(one.packed), -one.size_bytes, one.path)):
+    copies = Counter(one.start for one in told if not one.packed and one.start not in starts)
+
+    def rank(one: LogFileInside) -> tuple[bool, int, int, str]:
+        sound = 0
+        if not one.packed and copies[one.start] > 1:
+            with suppress(OSError):
+                copy = LogFile(one.start, one.path, one.size_bytes)
+                sound = sound_messages(copy, size, files)
+        return bool(one.packed), -sound, -one.size_bytes, one.path
+
+    for one in sorted(told, key=rank):
         fits = one.start % size == step and one.start not in starts
         if fits and (one.packed or one.size_bytes <= size):
             best.setdefault(one.start, one)

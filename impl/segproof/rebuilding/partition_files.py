@@ -18,11 +18,11 @@ from segproof.findings import Finding, Severity
 from segproof.hints import changes, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.directory_kinds import holds_partitions
-from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, read_file_name
 from segproof.reading.unfinished import MARKER, unfinished_at
 from segproof.rebuilding.safe_places import check_finished, log_changed
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, LARGE_LOG, STRUCTURES
 
 BESIDE = ".rebuilt.deleted"
 """What the name of an index ends with until it is whole and durable.
@@ -31,6 +31,7 @@ Kafka takes `X.index.rebuilt.deleted` for nothing but a file to remove: when a b
 partition after a crash, it does, as every release does with names that end with `.deleted`.
 """
 
+IN_THE_WAY = "no new index can take its name, so nothing was changed here"
 COMPLETE = changes(
     "let a broker load the partition, which completes the swap, and stop it cleanly",
     only_if="each .swap log is whole, as `segproof dump` shows",
@@ -77,6 +78,9 @@ class Partition(NamedTuple):
     """Names of what an earlier rebuild in this place was ended with."""
     findings: tuple[Finding, ...]
     """Why nothing can be rebuilt, if there is something."""
+    blocked: tuple[Finding, ...] = ()
+    """Why nothing can be rebuilt in place: a name of an index belongs to a folder, or to another
+    kind of file."""
 
     @property
     def log_bytes(self) -> int:
@@ -94,6 +98,7 @@ class _Listing:
         self.others: list[str] = []
         self.left_out: list[str] = []
         self.leftovers: list[str] = []
+        self.blocks = Reporter(Wanted())
 
     def take(self, name: str) -> None:
         """Sort in one name of the directory."""
@@ -108,7 +113,7 @@ class _Listing:
             return
         known = read_file_name(name)
         if status is None or not status.is_regular:
-            self._take_irregular(name, path, known.kind is NameKind.SEGMENT)
+            self._take_irregular(name, path, known, is_there=status is not None)
             return
         if known.kind is NameKind.SEGMENT:
             self._take_segment(path, known.base_offset, known.suffix, status)
@@ -117,13 +122,18 @@ class _Listing:
         else:
             self._take_odd(name, path, known.kind)
 
-    def _take_irregular(self, name: str, path: str, is_segment: bool) -> None:
-        """Report a log that is a directory, a device or a link to nothing; leave out the rest."""
-        if is_segment and name.endswith(SEGMENT_SUFFIXES[0]):
+    def _take_irregular(self, name: str, path: str, known: FileName, *, is_there: bool) -> None:
+        """Report a log or an index that is a directory, a device, or a log that is a link to
+        nothing; leave out the rest.
+        """
+        is_segment = known.kind is NameKind.SEGMENT
+        if is_segment and known.suffix == SEGMENT_SUFFIXES[0]:
             error = OSError(errno.EISDIR, f"{NOT_REGULAR}, so a broker passes it by")
             self.reporter.at(path, "record-file").unreadable(error)
-        else:
-            self._leave(name, NOT_REGULAR)
+            return
+        if is_segment and is_there:
+            self.blocks.at(path, STRUCTURES[known.suffix]).of_wrong_kind(NOT_REGULAR, IN_THE_WAY)
+        self._leave(name, NOT_REGULAR)
 
     def _take_segment(self, path: str, base: int, suffix: str, status: FileStatus) -> None:
         if suffix != ".log":
@@ -197,6 +207,7 @@ class _Listing:
             tuple(self.left_out),
             tuple(self.leftovers),
             tuple(self.reporter.finish()),
+            tuple(self.blocks.finish()),
         )
 
 

@@ -97,8 +97,8 @@ def rebuild(
     them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
-    file that can't be read, a log that a broker would not find, or under a wrong name, and a loss
-    that new indexes would hide: the old ones show it, or their lack is the reason to doubt.
+    file that can't be read, in place a folder for an index, a log that a broker would not find, or
+    under a wrong name, and a loss that new indexes would hide: old or missing ones raise a doubt.
     Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
     each of the jobs.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-
@@ -144,8 +144,9 @@ def rebuild_partition(
     `is_locked`: the caller holds the lock of the data directory.
     """
     source = partition.directory
-    if partition.findings:
-        return Rebuilt((), partition.findings, partition.left_out)
+    findings = partition.findings or (partition.blocked if out is None else ())
+    if findings:
+        return Rebuilt((), findings, partition.left_out)
     with refusing_what_vanishes(source):
         interval = _interval(options.index_interval_bytes, partition, files)
     wanted = Wanted(options, source if out is None else out, *interval)

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segproof.commands import quoted_path
-from segproof.files import Files
+from segproof.files import NOT_REGULAR, Files
 from segproof.findings import Finding, Severity
 from segproof.hints import Hint, reads, writes
+from segproof.reading.folder_names import names_of
 from segproof.reading.log_names import with_right_names
 from segproof.reading.store_paths import Place, PlaceKind
+from segproof.rebuilding.partition_files import IN_THE_WAY
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.verifying.reporting import Wanted
+from segproof.rocketmq.index_service import INDEX
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.store_checks import is_loaded
 from segproof.verifying.rocketmq.store_verification import check_place
 from segproof.verifying.rules import with_paths
 
@@ -80,6 +84,20 @@ def holes(log: CommitLog) -> tuple[Finding, ...]:
                 ),
             )
     return ()
+
+
+def in_the_way(store: str, files: Files) -> tuple[Finding, ...]:
+    """Return a finding for each folder, pipe or socket under a name that an index file may have.
+
+    It stops a broker, and a new index cannot take its name. Raises: OSError.
+    """
+    folder, reporter = os.path.join(store, INDEX), Reporter(Wanted(), structure="index-file")
+    for name in names_of(folder, files) if files.status(folder) is not None else ():
+        path = os.path.join(folder, name)
+        status = files.status(path)
+        if is_loaded(name) and status is not None and not status.is_regular:
+            reporter.at(path, shown_by=folder).of_wrong_kind(NOT_REGULAR, IN_THE_WAY)
+    return tuple(reporter.finish())
 
 
 def law_at(store: str, path: str, position: int, files: Files, default: str = "RMQDISK-24") -> str:

@@ -78,7 +78,7 @@ def new_geometry(
     folder = os.path.join(store, INDEX)
     names: list[str] = []
     with suppress(OSError):
-        names = index_file_names(files.list_directory(folder))
+        names = old_index_names(store, files)
     if hash_slot_num is not None and index_num is not None:
         return NewGeometry(Geometry(hash_slot_num, index_num), GeometryFrom.GIVEN, bool(names))
     old, origin = DEFAULT_GEOMETRY, GeometryFrom.DEFAULT
@@ -104,6 +104,24 @@ def new_geometry(
     return NewGeometry(Geometry(slots, entries), origin, bool(names))
 
 
+def old_index_names(store: str, files: Files) -> list[str]:
+    """Return the names of the old index files, oldest first; of regular files only.
+
+    The length of a folder under such a name would tell slots and entries of no file.
+    Raises: OSError.
+    """
+    folder = os.path.join(store, INDEX)
+    status = files.status(folder)
+    if status is None or not status.is_directory:
+        return []
+    found = []
+    for name in index_file_names(files.list_directory(folder)):
+        one = files.status(os.path.join(folder, name))
+        if one is not None and one.is_regular:
+            found.append(name)
+    return found
+
+
 def index_of_this_log(store: str, files: Files) -> list[str]:
     """Return the paths of the old index files, in order, without those of another log.
 
@@ -111,7 +129,7 @@ def index_of_this_log(store: str, files: Files) -> list[str]:
     """
     folder, names, others = os.path.join(store, INDEX), list[str](), set[str]()
     with suppress(OSError, SegproofError):
-        names = index_file_names(files.list_directory(folder))
+        names = old_index_names(store, files)
         others = _of_other_log(store, find_geometries(folder, names, files=files), files)
     return [os.path.join(folder, name) for name in names if name not in others]
 

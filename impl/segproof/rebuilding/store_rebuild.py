@@ -50,6 +50,7 @@ from segproof.rebuilding.store_findings import (
     SAVE_STORE,
     finding_at,
     holes,
+    in_the_way,
     law_at,
     law_of_another_log,
     misnamed,
@@ -60,12 +61,12 @@ from segproof.rebuilding.store_geometry import (
     forget_guess,
     index_of_this_log,
     keep_guess,
+    old_index_names,
     told_geometry,
 )
 from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
-from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
@@ -198,9 +199,9 @@ def rebuild_index(
     A store that a salvage has not ended is refused, unless `is_being_saved`: that salvage asks.
     Findings, and then nothing is written: a log with a hole, with a message at a wrong offset, that
     ends before messages that the old index knows, or holds something else than zeros behind its
-    last intact message, or sound ones behind a blank end, or none beside an index with entries;
-    `cut_tail` takes what a broker reads. A log older than its oldest file is taken as it is.
-    Memory: one index file, the messages of 8 MiB, or four messages of up to 64 MiB.
+    last intact message, or sound ones behind a blank end, or none beside an index with entries; in
+    place a folder for an index. `cut_tail` takes what a broker reads. A log older than its oldest
+    file is taken as it is. Memory: one index file, the messages of 8 MiB, or four of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
     is at work; TooLargeError; OSError.
@@ -254,13 +255,14 @@ def _rebuild(
     if not log.log_files:
         raise no_log_in(store, files)
     findings = misnamed(log, files) or holes(log)
+    findings = findings or (in_the_way(store, files) if out is None else ())
     findings = findings or _missing_end(log, log.max_offset, wanted, out is None, files)
     if findings:
         return RebuiltIndex((), findings)
     place = (
         IndexInPlace(store, files, wanted.backup) if out is None else NewIndexDirectory(out, files)
     )
-    old = _old_names(store, files)
+    old = old_index_names(store, files)
     with place as working_directory:
         found = _defects(store, wanted.on_progress, files) if old and not wanted.all_files else None
         others = tuple(one for one in found or () if _is_of_other_log(one))
@@ -577,20 +579,6 @@ def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
     with closing(files.open(built.path, writable=True)) as file:
         file.pwrite(built.entries.to_bytes(4, "big"), IndexHeader.POSITIONS["hash_slot_count"])
         file.sync()
-
-
-def _old_names(store: str, files: Files) -> list[str]:
-    """Return the names of the old index files, oldest first."""
-    directory = os.path.join(store, INDEX)
-    status = files.status(directory)
-    if status is None or not status.is_directory:
-        return []
-    found = []
-    for name in index_file_names(files.list_directory(directory)):
-        one = files.status(os.path.join(directory, name))
-        if one is not None and one.is_regular:
-            found.append(name)
-    return found
 
 
 def _entries_of(path: str, files: Files) -> int:

@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import Final
 
 from segproof.counts import plural, verb
-from segproof.files import File, ReadOnlyFile, SharedFiles
+from segproof.files import File, ReadOnlyFile, SharedFiles, status_of
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
@@ -100,8 +100,13 @@ class Extras:
                     pair.append(read_config_file(one, self._files))
                 except OSError:
                     return
+            own, backup = pair
             if not any(one.is_whole for one in pair):
                 self.left_out.append(f"{path}: a broker starts on the new store {without(name)}")
+            elif own.is_there and not own.is_whole:
+                bak = posixpath.basename(backup.path)
+                words = f"a broker reads {bak} on the new store, with the state before the last"
+                self.left_out.append(f"{path}: {words} write")
 
     def bring_timers(self, end: int, *, is_whole: bool) -> None:
         """Copy the timer log and what belongs to it, if each message that it leads to is kept.
@@ -169,6 +174,8 @@ class Extras:
                 if is_partition(path, self._files):
                     reason = "a partition of Kafka; save it by itself"
                 self.left_out.append(f"{path}: it was not copied: {reason}")
+            elif name in (CONFIG, TIMER_LOG) and not _is_folder(path, self._files):
+                self.left_out.append(f"{path}: it was not copied: it is no folder")
 
     def _bring_folder(self, name: str) -> None:
         """Copy the files of a folder; a database of RocksDB has no folder in it."""
@@ -236,6 +243,11 @@ class Extras:
         """Make the names of what was copied durable. Raises: OSError."""
         for folder in sorted(self._made, reverse=True):
             self._files.sync_directory(folder)
+
+
+def _is_folder(path: str, files: SharedFiles) -> bool:
+    status = status_of(files, path)
+    return status is not None and status.is_directory
 
 
 def _is_link(path: str) -> bool:

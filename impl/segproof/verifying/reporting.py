@@ -13,19 +13,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.commands import quoted_path
-from segproof.files import LINK_TO_NOTHING, LinkOutError, check_limits
+from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, LinkOutError, check_limits
 from segproof.findings import FURTHER, Finding, Severity
-from segproof.hints import Hint, reads, writes
+from segproof.hints import Hint, changes, reads, writes
 from segproof.verifying.rows import Int64Array
 from segproof.verifying.rules import DECLARED, declare, with_paths
 
 declare("log-segment", Severity.ERROR,
-    reads("check the rights and the disk, or find out what put there what is no file; then verify"
-    " again"), "DISK-1", is_of_any_file=True)  # fmt: skip
+    reads("check the rights and the disk, then verify again"), "DISK-1",
+    is_of_any_file=True)  # fmt: skip
 declare("log-segment", Severity.WARNING,
     reads("verify again, best while nothing writes here"), "DISK-2",
     is_of_any_file=True)  # fmt: skip
 
+WRONG_KIND = changes(
+    "move it out, into a new directory outside of all that a broker reads, and verify again: that"
+    " says what to do about what is missing then",
+    only_if="you know what put it there, and no file in it is one that this directory lacks",
+    if_wrong="no broker finds the records in it",
+    copy_step="stop the broker and copy it away",
+)
+"""What to do about a folder, a pipe or a socket in the place of a file, or a file in that of a
+folder."""
+FOR_KAFKA = (
+    "Kafka fails where it opens it, which may be at its start, and then serves no partition of this"
+    " data directory"
+)
+COSTS_OF_KIND = {
+    **dict.fromkeys(("offset-index", "time-index", "transaction-index"), FOR_KAFKA),
+    "index-file": "releases after 5.0 end their start at it, and older ones load no index file"
+    " after it",
+}
+"""What a broker does with another kind of file in the place of an index, by structure."""
 OF_ROCKETMQ = ("index-service", "index-file")
 """The structures that findings in a store name."""
 FINDINGS_PER_LAW = 100
@@ -329,7 +348,16 @@ class PathReporter:
             self._leads_out()
             return
         words = error.strerror or str(error)
-        self.add("DISK-1", f"it cannot be read: {error.strerror or error}", actual=words)
+        if words.startswith(NOT_REGULAR):
+            self.of_wrong_kind(words)
+        else:
+            self.add("DISK-1", f"it cannot be read: {words}", actual=words)
+
+    def of_wrong_kind(self, words: str, more: str = "", hint: Hint = WRONG_KIND) -> None:
+        """Report what is no regular file, or no folder, and has to be one; `more` follows."""
+        costs = [one for one in (COSTS_OF_KIND.get(self.structure or ""), more) if one]
+        told = "; ".join([f"it cannot be read: {words}", *costs])
+        self.add("DISK-1", told, actual=words, hint=hint)
 
     def _leads_out(self) -> None:
         """Report a link that is not followed (DISK-45, RMQDISK-41)."""

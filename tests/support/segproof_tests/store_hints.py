@@ -41,6 +41,31 @@ def inside(numbers: Sequence[int], end: str = "") -> Callable[[Path], object]:
     return make
 
 
+def copied_inside(
+    end: str = "", damaged: Sequence[int] = (), damaged_inside: Sequence[int] = ()
+) -> Callable[[Path], object]:
+    """Return what copies a file of the log into a folder in `commitlog`, packed by `end`, and
+    changes bytes of the log's file, or of the copy, by their positions.
+    """
+
+    def make(folder: Path) -> None:
+        path = logs(sound(folder))[1]
+        data = path.read_bytes()
+        (path.parent / "o'l d").mkdir()
+        copy = PACK[end](_changed(data, damaged_inside))
+        (path.parent / "o'l d" / f"{path.name}{end}").write_bytes(copy)
+        path.write_bytes(_changed(data, damaged))
+
+    return make
+
+
+def _changed(data: bytes, positions: Sequence[int]) -> bytes:
+    changed = bytearray(data)
+    for position in positions:
+        changed[position] ^= 1
+    return bytes(changed)
+
+
 def put_back(number: int) -> Callable[[Path], object]:
     """Return what puts a file of the log back that no command names."""
 
@@ -148,6 +173,9 @@ def found_file(folder: Path) -> None:
 
 
 COMMIT_LOG = f"{STORE}/commitlog"
+MOVE_OUT = "verifying/rocketmq/files_inside._move_out"
+FIRST_BODY, SECOND_BODY = 90, 330
+"""A byte of the body of the first message of a file, and of the second one."""
 PUT_BACK = "verifying/rocketmq/files_inside._put_back"
 SITUATIONS = (
     *(
@@ -164,6 +192,27 @@ SITUATIONS = (
     Situation(
         "two packed files of the log lie in a folder in it", PUT_BACK,
         inside((1, 2), ".gz"), "RMQDISK-39", (STORE,),
+    ),
+    *(
+        Situation(
+            f"the log has a file in a folder in it{', packed as ' if end else ''}{end}",
+            MOVE_OUT, copied_inside(end), "RMQDISK-39", (STORE,),
+        )
+        for end in PACK
+    ),
+    Situation(
+        "a file in a folder in the log has a message less", MOVE_OUT,
+        copied_inside(damaged_inside=[FIRST_BODY]), "RMQDISK-39", (STORE,),
+    ),
+    Situation(
+        "a file in a folder in the log has a message more, and one less", MOVE_OUT,
+        copied_inside(damaged=[FIRST_BODY], damaged_inside=[SECOND_BODY]),
+        "RMQDISK-39", (STORE,),
+    ),
+    Situation(
+        "a file in a folder in the log has a message more",
+        "verifying/rocketmq/files_inside._replace",
+        copied_inside(damaged=[SECOND_BODY]), "RMQDISK-39", (STORE,),
     ),
     Situation(
         "later files of the log lie in another folder",

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
+from segproof.files import REAL_FILES
 from segproof.findings import Finding, Summary
+from segproof.reading.store_log import LogReader
+from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
@@ -41,9 +44,20 @@ def follow(finding: Finding, unpacked: Path) -> None:
     for one in steps:
         if not one.startswith("segproof"):
             words = one.replace("DIR2", str(unpacked))
-            subprocess.run(["/bin/sh", "-c", words], check=True)
+            subprocess.run(["/bin/bash", "-c", words], check=True)
     if unpacked.exists():
         assert [] == [one for one in verify(unpacked) if "/commitlog/" in one.path]
+
+
+def move_out(finding: Finding) -> None:
+    """Check the precondition of the hint by its commands, and do what it says."""
+    compare, steps = finding.hint.split("Only if ")[1].split(": move it", 1)
+    for one in compare.split("`")[1::2]:
+        assert "cmp" in one
+        subprocess.run(["/bin/bash", "-o", "pipefail", "-c", one], check=True)
+    (step,) = [one for one in steps.split("`")[1::2] if "mv -n" in one]
+    subprocess.run(["/bin/bash", "-c", step], check=True)
+    assert not Path(finding.path).exists()
 
 
 def assert_only_looked_at(finding: Finding) -> None:
@@ -60,9 +74,11 @@ def assert_only_looked_at(finding: Finding) -> None:
     "name", ["d2/{}", "a/b/{}", *(f"d2/{{}}{end}" for end in PACK), "{}.gz", "{}.bak", "d2/moved"]
 )
 def test_a_file_of_the_log_that_lies_inside_is_put_back(
-    name: str, start: int, tmp_path: Path
+    name: str, start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hint was to move the only copy of the messages out of the store."""
+    """The hint was to move the only copy of the messages out of the store. Later it was to keep
+    what is inside until a broker serves the messages, and no broker started with it.
+    """
     store = long_store(tmp_path / "store")
     file = log_path(store, start)
     data = file.read_bytes()
@@ -80,9 +96,12 @@ def test_a_file_of_the_log_that_lies_inside_is_put_back(
     assert any("the log has no file of its offset" in one for one in told.left_out)
     follow(only, tmp_path / "unpacked")
     assert data == file.read_bytes()
+    monkeypatch.chdir(tmp_path)
     (only,) = [one for one in verify(store) if one.is_defect]
     assert "the log has a file of the same name" in only.message
-    assert "out of the store" not in only.hint
+    move_out(only)
+    assert [] == [one for one in verify(store) if one.is_defect]
+    assert data == file.read_bytes()
 
 
 def test_a_whole_log_that_lies_inside_is_named(tmp_path: Path) -> None:
@@ -199,3 +218,93 @@ def test_a_missing_file_that_lies_inside_is_no_riddle(
     assert is_elsewhere is any("is not lost, as far as it is whole here" in one for one in stray)
     saved = salvage_store(store, tmp_path / "out")
     assert summaries[0].lost_at_least == saved.lost_messages
+
+
+# --- copies of what the log has, or of each other
+
+
+def copy_of(store: Path, folder: str, start: int, *damaged: int) -> Path:
+    """Copy a file of the log into a folder inside, with a byte of some messages changed."""
+    new = store / "commitlog" / folder / f"{start:020d}"
+    new.parent.mkdir(exist_ok=True)
+    data = bytearray(log_path(store, start).read_bytes())
+    for number in damaged:
+        data[bodies(store, start)[number]] ^= 1
+    new.write_bytes(data)
+    return new
+
+
+def bodies(store: Path, start: int) -> list[int]:
+    """Return where the body of each message of a file begins."""
+    log = CommitLog.open(store)
+    return [
+        int(row[5]) + block.offset - start
+        for block in LogReader(log, REAL_FILES).blocks()
+        for row in block.rows
+        if 0 <= int(row[5]) + block.offset - start < LOG_BYTES
+    ]
+
+
+@pytest.mark.parametrize("good", ["new", "o'l d"])
+@pytest.mark.parametrize("damaged", [[0], [1], [1, 2]])
+def test_of_two_copies_the_better_one_is_put_back(
+    good: str, damaged: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one by its path was, also where it was damaged; a salvage then lost a message."""
+    monkeypatch.chdir(tmp_path)
+    store = long_store(tmp_path / "my store")
+    before = log_path(store, MIDDLE).read_bytes()
+    for folder in ("new", "o'l d"):
+        copy_of(store, folder, MIDDLE, *(() if folder == good else damaged))
+    log_path(store, MIDDLE).unlink()
+    found = strays(store)
+    (told,) = [one for one in found if "`cp " in one.hint]
+    assert Path(told.path).name == good
+    for one in found:
+        if one is not told and damaged != [0]:  # else its first message does not tell its offset
+            assert_only_looked_at(one)
+            assert good in one.message
+    follow(told, tmp_path / "unpacked")
+    assert before == log_path(store, MIDDLE).read_bytes()
+    for one in strays(store):
+        move_out(one)
+    assert [] == [one for one in verify(store) if one.is_defect]
+
+
+def test_a_better_copy_gets_the_place_of_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint was to keep both."""
+    monkeypatch.chdir(tmp_path)
+    store = long_store(tmp_path / "store")
+    before = log_path(store, MIDDLE).read_bytes()
+    worse = copy_of(store, "new", MIDDLE, 1).read_bytes()
+    copy_of(store, "new", MIDDLE)
+    log_path(store, MIDDLE).write_bytes(worse)
+    (only,) = strays(store)
+    assert "1 sound message of it is not there" in only.message
+    (step,) = [one for one in only.hint.split("`")[1::2] if "mv -n" in one]
+    subprocess.run(["/bin/bash", "-c", step], check=True)
+    assert before == log_path(store, MIDDLE).read_bytes()
+    (moved,) = (tmp_path / "moved-out").glob(f"*/{log_path(store, MIDDLE).name}")
+    assert worse == moved.read_bytes()
+    (only,) = [one for one in verify(store) if one.is_defect]
+    move_out(only)
+    assert [] == [one for one in verify(store) if one.is_defect]
+
+
+def test_of_two_files_with_messages_of_their_own_a_person_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is called the same, and the way on is told with what it costs."""
+    monkeypatch.chdir(tmp_path)
+    store = long_store(tmp_path / "store")
+    other = copy_of(store, "d2", MIDDLE, 2).read_bytes()
+    copy_of(store, "d2", MIDDLE, 1)
+    log_path(store, MIDDLE).write_bytes(other)
+    (only,) = strays(store)
+    assert "that one has others that this one lacks" in only.message
+    assert "no broker reads 1 message of it" in only.hint
+    assert "you have compared the two" in only.hint
+    move_out(only)
+    assert [] == strays(store)

@@ -180,3 +180,51 @@ def test_timers_that_wait_are_not_held_in_memory(
     (words,), peak = words_and_peak(store)
     assert f"the timer log has {count} timers whose time has not come" in words
     assert peak < 4 * count
+
+
+# --- the queue of timers
+
+
+def store_with_timer_queue(folder: Path) -> Path:
+    """Return a sound store with timers, whose log and queues have their messages."""
+    store = long_store(folder, 6, "rmq_sys_wheel_timer")
+    made = timer_store(folder.with_name("other"))
+    for name in NAMES:
+        (store / name).parent.mkdir(exist_ok=True)
+        (made / name).rename(store / name)
+    return store
+
+
+@pytest.mark.checks("RMQDISK-57")
+@pytest.mark.parametrize("damage", [gone, zeros])
+def test_the_queue_of_timers_tells_that_all_files_of_timers_are_gone(
+    damage: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """The store was "sound", and a salvage kept "everything"; timercheck gone alone was told."""
+    store = store_with_timer_queue(tmp_path / "store")
+    assert [] == of_timers(store)
+    for name in NAMES:
+        damage(store / name)
+    (only,) = [one for one in verify(store) if one.is_defect]
+    assert ("RMQDISK-57", Severity.WARNING) == (only.law, only.severity)
+    assert "delivers messages twice" in only.message
+    assert [] == list(store_disagreements(store))
+    told = salvage_store(store, tmp_path / "out")
+    assert any("delivers messages twice" in one for one in told.left_out)
+    assert not told.is_whole
+
+
+def test_a_queue_of_timers_without_a_message_tells_nothing(tmp_path: Path) -> None:
+    """A broker makes its files at its start; nor is a database of timers judged."""
+    store = long_store(tmp_path / "store")
+    queue = store / "consumequeue" / "rmq_sys_wheel_timer" / "0" / f"{0:020d}"
+    queue.parent.mkdir(parents=True)
+    queue.write_bytes(bytes(160))
+    assert "RMQDISK-57" not in {one.law for one in verify(store)}
+    other = long_store(tmp_path / "other", 6, "rmq_sys_wheel_timer")
+    assert "RMQDISK-57" in {one.law for one in verify(other)}
+    (other / "rocksdbstore").mkdir()
+    (other / "rocksdbstore" / "CURRENT").write_text("MANIFEST-000001\n")
+    (other / "rocksdbstore" / "MANIFEST-000001").write_bytes(b"x")
+    assert "RMQDISK-57" not in {one.law for one in verify(other)}
+    assert [] == list(store_disagreements(other))

@@ -5,7 +5,7 @@ A broker reads `NAME`, and `NAME.bak` if it can't read `NAME`. It begins with an
 neither is there. If `NAME.bak` can't be read either, its start fails.
 
 Upstream: RocketMQ 4.9.8 and 5.5.1: ConfigManager.load, BrokerController.initialize.
-Laws: RMQDISK-41, RMQDISK-43.
+Laws: DISK-1, RMQDISK-41, RMQDISK-43.
 Not covered: what the files say; files above CONFIG_BYTES_MAX, which are told; RocksDB in `config`.
 """
 
@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from segproof.files import Files, status_of
+from segproof.files import NOT_REGULAR, Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.config_file import (
@@ -37,6 +37,17 @@ FROM_BACKUP = changes(
 )
 declare("index-service", Severity.ERROR, FROM_BACKUP, "RMQDISK-43")
 
+OTHER_KIND = changes(
+    "move it out of the store; then a whole .tmp beside it has the newest state, and can take its"
+    " place. Without a whole .tmp or .bak put the file of a backup in its place, or of a slave,"
+    " which keeps the same topics, groups and offsets",
+    only_if="no broker made it, and what takes its place is of this broker or of its slave",
+    if_wrong="the broker takes the topics and offsets of another one for its own",
+    copy_step="stop the broker and copy the folder config away",
+)
+CANNOT_WRITE = (
+    "it can't write its state while this is here, so that each later change of it is lost"
+)
 KEEP_OTHER = writes(
     "copy both files away before a broker starts, and read the text of the whole one in an editor:"
     " a broker goes on with it, whatever it says"
@@ -64,6 +75,7 @@ WITHOUT = {
 }
 """How a broker starts if it can read neither a file nor its backup."""
 WRITTEN_SUFFIX = ".tmp"
+TOO_LARGE = f"it has more than {CONFIG_BYTES_MAX} bytes"
 COUNTS_ONLY = frozenset({"timermetrics", "transactionMetrics", "consumerFilter.json"})
 """Files that a broker makes again by itself."""
 
@@ -75,6 +87,7 @@ class _State(Enum):
     EMPTY = "empty"
     WHOLE = "whole"
     BROKEN = "broken"
+    OTHER_KIND = "no regular file"
     UNREAD = "unread"
 
 
@@ -106,14 +119,21 @@ class ConfigFile:
         """Whether the file has bytes, and a broker can't read them."""
         return self.state is _State.BROKEN
 
+    @property
+    def ends_a_start(self) -> bool:
+        """Whether a broker's start fails if it reads this as the second of the two files."""
+        return self.state in (_State.BROKEN, _State.OTHER_KIND)
+
 
 def read_config_file(path: str, files: Files) -> ConfigFile:
     """Return what a file is. Raises: OSError."""
     status = status_of(files, path)
     if status is None:
         return ConfigFile(path, _State.ABSENT)
-    if not status.is_regular or status.size_bytes > CONFIG_BYTES_MAX:
-        return ConfigFile(path, _State.UNREAD)
+    if not status.is_regular:
+        return ConfigFile(path, _State.OTHER_KIND, words=f"it is {NOT_REGULAR}")
+    if status.size_bytes > CONFIG_BYTES_MAX:
+        return ConfigFile(path, _State.UNREAD, words=TOO_LARGE)
     with closing(files.open(path)) as file:
         data = file.pread(status.size_bytes, 0)
     if not data:
@@ -143,8 +163,9 @@ def check_config_file(path: str, files: Files, reporter: Reporter) -> None:
     with suppress(OSError):
         sibling = read_config_file(beside, files)
     if own.state is _State.UNREAD:
-        reason = f"it is not a regular file of at most {CONFIG_BYTES_MAX} bytes"
-        not_looked_into(reporter.at(path), reason, ROCKETMQ, is_all=True)
+        not_looked_into(reporter.at(path), own.words, ROCKETMQ, is_all=True)
+    elif own.state is _State.OTHER_KIND:
+        reporter.at(path).of_wrong_kind(NOT_REGULAR, hint=OTHER_KIND)
     elif own.is_whole:
         if own.is_null:
             words = "it is the word null, which a broker reads as no state at all: it starts"
@@ -166,7 +187,7 @@ def _report_alone(
         return
     beside = sibling.words if sibling.is_there else "it is not there"
     words = f"a broker starts {without(name)}"
-    if (own if is_backup else sibling).is_broken:
+    if (own if is_backup else sibling).ends_a_start:
         words = "a broker reads both, and its start fails"
     _report(own, f"{own.words}, and of {other} {beside}: {words}", reporter)
 
@@ -208,6 +229,9 @@ def check_config(store: str, files: Files, reporter: Reporter) -> None:
             except OSError as error:
                 reporter.at(one).failed(error)
                 pair.append(ConfigFile(one, _State.UNREAD))
+                continue
+            if pair[-1].state is _State.UNREAD:
+                not_looked_into(reporter.at(one, shown_by=store), pair[-1].words, ROCKETMQ)
         _judge(name, pair[0], pair[1], _whole_beside(path, files), reporter)
 
 
@@ -224,6 +248,9 @@ def _judge(
 ) -> None:
     """Report what a broker makes of a file and its backup."""
     if _State.UNREAD in (own.state, backup.state):
+        return
+    if _State.OTHER_KIND in (own.state, backup.state):
+        _report_other_kind(name, own, backup, reporter)
         return
     bak = posixpath.basename(backup.path)
     if own.is_null:
@@ -275,6 +302,26 @@ def _judge(
             words = f"{gone.words}, and {name} is not there: a broker starts {without(name)}"
         hint = _from_written(written) if written else None
         _report(gone, words, reporter, severity, hint)
+
+
+def _report_other_kind(name: str, own: ConfigFile, backup: ConfigFile, reporter: Reporter) -> None:
+    """Report a folder, a pipe or a socket under the name of a file or of its backup."""
+    bak = posixpath.basename(backup.path)
+    if own.state is _State.OTHER_KIND:
+        words = f"a broker starts {without(name)}, and {CANNOT_WRITE}"
+        if backup.is_whole:
+            words = f"a broker reads {bak} in its place, with the state before the last write, and"
+            words += f" {CANNOT_WRITE}"
+        elif backup.ends_a_start:
+            words = (
+                f"a broker reads {bak} in its place, which it can't read either: its start fails"
+            )
+        reporter.at(own.path).of_wrong_kind(NOT_REGULAR, words, OTHER_KIND)
+    if backup.state is _State.OTHER_KIND:
+        words = f"a broker that reads {name} does not need it; but {CANNOT_WRITE}"
+        if not own.is_whole:
+            words = f"a broker reads it in the place of {name}, and its start fails"
+        reporter.at(backup.path).of_wrong_kind(NOT_REGULAR, words, OTHER_KIND)
 
 
 def _report(

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from segproof.counts import plural, verb
-from segproof.files import Files
+from segproof.files import Files, first_byte_of, status_of
 from segproof.findings import Severity
-from segproof.hints import Hint, changes
+from segproof.hints import Hint, changes, reads
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
 from segproof.reading.config_offsets import (
     CONSUMER_OFFSETS,
@@ -30,6 +30,7 @@ from segproof.reading.config_offsets import (
 )
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
+from segproof.reading.timer_state import read_timer_state
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
 from segproof.verifying.reporting import Reporter
@@ -52,6 +53,14 @@ FEWER = BETTER.after(
     " others were read; else "
 )
 
+TIMERS = reads(
+    "look for timerlog, timerwheel and config/timercheck of this broker in lost+found and in a"
+    " backup. Nothing, if this store was saved without them, or if a message may come twice: a"
+    " broker makes them again from the messages in the log"
+)
+TIMER_CHECK = "timercheck"
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+"""The topic of the messages that wait for their time."""
 GROUPS = "subscriptionGroup.json"
 SIBLINGS_MIN = 2
 """A folder `config` with this many of the other files was written by a broker."""
@@ -89,6 +98,7 @@ def lacks_of_config(store: str, files: Files) -> list[ConfigLack]:
 
 
 def _lacks(store: str, files: Files) -> Iterator[ConfigLack]:
+    yield from _lacking_timers(store, files)
     folder = posixpath.join(store, CONFIG)
     names = names_of(folder, files)
     if not names or any(is_rocksdb(posixpath.join(folder, name), files) for name in names):
@@ -97,6 +107,48 @@ def _lacks(store: str, files: Files) -> Iterator[ConfigLack]:
     if queues:
         yield from _lacking_topics(folder, names, queues, files)
         yield from _lacking_offsets(folder, names, files)
+
+
+def _lacking_timers(store: str, files: Files) -> Iterator[ConfigLack]:
+    """Yield that no file tells which timers were delivered, though their queue has messages.
+
+    A timer log with an entry breaks a law of its own then. Cost: the files of timers are read only
+    without a `timercheck`.
+    """
+    folder = posixpath.join(store, CONFIG)
+    path = posixpath.join(folder, TIMER_CHECK)
+    with suppress(OSError):  # another check reports what can't be read
+        if _has_bytes(path, files) or not _has_timer_messages(store, files):
+            return
+        beside = [
+            posixpath.join(one, name) for one in (store, folder) for name in names_of(one, files)
+        ]
+        state = read_timer_state(store, files)
+        if any(is_rocksdb(one, files) for one in beside) or (state and state.has_entries):
+            return
+        yield ConfigLack(
+            path,
+            "it is not here, or all its bytes are zero, the timer log has no entry, and the queue"
+            f" of timers, {TIMER_TOPIC}, has messages: a broker reads this queue again from its"
+            " begin, and delivers messages twice",
+            hint=TIMERS,
+        )
+
+
+def _has_timer_messages(store: str, files: Files) -> bool:
+    """Return whether a queue of timers has a unit. Raises: OSError."""
+    topic = posixpath.join(store, CONSUME_QUEUE, TIMER_TOPIC)
+    return any(
+        named_offset(name) is not None and _has_bytes(posixpath.join(queue, name), files)
+        for queue in folders_in(topic, files)
+        for name in names_of(queue, files)
+    )
+
+
+def _has_bytes(path: str, files: Files) -> bool:
+    """Return whether a file has another byte than zero. Raises: OSError."""
+    status = status_of(files, path)
+    return status is not None and first_byte_of(files, path, 0, status.size_bytes) is not None
 
 
 def _queues(store: str, files: Files) -> dict[str, int]:

@@ -10,29 +10,51 @@ Laws: RMQDISK-39.
 
 import posixpath
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from segproof.commands import quoted_path
 from segproof.counts import plural, verb
-from segproof.files import Files
+from segproof.files import Files, status_of
 from segproof.hints import Hint, changes, reads
+from segproof.reading.log_file_shares import are_same, share_of
 from segproof.reading.log_files_inside import LogFileInside, files_that_lack, log_files_inside
-from segproof.rocketmq.commit_log import LogFile, log_file_name
+from segproof.reading.new_places import own_place
+from segproof.rocketmq.commit_log import LogFile, inferred_size, log_file_name
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.store_checks import report_stray
+from segproof.verifying.rocketmq.store_checks import NO_BROKER, report_stray, words_of_folder
 
 NAMED_MAX = 3
 """Files that a message names one by one."""
-NO_BROKER = "no broker starts with it"
-ARE_KNOWN = reads(
-    "compare each file in it with the one of its name in the log (`cmp`), and keep it as it is"
-    " until they are the same or the broker serves all messages of it"
-)
 KEEP = reads(
     "keep it as it is, and put nothing of it into the log: no file that the log lacks is known"
     " to be in it (of packed files .gz, .bz2 and .xz are looked into). Find out who put it there,"
     " and whether a broker serves what it holds"
 )
+OTHER_FIRST = reads(
+    "keep it as it is, and do first what the finding about the other one says; then verify again,"
+    " which compares this one with the log"
+)
+ARE_KNOWN = reads(
+    "compare each file in it with the one of its name in the log (`cmp`), and keep it as it is"
+    " until they are the same or the broker serves all messages of it"
+)
 UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
+
+
+class _Known(NamedTuple):
+    """A file inside of `commitlog` whose offset a file of the log has too."""
+
+    inside: LogFileInside
+    log_file: LogFile | None
+    """None: the log's can't be read."""
+    is_same: bool = False
+    """Whether both have the same bytes."""
+    sound: int = 0
+    more: int | None = None
+    """Sound messages that the log's file lacks; None: unknown."""
+    fewer: int = 0
+    """Sound messages of the log's file that this one lacks."""
 
 
 def report_inside(
@@ -46,22 +68,138 @@ def report_inside(
     inside = {path: log_files_inside(path, files) for path in strays}
     every = [one for found in inside.values() for one in found]
     lacking = files_that_lack(every, log_files, unread, files)
-    known = {one.start for one in log_files} | {*unread}
+    known = {one.start: one for one in log_files}
     for path, found in inside.items():
         mine = [one for one in found if lacking.get(one.start) == one]
         if not found:
-            report_stray(path, reporter, NO_BROKER)
+            report_stray(path, reporter, words_of_folder(status_of(files, path)))
         elif mine:
             words = f"the log has no file of {'its offset' if len(mine) == 1 else 'their offsets'}"
             words += ": what the log lacks there is not lost, as far as it is whole here"
+            words += _beside(mine, every, path, files)
             hint = _put_back(mine, posixpath.dirname(path))
             report_stray(path, reporter, f"{_are_here(mine, path)}; {words}", hint=hint)
-        elif all(one.is_told and one.start in known for one in found):
-            words = f"the log has {'a file' if len(found) == 1 else 'files'} of the same name"
-            report_stray(path, reporter, f"{_are_here(found, path)}; {words}", hint=ARE_KNOWN)
+        elif better := [lacking[one.start] for one in found if one.start in lacking]:
+            words = f"{_name(better[0], path)} has no fewer sound messages, and is to be put back"
+            report_stray(path, reporter, f"{_are_here(found, path)}; {words}", hint=OTHER_FIRST)
+        elif all(one.start in known or one.start in unread for one in found):
+            size = inferred_size(log_files) if log_files else 0
+            told = [_compared(one, known.get(one.start), size, files) for one in found]
+            _report_known(path, told, reporter)
         else:
-            report_stray(path, reporter, NO_BROKER, hint=KEEP)
+            report_stray(path, reporter, words_of_folder(status_of(files, path)), hint=KEEP)
     return lacking
+
+
+def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Files) -> _Known:
+    """Return what the log's file has of a file inside."""
+    if one.packed or log_file is None:
+        return _Known(one, log_file)
+    copy = LogFile(one.start, one.path, one.size_bytes)
+    with suppress(OSError):
+        if are_same(one.path, log_file.path, files):
+            return _Known(one, log_file, is_same=True, sound=1, more=0)
+        share = share_of(copy, log_file.path, size, files)
+        back = share_of(log_file, one.path, size, files)
+        return _Known(one, log_file, False, share.sound, share.lacking, back.lacking)
+    return _Known(one, log_file)
+
+
+def _report_known(path: str, found: Sequence[_Known], reporter: Reporter) -> None:
+    """Report files that the log has too: the same ones, worse ones, better ones."""
+    inside = [one.inside for one in found]
+    words = f"the log has {'a file' if len(found) == 1 else 'files'} of the same name"
+    more = sum(one.more or 0 for one in found)
+    not_in_log = f"{plural(more, 'sound message')} of it {verb(more, 'is', 'are')} not there"
+    better = [one for one in found if one.more and not one.fewer and one.inside.is_told]
+    is_unclear = any(one.more is None and not one.inside.packed for one in found)
+    is_of_another = any(not one.inside.is_told and (one.more or not one.sound) for one in found)
+    if is_of_another:
+        report_stray(path, reporter, NO_BROKER, hint=KEEP)
+        return
+    if is_unclear:
+        hint = ARE_KNOWN
+    elif any(one.more and one not in better for one in found):
+        words += f"; {not_in_log}, and that one has others that this one lacks"
+        hint = _move_out(path, found, more)
+    elif better:
+        words += f"; {not_in_log}"
+        hint = _replace(better, posixpath.dirname(path))
+    else:
+        is_same = all(one.is_same for one in found)
+        is_packed = any(one.inside.packed for one in found)
+        how = "with each sound message of this one"
+        words += "" if is_packed else f", {'with the same bytes' if is_same else how}"
+        hint = _move_out(path, found)
+    report_stray(path, reporter, f"{_are_here(inside, path)}; {words}", hint=hint)
+
+
+def _beside(
+    mine: Sequence[LogFileInside], every: Sequence[LogFileInside], path: str, files: Files
+) -> str:
+    """Return which other copies of an offset a message names."""
+    best = {one.start: one for one in mine}
+    told: list[str] = []
+    for one in every:
+        if one.start in best and one != best[one.start] and len(told) < NAMED_MAX:
+            is_same = False
+            with suppress(OSError):
+                is_same = are_same(one.path, best[one.start].path, files)
+            how = "the same bytes" if is_same else "no more sound messages"
+            how = "unknown content" if one.packed and not is_same else how
+            told.append(f"; {_name(one, path)} is a copy of it too, with {how}")
+    return "".join(told)
+
+
+def _move_out(path: str, found: Sequence[_Known], more: int = 0) -> Hint:
+    """Return the hint that moves out what the log has too, but for `more` sound messages."""
+    store = posixpath.dirname(posixpath.dirname(path))
+    place = quoted_path(own_place("moved-out", store or ".", path))
+    compare = [_comparison(one) for one in found if one.is_same or one.inside.packed]
+    many = ", and so on for the others" if len(compare) > NAMED_MAX else ""
+    same = f"{', '.join(compare[:NAMED_MAX])}{many} tells no difference"
+    only_if = "no message in it is lacking in the log, as verify has just compared them"
+    if more:
+        only_if = "you have compared the two, such as with the verb dump, and the log's file is the"
+        only_if += " one to keep there"
+    elif compare:
+        only_if = f"{same}, so that the log has the same"
+    return changes(
+        f"move it out of the store with `mkdir -p {place} && mv -n {quoted_path(path)} {place}/`,"
+        " and keep it there until the broker serves these messages",
+        only_if=only_if,
+        if_wrong=f"no broker reads {plural(more, 'message')} of it"
+        if more
+        else "messages that are in it alone are read by no broker, until it is put back",
+        copy_step="stop the broker; what is moved is kept as a copy",
+    )
+
+
+def _comparison(one: _Known) -> str:
+    """Return the command that compares a file with that of the log."""
+    assert one.log_file is not None
+    own, log_file = quoted_path(one.inside.path), quoted_path(one.log_file.path)
+    packed = one.inside.packed
+    return f"`{UNPACK[packed]} {own} | cmp - {log_file}`" if packed else f"`cmp {own} {log_file}`"
+
+
+def _replace(better: Sequence[_Known], folder: str) -> Hint:
+    """Return the hint that gives the place of damaged files of the log to better copies."""
+    place = quoted_path(own_place("moved-out", posixpath.dirname(folder) or ".", folder))
+    steps = []
+    for one in better[:NAMED_MAX]:
+        assert one.log_file is not None
+        own, copy = quoted_path(one.log_file.path), quoted_path(one.inside.path)
+        steps.append(f"`mkdir -p {place} && mv -n {own} {place}/ && cp -pn {copy} {own}`")
+    words = f"give the copies the places of the log's files with {', '.join(steps)}"
+    words += ", and the others likewise" if len(better) > NAMED_MAX else ""
+    return changes(
+        f"{words}, and verify again",
+        only_if="these are files of this log, and verify has found no message in the log's files"
+        " that the copies lack",
+        if_wrong="the log has messages of another one: put the files back from the new directory",
+        copy_step="stop the broker and copy the store away",
+    )
 
 
 def _are_here(told: Sequence[LogFileInside], path: str) -> str:

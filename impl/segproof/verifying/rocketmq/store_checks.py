@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from segproof.counts import plural
 from segproof.errors import NumberFormatError
-from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus
+from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, removes
 from segproof.integers import parse_int
@@ -69,6 +69,10 @@ KNOWN_BYTES = 40
 """What each release writes; with fewer bytes nothing is judged."""
 
 
+NO_BROKER = "no broker starts with it"
+IN_A_ROW = "releases from 4.7 to 5.0 end their start at a folder here, others do not read it"
+
+
 class Inside(NamedTuple):
     """One name in a folder."""
 
@@ -115,7 +119,11 @@ def look_inside(
 
 
 def _report_kind(path: str, words: str, reporter: Reporter) -> None:
-    reporter.at(path).add("DISK-1", f"it cannot be read: {words}", actual=words)
+    report = reporter.at(path)
+    if words == LINK_TO_NOTHING:
+        report.add("DISK-1", f"it cannot be read: {words}", actual=words)
+    else:
+        report.of_wrong_kind(words)
 
 
 def is_folder(one: Inside, reporter: Reporter) -> bool:
@@ -138,7 +146,7 @@ def numbered_files(
         start = named_offset(one.name) if one.name else 0
         if start is None:
             if strays is None:
-                report_stray(one.path, reporter, "no broker starts with it")
+                report_stray(one.path, reporter, words_of_folder(one.status))
             else:
                 strays.append(one.path)
         elif one.status is not None and one.status.is_regular:
@@ -146,8 +154,14 @@ def numbered_files(
         else:
             unread.append(start)
             if one.status is not None:
-                _report_kind(one.path, NOT_REGULAR, reporter)
+                more = IN_A_ROW if one.status.is_directory else ""
+                reporter.at(one.path).of_wrong_kind(NOT_REGULAR, more)
     return found, unread
+
+
+def words_of_folder(status: FileStatus | None) -> str:
+    """Return what a broker makes of a stray in a folder of a log or of a queue."""
+    return IN_A_ROW if status is not None and status.is_directory else NO_BROKER
 
 
 def report_stray(
@@ -189,6 +203,10 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
             report_marks(folder, [name], files, reporter)
         elif name not in found:
             is_number = is_loaded(name)
+            status = status_of(files, path) if is_number else None
+            if status is not None and not status.is_regular:
+                reporter.at(path).of_wrong_kind(NOT_REGULAR)
+                continue
             reporter.at(path).add(
                 "RMQDISK-38",
                 "no index file has this name; RocketMQ loads it all the same, and grows it, since"

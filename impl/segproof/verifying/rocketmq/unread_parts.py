@@ -3,7 +3,7 @@
 
 Upstream: RocketMQ 5.5.1: StorePathConfigHelper, MessageStoreConfig, MessageRocksDBStorage,
 CompactionStore, TimerMessageStore, RocksDBConfigManager.
-Laws: RMQDISK-41.
+Laws: DISK-1, RMQDISK-41.
 """
 
 import posixpath
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
-from segproof.files import Files, status_of
+from segproof.files import NOT_REGULAR, Files, status_of
 from segproof.findings import Severity
 from segproof.hints import reads
-from segproof.reading.config_file import CONFIG, config_files_in
+from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.file_contents import is_from_fsck
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
 from segproof.reading.folder_names import names_of
@@ -66,6 +66,10 @@ UNREAD_NAMES: Final = {
     "config/broker.properties": "the configuration of the broker is not judged",
 }
 """What a broker keeps in its store and no check reads, with the reason."""
+FILES: Final = frozenset(
+    {LOCK, "timerwheel", "epochFileCheckpoint", "brokerIdentity", "config/broker.properties"}
+)
+"""Those of them that are files; `timercheck` is reported by the checks of timers."""
 _PATTERNS: Final = (
     (WHEEL_SNAPSHOT, "a saved state of the timer wheel, which is not judged"),
     (
@@ -108,6 +112,9 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
         path = posixpath.join(store, name)
         report, reason = reporter.at(path, shown_by=store), why_unread(name, path, files)
         reason = OUTSIDE if path in outside else reason
+        if _is_in_the_place_of_a_file(name, path, files):
+            report.of_wrong_kind(NOT_REGULAR)
+            continue
         if is_rocksdb(path, files) and rocksdb_lacks(path, files):
             report.add(
                 ROCKETMQ, f"it was not looked into: {reason}", severity=Severity.WARNING,
@@ -117,6 +124,16 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
             not_looked_into(report, reason, ROCKETMQ, files=files)
     folder = posixpath.join(store, "commitlog")
     report_found_files(folder, names_of(folder, files), files, reporter, is_all=False)
+
+
+def _is_in_the_place_of_a_file(name: str, path: str, files: Files) -> bool:
+    """Return whether a broker reads or writes a file of this name, and a folder has it."""
+    if name not in FILES and not is_known_config(
+        name.removeprefix(f"{CONFIG}/").removesuffix(".tmp")
+    ):
+        return False
+    status = status_of(files, path)
+    return status is not None and status.is_directory
 
 
 def _report_found(name: str, path: str, files: Files, reporter: Reporter) -> bool:

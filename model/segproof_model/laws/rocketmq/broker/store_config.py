@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 
 from segproof_model.laws.rocketmq.broker.config_json import is_config, read_config
+from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 
 QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/[0-9]{20}")
 OF_BROKERS = re.compile(
@@ -12,6 +13,7 @@ OF_BROKERS = re.compile(
     r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT"
 )
 """Topics that a broker makes again."""
+TIMER_QUEUE = re.compile(r"consumequeue/rmq_sys_wheel_timer/[^/]+/[0-9]{20}")
 INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
 """A number of a topic's queues; a longer one tells nothing."""
 STATES = ("topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json")
@@ -69,3 +71,14 @@ class ConfigFiles:
 
     def _count_others(self, own: str) -> int:
         return sum(one in self._files for one in STATES if one != own)
+
+
+def timers_are_known(files: Mapping[str, bytes]) -> bool:
+    """Return whether a file says which timers were delivered, if their queue has messages.
+
+    The law of the timer log judges a log with an entry.
+    """
+    has_messages = any(any(data) for name, data in files.items() if TIMER_QUEUE.fullmatch(name))
+    timers = TimerFiles(files)
+    is_told = any(files.get("config/timercheck", b"")) or bool(timers.timers)
+    return is_told or not has_messages

@@ -13,7 +13,7 @@ from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
 from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
-from segproof_model.laws.rocketmq.broker.store_config import ConfigFiles
+from segproof_model.laws.rocketmq.broker.store_config import ConfigFiles, timers_are_known
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 from segproof_model.laws.rocketmq.broker.store_views import LogFile, StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
@@ -95,10 +95,14 @@ def config_can_be_read(store: StoreFiles) -> bool:
 def config_knows_the_queues(store: StoreFiles) -> bool:
     """Each topic with a queue is in `topics.json`, if that is whole or else its backup is, with
     more read queues than the number of its last queue; `consumerOffset.json` has an offset if its
-    backup has one. Neither is missing beside two others of the four files of a broker's state.
+    backup has one. Neither is missing beside two others of the four files of a broker's state. If
+    the queue of timers has a message, `timercheck` or the timer log says which were delivered.
 
-    Not judged: topics that a broker makes itself; queues or a `config` in RocksDB.
+    Not judged: topics that a broker makes itself; queues or a `config` in RocksDB, or timers beside
+    a database.
     """
+    if not (store.databases or timers_are_known(store.files)):
+        return False
     is_in_rocksdb = any(name.startswith(("config", "consumequeue")) for name in store.databases)
     return is_in_rocksdb or ConfigFiles(store.files).know_the_queues()
 

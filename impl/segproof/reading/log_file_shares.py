@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of a file of a commit log against the file of the log that has its offset.
+
+Each sound message of the copy is looked for at the same position of the other file, byte for byte.
+So it is known whether a person may let the copy go, and which of two copies is the better one.
+
+Laws: RMQDISK-39.
+Not covered: packed copies; what lies in a copy between its sound messages.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+from segproof.files import Files, ReadOnlyFile
+from segproof.reading.store_log import MessageBlock
+from segproof.reading.store_pieces import Gap, StorePieces
+from segproof.rocketmq.commit_log import CommitLog, LogFile
+
+__all__ = ["Share", "are_same", "share_of", "sound_messages"]
+
+COMPARED_BYTES = 1 << 20
+
+
+class Share(NamedTuple):
+    """What a file has of the sound messages of a copy."""
+
+    sound: int
+    """The sound messages of the copy."""
+    lacking: int
+    """How many of these the file does not have at their positions."""
+
+
+def sound_messages(copy: LogFile, mapped_file_size: int, files: Files) -> int:
+    """Return how many sound messages a copy has. Raises: OSError."""
+    return sum(len(one.rows) for one in _blocks(copy, mapped_file_size, files))
+
+
+def share_of(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> Share:
+    """Return what the file at the path `other` has of a copy with the same start.
+
+    Memory: that of a block of messages. Raises: OSError.
+    """
+    sound = lacking = 0
+    with closing(files.open(other)) as file:
+        for block in _blocks(copy, mapped_file_size, files):
+            sound += len(block.rows)
+            lacking += _lacking(block, file, copy.start)
+    return Share(sound, lacking)
+
+
+def are_same(one: str, other: str, files: Files) -> bool:
+    """Return whether two files have the same bytes. Raises: OSError."""
+    with closing(files.open(one)) as first, closing(files.open(other)) as second:
+        size = first.size()
+        return size == second.size() and all(
+            first.pread(COMPARED_BYTES, at) == second.pread(COMPARED_BYTES, at)
+            for at in range(0, size, COMPARED_BYTES)
+        )
+
+
+def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[MessageBlock]:
+    cut = copy._replace(size_bytes=min(copy.size_bytes, mapped_file_size))
+    for piece in StorePieces(CommitLog("", mapped_file_size, (cut,), files), files):
+        if not isinstance(piece, Gap):
+            yield piece
+
+
+def _lacking(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:
+    """Return how many messages of a block a file does not have at their positions."""
+    begin, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+    position = begin + block.offset - start
+    there = file.pread(end - begin, position)
+    if there == block.data[begin:end]:
+        return 0
+    places = zip(block.rows[:, 0].tolist(), block.rows[:, 1].tolist(), strict=True)
+    return sum(
+        block.data[at : at + size] != there[at - begin : at - begin + size] for at, size in places
+    )
