@@ -54,9 +54,9 @@ FEWER = BETTER.after(
 )
 
 TIMERS = reads(
-    "look for timerlog, timerwheel and config/timercheck of this broker in lost+found and in a"
-    " backup. Nothing, if this store was saved without them, or if a message may come twice: a"
-    " broker makes them again from the messages in the log"
+    "look for the timer files of this broker in lost+found and in a backup. Nothing, if this store"
+    " was saved without them, or if a message may come twice: a broker makes them again from the"
+    " messages in the log"
 )
 TIMER_CHECK = "timercheck"
 TIMER_TOPIC = "rmq_sys_wheel_timer"

@@ -32,8 +32,8 @@ KEEP = reads(
     " and whether a broker serves what it holds"
 )
 OTHER_FIRST = reads(
-    "keep it as it is, and do first what the finding about the other one says; then verify again,"
-    " which compares this one with the log"
+    "keep it as it is, and see what the finding about the other one says; then verify again, which"
+    " compares this one with the log"
 )
 ARE_KNOWN = reads(
     "compare each file in it with the one of its name in the log (`cmp`), and keep it as it is"
