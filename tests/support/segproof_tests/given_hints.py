@@ -74,7 +74,33 @@ def unfinished_rebuild(folder: Path) -> None:
     (sound(folder) / MARKER).mkdir()
 
 
+def folder_as_index(folder: Path) -> None:
+    """Put a folder in the place of a time index."""
+    (three_logs(folder) / f"{0:020d}.timeindex").mkdir()
+
+
+def folder_of_topics(folder: Path) -> None:
+    """Put a folder in the place of a file of topics."""
+    with_config()(folder)
+    (folder / STORE / "config" / "topics.json").mkdir()
+
+
+def other_topics(folder: Path) -> None:
+    """Move the folder out, and put the file of a backup in its place."""
+    move_out(f"{STORE}/config/topics.json")(folder)
+    topics_from_backup(folder)
+
+
 SITUATIONS = (
+    Situation(
+        "a folder has the name of a time index", "verifying/reporting.WRONG_KIND",
+        folder_as_index, "DISK-1", step=move_out(f"{PARTITION}/*.timeindex"),
+    ),
+    Situation(
+        "a folder has the name of a file of topics",
+        "verifying/rocketmq/config_checks.OTHER_KIND",
+        folder_of_topics, "DISK-1", (STORE,), step=other_topics,
+    ),
     Situation(
         "a partition is in two data directories by a link",
         "verifying/log_directories.HINT_OF_LINK",

@@ -2,7 +2,7 @@
 """What the files of JSON in `config` say, beside the queues of the store."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from segproof_model.laws.rocketmq.broker.config_json import is_config, read_config
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
@@ -82,3 +82,12 @@ def timers_are_known(files: Mapping[str, bytes]) -> bool:
     timers = TimerFiles(files)
     is_told = any(files.get("config/timercheck", b"")) or bool(timers.timers)
     return is_told or not has_messages
+
+
+def config_is_complete(files: Mapping[str, bytes], databases: Iterable[str]) -> bool:
+    """Return whether `config` has what the queues show; `databases` are those of RocksDB."""
+    names = [*databases]
+    is_in_rocksdb = any(name.startswith(("config", "consumequeue")) for name in names)
+    if not (names or timers_are_known(files)):
+        return False
+    return is_in_rocksdb or ConfigFiles(files).know_the_queues()

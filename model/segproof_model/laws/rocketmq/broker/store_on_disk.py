@@ -13,7 +13,7 @@ from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
 from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
-from segproof_model.laws.rocketmq.broker.store_config import ConfigFiles, timers_are_known
+from segproof_model.laws.rocketmq.broker.store_config import config_is_complete
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 from segproof_model.laws.rocketmq.broker.store_views import LogFile, StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
@@ -98,13 +98,9 @@ def config_knows_the_queues(store: StoreFiles) -> bool:
     backup has one. Neither is missing beside two others of the four files of a broker's state. If
     the queue of timers has a message, `timercheck` or the timer log says which were delivered.
 
-    Not judged: topics that a broker makes itself; queues or a `config` in RocksDB, or timers beside
-    a database.
+    Not judged: topics that a broker makes itself; what is in RocksDB, and timers beside it.
     """
-    if not (store.databases or timers_are_known(store.files)):
-        return False
-    is_in_rocksdb = any(name.startswith(("config", "consumequeue")) for name in store.databases)
-    return is_in_rocksdb or ConfigFiles(store.files).know_the_queues()
+    return config_is_complete(store.files, store.databases)
 
 
 @law("RMQDISK-38", MessageStore, INDEX_SERVICE)
