@@ -389,7 +389,7 @@ def _partitions(
         if one.law in LAYOUTS or is_unread:
             refused[one.path] = one.message
     refused |= _stores_below(source, files) if found else {}
-    place = None if found else place_of(source, files)
+    place = None if found or refused else place_of(source, files)
     if place is not None and place.kind is PlaceKind.STORE:
         raise InvalidArgumentError(
             "a store of RocketMQ",

@@ -451,6 +451,19 @@ def test_what_can_not_be_saved_is_refused(
     assert not (tmp_path / "out" / "commitlog").exists()
 
 
+def test_an_index_beside_the_log_of_a_cluster_names_what_is_not_saved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was a step for Python, and said nothing of the log."""
+    copied_store(tmp_path, "collisions-4.9.8").rename(tmp_path / "both")
+    (tmp_path / "both" / "checkpoint").unlink()
+    log = tmp_path / "both" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(bytes(3855))
+    assert 2 == run(["salvage", str(tmp_path / "both"), "--out", str(tmp_path / "out")])
+    assert "the log of a cluster's metadata is not saved" in capsys.readouterr().err
+
+
 def test_the_verb_tells_gaps_and_what_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
