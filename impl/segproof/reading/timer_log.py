@@ -11,7 +11,8 @@ Laws: RMQDISK-45.
 Not covered: writing; the timer wheel, which leads into it.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
@@ -22,7 +23,7 @@ from segproof.files import Files
 from segproof.rocketmq.commit_log import LogFile
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES
 
-__all__ = ["TIMER_ENTRY", "TIMER_LOG", "ends_blank", "timer_entries"]
+__all__ = ["TIMER_ENTRY", "TIMER_LOG", "ends_blank", "timer_entries", "usual_length"]
 
 TIMER_LOG: Final = "timerlog"
 TIMER_ENTRY: Final = np.dtype([
@@ -32,6 +33,12 @@ TIMER_ENTRY: Final = np.dtype([
 ENTRY_BYTES: Final = TIMER_ENTRY.itemsize
 BLOCK_ENTRIES: Final = 1 << 16
 MAGIC_MAX: Final = 15
+
+
+def usual_length(log_files: Iterable[LogFile]) -> int:
+    """Return the length that most files of a timer log have; 0 if all are empty."""
+    lengths = Counter(one.size_bytes for one in log_files if one.size_bytes)
+    return max(lengths, key=lambda size: (lengths[size], size), default=0)
 
 
 def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.void]]]:

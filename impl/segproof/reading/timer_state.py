@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural
-from segproof.files import Files, status_of
+from segproof.files import Files, first_byte_of, status_of
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.timer_log import (
@@ -30,6 +30,7 @@ from segproof.reading.timer_log import (
     TIMER_LOG,
     ends_blank,
     timer_entries,
+    usual_length,
 )
 from segproof.rocketmq.commit_log import LogFile, named_offset
 
@@ -212,6 +213,26 @@ def timer_faults(state: TimerState) -> list[TimerFault]:
                 None, None,
             )
         )  # fmt: skip
+    return found
+
+
+def damaged_files(store: str, files: Files) -> list[TimerFault]:
+    """Return the files of the timer log that end a start, or that it cuts. Raises: OSError."""
+    log_files, found = log_files_of_timers(store, files), []
+    usual = usual_length(log_files)
+    for one in log_files:
+        name = f"{TIMER_LOG}/{posixpath.basename(one.path)}"
+        entries = sum(len(table) for _, table in timer_entries(one, files))
+        end, size = entries * ENTRY_BYTES, one.size_bytes
+        if size != usual or not usual:
+            words = f"it has {size} bytes, and the other files of the timer log have {usual}"
+            found.append(TimerFault(name, words, usual or None, size))
+        elif (
+            not ends_blank(one, end, files)
+            and first_byte_of(files, one.path, end, size) is not None
+        ):
+            words = f"no entry begins at byte {end}, and bytes that are not zero follow"
+            found.append(TimerFault(name, words, None, None))
     return found
 
 

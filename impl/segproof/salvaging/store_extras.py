@@ -22,7 +22,7 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
-from segproof.reading.timer_state import read_timer_state, timer_faults
+from segproof.reading.timer_state import damaged_files, read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LogFile, named_offset
@@ -123,6 +123,7 @@ class Extras:
             beyond = self.timers_beyond = self._timers_beyond(end)
             state = read_timer_state(self._store, self._files)
             faults = timer_faults(state) if state is not None else []
+            faults += damaged_files(self._store, self._files)
         except OSError as error:
             beyond, why = 0, f"the timer log can't be read: {error.strerror or error}"
         else:

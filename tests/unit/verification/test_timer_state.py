@@ -15,6 +15,8 @@ from segproof.reading import timer_log
 from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
+from segproof_harness.laws.borders import store_parts
+from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_tests.store_files import long_store
 
@@ -228,3 +230,23 @@ def test_a_queue_of_timers_without_a_message_tells_nothing(tmp_path: Path) -> No
     (other / "rocksdbstore" / "MANIFEST-000001").write_bytes(b"x")
     assert "RMQDISK-57" not in {one.law for one in verify(other)}
     assert [] == list(store_disagreements(other))
+
+
+OF_BORDERS = {
+    one.bound: one.unlawful
+    for one in store_parts.BORDERS
+    if one.law == "RMQDISK-45" and one.unlawful
+}
+
+
+@pytest.mark.checks("RMQDISK-45")
+@pytest.mark.parametrize("bound", OF_BORDERS)
+def test_a_salvage_leaves_out_damaged_files_of_timers(bound: str, tmp_path: Path) -> None:
+    """The hint promised a store without them, and the salvage brought a file along at which each
+    release ends its start: "everything kept".
+    """
+    write_files(OF_BORDERS[bound], tmp_path / "store")
+    assert "RMQDISK-45" in {one.law for one in verify(tmp_path / "store")}
+    told = salvage_store(tmp_path / "store", tmp_path / "out", hash_slot_num=4, index_num=8)
+    assert "RMQDISK-45" not in {one.law for one in verify(tmp_path / "out")}
+    assert [one for one in told.left_out if "none of them was copied" in one]

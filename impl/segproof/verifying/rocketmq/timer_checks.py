@@ -12,7 +12,6 @@ Not covered: whether a message that waits has an entry; entries that lead before
 """
 
 import posixpath
-from collections import Counter
 from contextlib import closing
 
 import numpy as np
@@ -22,7 +21,13 @@ from segproof.files import Files, first_byte_of, status_of
 from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.reading.config_file import CONFIG
-from segproof.reading.timer_log import ENTRY_BYTES, TIMER_LOG, ends_blank, timer_entries
+from segproof.reading.timer_log import (
+    ENTRY_BYTES,
+    TIMER_LOG,
+    ends_blank,
+    timer_entries,
+    usual_length,
+)
 from segproof.reading.timer_state import read_timer_state, timer_faults
 from segproof.rocketmq.commit_log import LogFile
 from segproof.verifying.reporting import Reporter
@@ -60,8 +65,7 @@ class TimerChecks:
         """Judge the names and lengths of the files."""
         folder = posixpath.join(self._store, TIMER_LOG)
         self._log_files, _ = numbered_files(folder, self._files, self._reporter)
-        lengths = Counter(one.size_bytes for one in self._log_files if one.size_bytes)
-        usual = max(lengths, key=lambda size: (lengths[size], size), default=0)
+        usual = usual_length(self._log_files)
         for one in self._log_files:
             if one.size_bytes != usual or not usual:
                 words = f"it has {one.size_bytes} bytes, and the other files of the timer log have"
