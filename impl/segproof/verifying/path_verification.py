@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
@@ -97,6 +97,20 @@ def run(
     yield from _one_by_one(works, wanted, files, meter, tallies)
 
 
+def _beside_stores(findings: Iterable[Finding], places: Sequence[Place]) -> Iterator[Finding]:
+    """Yield the findings of a walk that looked for Kafka's files, as far as they hold for stores.
+
+    Those are folders that were met again, and files outside of the stores that were not read.
+    """
+    for one in findings:
+        if one.law == MET_AGAIN:
+            yield one
+        elif one.is_not_looked_into and not any(
+            os.path.commonpath((one.path, store.path)) == store.path for store in places
+        ):
+            yield replace(one, severity=Severity.NOTE)
+
+
 def known_places(path: str, files: Files) -> list[KnownPlace]:
     """Return what lies at or below a path, for `beside` of the other paths of a call."""
     return [*places_below(path, files), *store_places(path, files)]
@@ -157,7 +171,7 @@ def walk(
         found = reporter.finish()
         findings += [one for one in found if not places or one.law != NOTHING_HERE]
     elif places:
-        findings += [one for one in reporter.finish() if one.law == MET_AGAIN]
+        findings += _beside_stores(reporter.finish(), places)
     yield from places
 
 

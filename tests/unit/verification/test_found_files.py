@@ -212,6 +212,22 @@ def test_found_files_beside_partitions(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.checks(*UNREAD)
+def test_found_files_beside_a_store(tmp_path: Path) -> None:
+    """Beside a partition they were listed, and beside a store nothing said that they are there."""
+    shutil.copytree(STORE, tmp_path / "store")
+    places = [tmp_path / "lost+found" / "#1", tmp_path / "#2", tmp_path / "lost+found" / "#3"]
+    places[0].parent.mkdir()
+    for path, source in zip(places, (PART, PART, LOG), strict=True):
+        shutil.copyfile(source, path)
+    (tmp_path / "readme").touch()
+    found = [one for one in unread(tmp_path)[0] if "by its content" in one.message]
+    assert {str(path) for path in places} == {one.path for one in found}
+    assert {Severity.NOTE} == {one.severity for one in found}
+    summaries = unread(tmp_path)[1]
+    assert 3 == sum(one.not_looked_into for one in summaries if one.directory == str(tmp_path))
+
+
 @pytest.mark.checks("RMQDISK-41")
 def test_found_files_in_a_store(tmp_path: Path) -> None:
     """They were "segproof does not know what it is", and in `commitlog` silent."""
