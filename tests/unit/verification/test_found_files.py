@@ -225,7 +225,7 @@ def test_found_files_beside_a_store(tmp_path: Path) -> None:
     assert {str(path) for path in places} == {one.path for one in found}
     assert {Severity.NOTE} == {one.severity for one in found}
     summaries = unread(tmp_path)[1]
-    assert 3 == sum(one.not_looked_into for one in summaries if one.directory == str(tmp_path))
+    assert 3 == sum(one.not_looked_into for one in summaries if one.path == str(tmp_path))
 
 
 @pytest.mark.checks("RMQDISK-41")
