@@ -31,6 +31,8 @@ __all__ = [
     "StoredOffset",
     "known_topics",
     "offsets_in_file",
+    "queue_types",
+    "queue_types_in_file",
     "read_offsets",
     "stored_offsets",
     "topics_in_file",
@@ -43,6 +45,8 @@ STATIC_TOPICS: Final = "topicQueueMapping.json"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 TOPICS: Final = "topics.json"
 TOPIC_TABLE: Final = "topicConfigTable"
+QUEUE_TYPE: Final = ("attributes", "queue.type")
+"""The keys that lead from a topic to the type of its queues."""
 OFFSET_TABLE: Final = "offsetTable"
 MAPPING_TABLE: Final = "topicQueueMappingTable"
 SPOKEN_FOR_OTHERS: Final = "%LMQ%"
@@ -144,6 +148,30 @@ def topics_in_file(path: str, files: Files) -> dict[str, int]:
         count = _integer(value or "") if keys[2:] == ("readQueueNums",) else None
         if count is not None:
             found[keys[1]] = count
+    return found
+
+
+def queue_types(store: str, files: Files) -> dict[str, str]:
+    """Return the topics with a `queue.type`, as `topics.json` says, or its backup if that names no
+    topic.
+    """
+    path = posixpath.join(store, CONFIG, TOPICS)
+    for one in (path, path + BACKUP_SUFFIX):
+        if topics_in_file(one, files):
+            return queue_types_in_file(one, files)
+    return {}
+
+
+def queue_types_in_file(path: str, files: Files) -> dict[str, str]:
+    """Return the topics that one file gives a `queue.type`, each with it: SimpleCQ or BatchCQ."""
+    found: dict[str, str] = {}
+    for keys, value, _ in _values(_read_whole(path, files)):
+        if keys[:1] != (TOPIC_TABLE,) or len(keys) < 2:
+            continue
+        if value is None and len(keys) == 2:
+            found.pop(keys[1], None)
+        elif value is not None and keys[2:] == QUEUE_TYPE:
+            found[keys[1]] = value
     return found
 
 

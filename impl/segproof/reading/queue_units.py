@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.batch_queues import batch_units
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, Gap
 from segproof.rocketmq.commit_log import named_offset
@@ -73,6 +74,9 @@ def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int
                         (found if sizes[offset] == size else contradicted).add(offset)
                     ends = units.sum(axis=1)
                     found.update(ends[np.isin(ends, asked)].tolist())
+        for units in batch_units(store, files):
+            rows = units[np.isin(units[:, 0], asked)].tolist()
+            found.update(offset for offset, size in rows if sizes[offset] == size)
     for offsets in _index_offsets(os.path.join(store, INDEX), files):
         found.update(offsets[np.isin(offsets, asked)].tolist())
     return found - contradicted
@@ -130,6 +134,8 @@ def _led_to(store: str, files: Files) -> Iterator[Int64Array]:
             if SPOKEN_FOR_OTHERS not in os.path.basename(topic):
                 for queue in folders_in(topic, files):
                     yield from _units(queue, files)
+    with suppress(OSError):
+        yield from batch_units(store, files)
     for entries in _index_offsets(os.path.join(store, INDEX), files):
         yield np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
 
@@ -171,6 +177,9 @@ def messages_in(
                 else:
                     found.append(inside[:, :2])
     found += _without_held(numbered, sound)
+    for units in batch_units(store, files):
+        has_queues = True
+        found.append(_inside(units, starts, ends))
     if len(gaps):
         for entries in _index_offsets(os.path.join(store, INDEX), files):
             entries = entries[~_contradict(entries)]

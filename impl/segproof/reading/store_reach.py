@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.queue_units import SPOKEN_FOR_OTHERS, units_in
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.consume_queue import (
@@ -84,7 +85,7 @@ def ends_of(store: str, files: Files) -> tuple[int, int]:
 
     Without any these are a very large number and -1. Damage may make them wrong.
     """
-    lows, highs = [INT64_MAX], [-1]
+    lows, highs = [INT64_MAX], [furthest_batch(store, files)]
     with suppress(OSError, SegproofError):
         highs.append(max_physic_offset(store, files) - 1)
     with suppress(OSError):

@@ -19,7 +19,7 @@ Upstream: RocketMQ 4.7.0 to 5.5.1: ConsumeQueue, DefaultMessageStore.getMessage,
 CommitLog.rollNextFile.
 Laws: RMQCQ-1, RMQDISK-35 to RMQDISK-37.
 Not covered: the delivery time of scheduled messages, but where the old queue has it; queues that
-  other queues' messages are dispatched to.
+  other queues' messages are dispatched to; queues of batches, which are copied or left out whole.
 """
 
 import os
@@ -31,6 +31,7 @@ from typing import NamedTuple
 from segproof.errors import TooLargeError
 from segproof.files import Files, status_of
 from segproof.integers import INT32_MAX
+from segproof.reading.batch_queues import batch_topics
 from segproof.reading.store_pieces import MESSAGE_BYTES_MIN
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
@@ -135,6 +136,8 @@ class ConsumeQueueCopy:
         """Messages without a unit."""
         self._of_batches: set[tuple[str, int]] = set()
         """Queues with a message that has several numbers."""
+        self._without_queues = batch_topics(old_store, files).topics
+        """Topics whose queues are queues of batches: no queue is made for them."""
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -154,7 +157,8 @@ class ConsumeQueueCopy:
         not known for a queue that neither store has, which may be of a topic that was deleted,
         unless messages are lost (`are_some_lost`); and for queues of batches.
         """
-        if (topic, queue_id) in self._of_batches or not _is_name(topic):
+        is_left = topic in self._without_queues or (topic, queue_id) in self._of_batches
+        if is_left or not _is_name(topic):
             return None
         queue = self._queues.get((topic, queue_id))
         if queue is not None:
@@ -180,6 +184,8 @@ class ConsumeQueueCopy:
         """
         if message.sys_flag & TRANSACTION_BITS not in (0, 8):
             return True
+        if message.topic in self._without_queues:
+            return message.physical_offset == offset
         key = (message.topic, message.queue_id)
         if message.sys_flag & INNER_BATCH:
             self._of_batches.add(key)

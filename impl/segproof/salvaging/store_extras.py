@@ -3,6 +3,8 @@
 
 Files of JSON that no broker can read are kept under another name, since with them its start may
 fail. The timer log, the timer wheel and their state belong together: all are copied, or none.
+A
+topic's queues of batches are copied if each of their units leads to a message that was kept.
 Everything else in the store is named as left out. A link may lead to any folder of the machine: of
 `config` by one only what a broker reads is copied, and no folder below is entered by a link.
 
@@ -12,11 +14,21 @@ Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
 
 import os
 import posixpath
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
+import numpy as np
+
 from segproof.counts import plural, verb
 from segproof.files import File, ReadOnlyFile, SharedFiles, status_of
+from segproof.reading.batch_queues import (
+    BATCH_QUEUES,
+    BatchTopics,
+    batch_files,
+    batch_topics,
+    batch_units,
+)
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_layouts import is_rocksdb
@@ -26,6 +38,7 @@ from segproof.reading.timer_state import damaged_files, read_timer_state, timer_
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LogFile, named_offset
+from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
 from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
@@ -41,6 +54,13 @@ MADE_NEW: Final = frozenset(
 )
 """Names in a store whose content the salvage makes new, or that hold nothing."""
 COPIED_BYTES: Final = 1 << 20
+NO_QUEUES: Final = (
+    "segproof makes no queues of batches, and a broker would end its start at an ordinary one. On"
+    " the new store no consumer reads the messages of this topic, and its next message gets number"
+    " 0: look for its queues on a slave or in a backup, and keep producers of this topic away until"
+    " then"
+)
+"""What it means that the queues of batches of a topic are not in the new store."""
 
 
 class Extras:
@@ -75,6 +95,8 @@ class Extras:
                 self._copy(posixpath.join(CONFIG, name))
         self._tell_empty_states(folder, read)
         for one in lacks_of_config(self._store, self._files):
+            if one.folder == CONSUME_QUEUE:  # those queues are in no new store
+                continue
             self.left_out.append(f"{one.path}: {one.words}")
 
     def _bring_json(self, name: str, base: str, path: str) -> None:
@@ -156,9 +178,70 @@ class Extras:
                     count += int((table["phy_offset"] >= end).sum())
         return count
 
+    def bring_batch_queues(self, gaps: Sequence[tuple[int, int]] | None) -> None:
+        """Copy the queues of batches of each topic of which no unit leads into a gap.
+
+        `gaps` are the stretches of the new log without a message, before its last one, in order;
+        None if not all of them are known. Raises: OSError of the target.
+        """
+        folder = posixpath.join(self._store, BATCH_QUEUES)
+        found = batch_topics(self._store, self._files)
+        for topic in sorted(found.topics | found.with_files):
+            path = posixpath.join(folder, topic)
+            if reason := self._why_left(topic, found, gaps):
+                self.left_out.append(f"{path}: it was not copied: {reason}")
+            else:
+                self._bring_topic(topic)
+        for name in names_of(folder, self._files):
+            if name not in found.with_files:
+                path = posixpath.join(folder, name)
+                self.left_out.append(f"{path}: it was not copied: no file of a queue is in it")
+
+    def _why_left(
+        self, topic: str, found: BatchTopics, gaps: Sequence[tuple[int, int]] | None
+    ) -> str:
+        """Return why the queues of batches of a topic are not copied; empty if they are."""
+        folder = posixpath.join(self._store, BATCH_QUEUES)
+        for link in (folder, posixpath.join(folder, topic)):
+            if topic in found.with_files and _is_link(link):
+                return f"{link} is a link to {posixpath.realpath(link)}; {NO_QUEUES}"
+        if topic not in found.topics:
+            return "the topic has ordinary queues, and no queue.type BatchCQ in config"
+        if topic not in found.with_files:
+            return (
+                "it has the queue.type BatchCQ in config, and no file of its queues is here;"
+                f" {NO_QUEUES}"
+            )
+        try:
+            lost = 0 if gaps is None else self._lost_units(topic, gaps)
+        except OSError as error:
+            return f"{error.strerror or error}; {NO_QUEUES}"
+        if gaps is None or lost:
+            what = f"{plural(lost, 'unit')} of it {verb(lost, 'leads', 'lead')}"
+            what = "its units may lead" if gaps is None else what
+            return f"{what} to messages that are lost; {NO_QUEUES}"
+        return ""
+
+    def _lost_units(self, topic: str, gaps: Sequence[tuple[int, int]]) -> int:
+        """Return how many units of a topic lead into a gap. Raises: OSError."""
+        starts, ends = np.array([(-1, -1), *gaps], np.int64).T
+        lost = 0
+        for units in batch_units(self._store, self._files, topic):
+            place = np.searchsorted(starts, units[:, 0], "right") - 1
+            lost += int(np.count_nonzero(units[:, 0] < ends[place]))
+        return lost
+
+    def _bring_topic(self, topic: str) -> None:
+        """Copy the files of the queues of batches of a topic."""
+        for path in batch_files(self._store, topic, self._files):
+            if _is_link(path) or _is_link(posixpath.dirname(path)):
+                self._leave_linked(path, path if _is_link(path) else posixpath.dirname(path))
+            else:
+                self._copy(posixpath.relpath(path, self._store))
+
     def leave_all(self) -> None:
         """Copy nothing, since no store is made, and tell it."""
-        for name in (CONFIG, TIMER_LOG):
+        for name in (CONFIG, TIMER_LOG, BATCH_QUEUES):
             path = posixpath.join(self._store, name)
             if names_of(path, self._files):
                 self.left_out.append(f"{path}: it was not copied: the log has no sound message")
@@ -170,7 +253,8 @@ class Extras:
             path = posixpath.join(self._store, name)
             is_queues = name == "consumequeue" and is_rocksdb(path, self._files)
             is_timer = name.startswith("timer") and name in (*UNREAD_NAMES, TIMER_LOG)
-            if is_queues or not (name in MADE_NEW or name == CONFIG or is_timer):
+            is_made = name in MADE_NEW or name in (CONFIG, BATCH_QUEUES)
+            if is_queues or not (is_made or is_timer):
                 reason = why_unread(name, path, self._files)
                 if is_partition(path, self._files):
                     reason = "a partition of Kafka; save it by itself"

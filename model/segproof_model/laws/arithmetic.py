@@ -35,3 +35,9 @@ def fits_31_bits(base_offset: int, offset: int) -> bool:
 def greatest_not_above(numbers: Iterable[int], target: int) -> int:
     """Return the last place of a number <= target in numbers that increase, or -1."""
     return sum(1 for number in numbers if number <= target) - 1
+
+
+def in_order(offsets: list[int]) -> set[int]:
+    """Return the offsets without those that alone are above the next one or below the previous."""
+    around = zip([-1, *offsets], offsets, [*offsets[1:], 2**63 - 1], strict=False)
+    return {at for before, at, after in around if before > after or before <= at <= after}

@@ -49,6 +49,12 @@ def _topics(count: int) -> Files:
     return {**SOUND, TOPICS: text.encode()}
 
 
+def _typed(kind: str) -> Files:
+    """Return a store whose topic, which has an ordinary queue, has a `queue.type`."""
+    text = f'{{"topicConfigTable":{{"T":{{"attributes":{{"queue.type":"{kind}"}}}}}}}}'
+    return {**SOUND, TOPICS: text.encode()}
+
+
 def _group_at(offset: int, end: str = "", **parts: bytes) -> Files:
     """Return a store of three messages in one queue, with the offset of a consumer group."""
     text = f'{{"offsetTable":{{"T@g":{{0:{offset}}}}}}}'
@@ -228,6 +234,10 @@ BORDERS = (
     border(
         "RMQDISK-57", "the topic has one read queue, or none",
         _topics(1), _topics(0), Due(TOPICS, None, "more than 0", 0, WARNING),
+    ),
+    border(
+        "RMQDISK-57", "the type of the topic is that of its queue, or that of queues of batches",
+        _typed("SimpleCQ"), _typed("BatchCQ"), Due(TOPICS, None, None, 1, WARNING),
     ),
     border(
         "RMQDISK-57", "one other file of a broker's state is there, or two",

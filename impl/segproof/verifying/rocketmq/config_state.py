@@ -20,12 +20,14 @@ from segproof.counts import plural, verb
 from segproof.files import Files, first_byte_of, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads
+from segproof.reading.batch_queues import BATCH_QUEUES, BATCH_TYPE, queues_with_files
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
 from segproof.reading.config_offsets import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     TOPICS,
     offsets_in_file,
+    queue_types_in_file,
     topics_in_file,
 )
 from segproof.reading.folder_names import names_of
@@ -51,6 +53,11 @@ declare("index-service", Severity.WARNING, BETTER, LAW)
 FEWER = BETTER.after(
     "nothing, if somebody lowered the number of queues of this topic, and the messages in the"
     " others were read; else "
+)
+OTHER_TYPE = reads(
+    "find out which is right: compare the attributes of this topic in this file with those in its"
+    " .bak, in a backup and on other brokers of the topic, and the units in both folders with the"
+    " messages; keep both folders and this file until then"
 )
 
 TIMERS = reads(
@@ -80,6 +87,8 @@ class ConfigLack(NamedTuple):
     expected: str | None = None
     actual: int | None = None
     hint: Hint = BETTER
+    folder: str = ""
+    """The folder whose queues the file gives the other type; empty for another lack."""
 
 
 def check_config_state(store: str, files: Files, reporter: Reporter) -> None:
@@ -103,9 +112,13 @@ def _lacks(store: str, files: Files) -> Iterator[ConfigLack]:
     names = names_of(folder, files)
     if not names or any(is_rocksdb(posixpath.join(folder, name), files) for name in names):
         return
-    queues = _queues(store, files)
+    in_folders = {name: _queues(store, name, files) for name in (CONSUME_QUEUE, BATCH_QUEUES)}
+    queues: dict[str, int] = {}
+    for each in in_folders.values():
+        queues |= {topic: max(last, queues.get(topic, 0)) for topic, last in each.items()}
     if queues:
         yield from _lacking_topics(folder, names, queues, files)
+        yield from _wrong_types(folder, in_folders, files)
         yield from _lacking_offsets(folder, names, files)
 
 
@@ -151,25 +164,39 @@ def _has_bytes(path: str, files: Files) -> bool:
     return status is not None and first_byte_of(files, path, 0, status.size_bytes) is not None
 
 
-def _queues(store: str, files: Files) -> dict[str, int]:
+def _queues(store: str, folder: str, files: Files) -> dict[str, int]:
     """Return the topics that have queues in files, each with the largest number of a queue."""
-    found: dict[str, int] = {}
-    folder = posixpath.join(store, CONSUME_QUEUE)
-    if is_rocksdb(folder, files):
-        return found
-    with suppress(OSError):
-        for topic in folders_in(folder, files):
-            name = posixpath.basename(topic)
-            if name in SYSTEM_TOPICS or name.startswith(OF_BROKERS):
-                continue
-            for queue in folders_in(topic, files):
-                number = posixpath.basename(queue)
-                is_queue = number.isdecimal() and len(number) < 10
-                if is_queue and any(
-                    named_offset(one) is not None for one in names_of(queue, files)
-                ):
-                    found[name] = max(found.get(name, 0), int(number))
-    return found
+    if is_rocksdb(posixpath.join(store, folder), files):
+        return {}
+    return {
+        name: last
+        for name, last in queues_with_files(store, folder, files).items()
+        if name not in SYSTEM_TOPICS and not name.startswith(OF_BROKERS)
+    }
+
+
+def _wrong_types(
+    folder: str, in_folders: dict[str, dict[str, int]], files: Files
+) -> Iterator[ConfigLack]:
+    """Yield the folders with queues of topics to which the file of topics gives the other type."""
+    path = posixpath.join(folder, TOPICS)
+    read = path if read_config_file(path, files).is_whole else path + BACKUP_SUFFIX
+    if not read_config_file(read, files).is_whole:
+        return
+    known, types = topics_in_file(read, files), queue_types_in_file(read, files)
+    for name, topics in in_folders.items():
+        of_batches = name == BATCH_QUEUES
+        wrong = sorted(
+            one
+            for one in topics
+            if one in known and (types.get(one) == BATCH_TYPE) is not of_batches
+        )
+        if wrong:
+            count, other = len(wrong), "not " * of_batches
+            words = f"{plural(count, 'topic')} with queues in {name}"
+            words += f" {verb(count, 'has', 'have')} {other}the queue.type {BATCH_TYPE} in it, such"
+            words += f" as {wrong[0]}: a broker ends its start at such a queue"
+            yield ConfigLack(read, words, actual=count, hint=OTHER_TYPE, folder=name)
 
 
 def _lacking_topics(

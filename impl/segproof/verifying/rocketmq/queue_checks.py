@@ -8,8 +8,9 @@ Cost: one byte of memory for each unit that is there, where the log is at hand; 
   queues, and as many topics, that are in the log alone.
 Laws: RMQDISK-35 to RMQDISK-37, RMQDISK-39.
 Not covered: queues that other queues' messages are dispatched to (names with %LMQ%), whose units
-  lead to messages of other topics; the extension files of queues; queues kept in RocksDB; a topic
-  without any queue beside others, as one that was deleted, is only noted.
+  lead to messages of other topics; the extension files of queues; queues kept in RocksDB; the units
+  of queues of batches, of which only the files are looked for; a topic without any queue beside
+  others, as one that was deleted, is only noted.
 """
 
 import posixpath
@@ -23,6 +24,7 @@ from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
+from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import known_topics
 from segproof.reading.folder_names import names_of
 from segproof.verifying.reporting import Described, Reporter, Wanted
@@ -70,6 +72,12 @@ WAITING_MAX = 64
 there: it enters each within milliseconds."""
 NAME_MAX = 127
 """Characters of a topic that are shown."""
+TOPICS_NAMED = 3
+NO_BATCHES = reads(
+    "look for the folder batchconsumequeue in lost+found, in a backup or on a slave: segproof does"
+    " not make queues of batches, and a salvage makes no ordinary ones for such a topic, since a"
+    " broker ends its start at them"
+)
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 
@@ -93,6 +101,7 @@ class QueueChecks:
         self._is_running = is_running
         self.is_whole = True
         """Whether each folder that should be there could be looked into."""
+        self._batches = batch_topics(store, files)
         self._has_queues = False
         self._listed: set[str] = set()
         """The folders of topics when the reading began."""
@@ -220,7 +229,7 @@ class QueueChecks:
                 self._folderless += 1
             if queue is not None:
                 self._compare(queue, block, rows)
-            elif SPOKEN_FOR_OTHERS not in key[0]:
+            elif SPOKEN_FOR_OTHERS not in key[0] and key[0] not in self._batches.with_files:
                 self._lose(key[0], [block.offsets[row] for row in rows])
 
     def _lose(self, topic: str, offsets: list[int]) -> None:
@@ -326,15 +335,21 @@ class QueueChecks:
     def _report_lost(self, records: LogRecords, time: int) -> None:
         """Report records whose topics have no queue, or that the store has no queue at all."""
         if self._is_running:  # some may have been made meanwhile
-            for topic in {*names_of(self._folder, self._files)} - self._listed:
+            batches = batch_topics(self._store, self._files).with_files
+            for topic in {*names_of(self._folder, self._files)} - self._listed | batches:
                 self._lost.pop(topic, None)
             if self._reached < 0 and self._lost.total() <= WAITING_MAX:
                 self._lost.clear()
         is_there = bool(self._lost) and self._last_lost >= records.first_now()
-        if not self._has_queues and (time > 0 or is_there):
+        if is_there:
+            self._report_batches({*self._lost} & self._batches.topics)
+            is_there = bool(self._lost)
+        is_due = time > 0 and not self._batches.topics
+        if not self._has_queues and (is_due or is_there):
             are = plural(self._lost.total(), "message", "is", "are")
             words = f"{are} in the commit log, and no queue is here"
-            if time > 0:
+            words += f" but those in {BATCH_QUEUES}" * bool(self._batches.with_files)
+            if is_due:
                 words = f"the checkpoint calls queues durable up to {time}, and there are none"
             self._reporter.at(self._folder).add(
                 "RMQDISK-37",
@@ -348,12 +363,28 @@ class QueueChecks:
             self._report_topics({*self._lost} & known, is_known=True)
             self._report_topics({*self._lost} - known, is_known=False)
 
+    def _report_batches(self, topics: set[str]) -> None:
+        """Report topics with the type of queues of batches that have none, and forget them."""
+        if not topics:
+            return
+        count = sum(self._lost.pop(one) for one in topics)
+        names = ", ".join(one[:NAME_MAX] for one in sorted(topics)[:TOPICS_NAMED])
+        self._reporter.at(posixpath.join(self._store, BATCH_QUEUES), shown_by=self._store).add(
+            "RMQDISK-37",
+            f"{plural(count, 'message', 'is', 'are')} in the commit log, and no queue of their"
+            f" topics is here; these are {len(topics)}, such as {names}, with the queue.type"
+            " BatchCQ: the messages cannot be consumed without these queues",
+            actual=count,
+            severity=Severity.WARNING,
+            hint=NO_BATCHES,
+        )
+
     def _report_topics(self, topics: set[str], *, is_known: bool) -> None:
         """Report topics whose messages have no queue, though other topics have queues."""
         if not topics:
             return
         count = sum(self._lost[one] for one in topics)
-        names = ", ".join(one[:NAME_MAX] for one in sorted(topics)[:3] if one)
+        names = ", ".join(one[:NAME_MAX] for one in sorted(topics)[:TOPICS_NAMED] if one)
         words = (
             f"{plural(count, 'message', 'is', 'are')} in the commit log, and no queue of their"
             f" topics is here; these are {len(topics)}, such as {names}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
 from segproof.integers import INT64_MAX
+from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_rows import begins, log_folder
@@ -323,7 +324,8 @@ class _Store:
         if self._has_rocksdb_queues or not self._is_complete:
             return -1
         ends = (one.header.end_phy_offset for one in self._summaries if not one.is_empty)
-        return max(self._queues.furthest, max(ends, default=-1))
+        batches = furthest_batch(self._store, self._files)
+        return max(self._queues.furthest, batches, max(ends, default=-1))
 
     def _check_checkpoint(self) -> None:
         path, names = self._path("checkpoint"), self._names
@@ -456,7 +458,8 @@ class _Store:
         records.reached = max(furthest, max(ends, default=-1))
         self._missing = self._missing_end(records)
         self._queues.compare_with(records, time, records.reached)
-        alone = [UnknownFiles(records, self._reporter)] if records.reached < 0 else []
+        is_unknown = records.reached < 0 and furthest_batch(self._store, self._files) < 0
+        alone = [UnknownFiles(records, self._reporter)] if is_unknown else []
         if not has_index:
             return [TimesAlone(records), self._queues, self._offsets, *alone]
         keys = KeyChecks(

@@ -2,12 +2,17 @@
 """What the files of JSON in `config` say, beside the queues of the store."""
 
 import re
+import struct
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from segproof_model.laws.rocketmq.broker.config_json import is_config, read_config
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 
-QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/[0-9]{20}")
+QUEUE_NAME = re.compile(r"(batch)?consumequeue/([^/]+)/([0-9]{1,9})/[0-9]{20}")
+BATCH_NAME = re.compile(r"batchconsumequeue/([^/]+)/[0-9]{1,9}/[0-9]{20}")
+BATCH_UNIT = struct.Struct(">qi34x")
+"""A unit of a queue of batches begins with offset and size of its message."""
 OF_BROKERS = re.compile(
     r"%.*|(?:rmq_sys_|RMQ_SYS_).*|TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest"
     r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT"
@@ -17,6 +22,13 @@ TIMER_QUEUE = re.compile(r"consumequeue/rmq_sys_wheel_timer/[^/]+/[0-9]{20}")
 INTEGER = re.compile(r"([-+]?[0-9]{1,30})[BSL]?")
 """A number of a topic's queues; a longer one tells nothing."""
 STATES = ("topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json")
+
+
+def queue_type(topic: object) -> str | None:
+    """Return the type of queues that an entry of `topics.json` gives its topic; None without it."""
+    attributes = topic.get("attributes") if isinstance(topic, dict) else None
+    found = attributes.get("queue.type") if isinstance(attributes, dict) else None
+    return found if isinstance(found, str) else None
 
 
 class ConfigFiles:
@@ -29,13 +41,21 @@ class ConfigFiles:
             if name.startswith("config/")
         }
         self._queues: dict[str, int] = {}
+        self._types: set[tuple[str, bool]] = set()
+        """Each topic with a queue, and whether that is a queue of batches."""
         for match in filter(None, map(QUEUE_NAME.fullmatch, files)):
-            if not OF_BROKERS.fullmatch(match[1]):
-                self._queues[match[1]] = max(int(match[2]), self._queues.get(match[1], 0))
+            topic = match[2]
+            if not OF_BROKERS.fullmatch(topic):
+                self._queues[topic] = max(int(match[3]), self._queues.get(topic, 0))
+                self._types.add((topic, match[1] is not None))
 
     def know_the_queues(self) -> bool:
         """Return whether topics and offsets are there that the queues and other files show."""
         return not self._queues or (self._has_topics() and self._has_offsets())
+
+    def topics(self, end: str = "") -> dict[str, object]:
+        """Return what `topics.json`, or its backup (`end`), has of each topic."""
+        return self._table(f"topics.json{end}", "topicConfigTable")
 
     def _has_topics(self) -> bool:
         pair = [one for one in ("topics.json", "topics.json.bak") if one in self._files]
@@ -51,7 +71,7 @@ class ConfigFiles:
             number = INTEGER.fullmatch(count) if isinstance(count, str) else None
             if number is not None and 0 <= int(number[1]) <= last:
                 return False
-        return True
+        return all((queue_type(known[one]) == "BatchCQ") is batch for one, batch in self._types)
 
     def _has_offsets(self) -> bool:
         own, backup, written = (f"consumerOffset.json{end}" for end in ("", ".bak", ".tmp"))
@@ -91,3 +111,38 @@ def config_is_complete(files: Mapping[str, bytes], databases: Iterable[str]) -> 
     if not (names or timers_are_known(files)):
         return False
     return is_in_rocksdb or ConfigFiles(files).know_the_queues()
+
+
+class BatchQueues:
+    """The queues of batches of a store, which lie in a folder of their own."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._config = ConfigFiles(files)
+        self._images: dict[str, list[bytes]] = defaultdict(list)
+        for name, data in files.items():
+            if (match := BATCH_NAME.fullmatch(name)) is not None:
+                self._images[match[1]].append(data)
+
+    @property
+    def with_files(self) -> set[str]:
+        """The topics with a file of such a queue."""
+        return {*self._images}
+
+    @property
+    def furthest(self) -> int:
+        """The largest offset in the log that a unit leads to; -1 without a unit."""
+        images = [data for each in self._images.values() for data in each]
+        whole = [data[: len(data) - len(data) % BATCH_UNIT.size] for data in images]
+        furthest = -1
+        for data in whole:
+            for at, size in BATCH_UNIT.iter_unpack(data):
+                furthest = max(furthest, int(at)) if size > 0 else furthest
+        return furthest
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics to which `topics.json` gives the type of such queues, or its backup if that
+        names no topic.
+        """
+        known = self._config.topics() or self._config.topics(".bak")
+        return {topic for topic, row in known.items() if queue_type(row) == "BatchCQ"}

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, pairwise
 
-from segproof_model.laws.arithmetic import is_rising
+from segproof_model.laws.arithmetic import in_order, is_rising
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.broker import store_views as read
 from segproof_model.laws.rocketmq.broker.config_json import CONFIG_NAME, is_config
-from segproof_model.laws.rocketmq.broker.store_config import config_is_complete
+from segproof_model.laws.rocketmq.broker.store_config import BatchQueues, config_is_complete
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
 from segproof_model.laws.rocketmq.broker.store_views import LogFile, StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
@@ -94,7 +94,8 @@ def config_can_be_read(store: StoreFiles) -> bool:
 @law("RMQDISK-57", MessageStore, "RocketMQ ConfigManager.load, TopicConfigManager 4.9.8 and 5.5.1")
 def config_knows_the_queues(store: StoreFiles) -> bool:
     """Each topic with a queue is in `topics.json`, if that is whole or else its backup is, with
-    more read queues than the number of its last queue; `consumerOffset.json` has an offset if its
+    more read queues than the number of its last queue, and with the `queue.type` BatchCQ if its
+    queues are in `batchconsumequeue`, and only then; `consumerOffset.json` has an offset if its
     backup has one. Neither is missing beside two others of the four files of a broker's state. If
     the queue of timers has a message, `timercheck` or the timer log says which were delivered.
 
@@ -224,12 +225,13 @@ def unknown_files_go_on(followed: StoreFiles) -> bool:
     known: dict[read.Queue, tuple[set[int], int]] = {}
     hosts: set[bytes] = set()
     room, end = 0, followed.first
+    reached = max(followed.furthest, BatchQueues(followed.files).furthest)
     for one in followed.log:
         room += one.start - end
         is_same_host = bool(one.hosts & hosts)
         fitting, wrong = _going_on(one, known, room, is_same_host, followed.first > 0)
         is_doubted = bool(known) and wrong > max(2, fitting)
-        if is_doubted and one.start > followed.furthest:
+        if is_doubted and one.start > reached:
             return False
         known |= {queue: (_following(numbers), room) for queue, numbers in one.numbers.items()}
         hosts |= one.hosts
@@ -327,18 +329,12 @@ def _trusted(store: StoreFiles) -> set[int]:
     found: set[int] = set()
     for queue, units in store.units.items():
         held = {place for place, _ in store.records_of_queues[queue]}
-        in_order = _in_order([at for _, at, _ in units])
-        found |= {at for place, at, _ in units if at in in_order and place not in held}
+        ordered = in_order([at for _, at, _ in units])
+        found |= {at for place, at, _ in units if at in ordered and place not in held}
     for file in store.filled:
-        own = _in_order([entry.phy_offset for entry in file.entries])
+        own = in_order([entry.phy_offset for entry in file.entries])
         found |= {at for at in own if at <= file.header.end_phy_offset}
     return found
-
-
-def _in_order(offsets: list[int]) -> set[int]:
-    """Return the offsets without those that alone are above the next one or below the previous."""
-    around = zip([-1, *offsets], offsets, [*offsets[1:], 2**63 - 1], strict=False)
-    return {at for before, at, after in around if before > after or before <= at <= after}
 
 
 @law("RMQDISK-53", MessageStore, "RocketMQ StoreCheckpoint, FlushRealTimeService 4.7.0 to 5.5.1")
@@ -544,31 +540,35 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
     topic has a queue, if `config` knows the topic, or if no topic has a queue.
 
     Prepared and rolled back records have none. A unit of a place without a record may stand for a
-    lost message: it has a filler's size, or leads where the next one leads. Not judged: expired and
-    unreadable parts of the log, units of a log without the other parts, and queues in RocksDB.
-    Beside `abort` units may be missing from the last message of the queues and the index on, but of
-    64 messages at most if there is neither queue nor index. A queue exists if the checkpoint's time
-    for queues is above 0.
+    lost message: it has a filler's size, or leads where the next one leads. Of a topic's queues of
+    batches a file must be there. Not judged: these queues themselves, expired and unreadable parts
+    of the log, units of a log without the other parts, and queues in RocksDB. Beside `abort` units
+    may be missing from the last message of the queues and the index on, but of 64 messages at most
+    if there is neither queue nor index. A queue exists if the checkpoint's time of queues is not 0.
     """
-    if store.log and store.times[1] > 0 and not store.queues and not store.has_queues_in_rocksdb:
+    batches = BatchQueues(store.files)
+    has_others = store.has_queues_in_rocksdb or batches.with_files or batches.topics
+    if store.log and store.times[1] > 0 and not store.queues and not has_others:
         return False
-    records = store.records_of_queues
+    topics = {topic for topic, _ in store.queues}
+    left = batches.with_files - topics
+    records = {one: own for one, own in store.records_of_queues.items() if one[0] not in left}
     for queue, found in store.units.items():
-        places = {place for place, _ in records[queue]}
+        own = records.get(queue, {})
+        places = {place for place, _ in own}
         units = found + [one for one in store.stand_ins[queue] if one[0] in places]
         asked = [one for one in units if store.is_asked(one[1])]
-        if any(records[queue].get((place, at)) != size for place, at, size in asked):
+        if any(own.get((place, at)) != size for place, at, size in asked):
             return False
-    topics = {topic for topic, _ in store.queues}
     count = sum(len(own) for own in records.values())
-    has_any = bool(topics) or store.lies_alone or store.has_queues_in_rocksdb
-    if not has_any and store.furthest < 0 and count > read.WAITING_MAX:
+    is_elsewhere = store.lies_alone or store.has_queues_in_rocksdb
+    if not (topics or is_elsewhere) and store.furthest < 0 and count > read.WAITING_MAX:
         return False
-    topics |= store.known_topics if topics else set()
+    known = topics | store.known_topics if topics else set()
+    known |= set() if is_elsewhere else batches.topics
     for queue, own in records.items():
         begin, end = store.places_of(queue)
-        is_elsewhere = store.lies_alone or store.has_queues_in_rocksdb
-        is_asked = queue[0] in topics or not (topics or is_elsewhere)
+        is_asked = queue[0] in known or not (topics or is_elsewhere)
         for place, at in own if is_asked else ():
             if not begin <= place < end and (place < end or store.is_due(at)):
                 return False
