@@ -179,7 +179,7 @@ class Extras:
         return count
 
     def bring_batch_queues(self, gaps: Sequence[tuple[int, int]] | None) -> None:
-        """Copy the queues of batches of each topic of which no unit leads into a gap.
+        """Copy the queues of batches of each topic, unless one of its units leads into a gap.
 
         `gaps` are the stretches of the new log without a message, before its last one, in order;
         None if not all of them are known. Raises: OSError of the target.

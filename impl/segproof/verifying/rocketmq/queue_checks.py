@@ -9,7 +9,7 @@ Cost: one byte of memory for each unit that is there, where the log is at hand; 
 Laws: RMQDISK-35 to RMQDISK-37, RMQDISK-39.
 Not covered: queues that other queues' messages are dispatched to (names with %LMQ%), whose units
   lead to messages of other topics; the extension files of queues; queues kept in RocksDB; the units
-  of queues of batches, of which only the files are looked for; a topic without any queue beside
+  of queues of batches, whose files are only looked for; a topic without any queue beside
   others, as one that was deleted, is only noted.
 """
 
@@ -74,9 +74,9 @@ NAME_MAX = 127
 """Characters of a topic that are shown."""
 TOPICS_NAMED = 3
 NO_BATCHES = reads(
-    "look for the folder batchconsumequeue in lost+found, in a backup or on a slave: segproof does"
-    " not make queues of batches, and a salvage makes no ordinary ones for such a topic, since a"
-    " broker ends its start at them"
+    "look for the folder batchconsumequeue in lost+found, in a backup or on a slave: no verb of"
+    " segproof has queues of batches in what it saves unless they are here, and at ordinary queues"
+    " of such a topic a broker ends its start"
 )
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
