@@ -544,7 +544,7 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
     batches a file must be there. Not judged: these queues themselves, expired and unreadable parts
     of the log, units of a log without the other parts, and queues in RocksDB. Beside `abort` units
     may be missing from the last message of the queues and the index on, but of 64 messages at most
-    if there is neither queue nor index. A queue exists if the checkpoint's time of queues is not 0.
+    if there is no queue and no index. A queue exists if the checkpoint's time for it is above 0.
     """
     batches = BatchQueues(store.files)
     has_others = store.has_queues_in_rocksdb or batches.with_files or batches.topics
