@@ -88,6 +88,13 @@ no checksum: what is told there is an entry that is cut, and `findings` compares
 A broker that is writing may leave an unfinished batch at the end of its last segment, which is told
 in the same way; so is a `.swap` file, which a starting broker would put in the place of others.
 
+A log that ends with a whole batch, or before zeros, may have lost its end. That is told if a file
+beside it shows it: entries of its indexes, an index without a log, a producer snapshot, a leader
+epoch, a checkpoint of the data directory, or a next log that begins at a later offset while no
+compaction can have taken the offsets between. A follower that has just cut its log leaves such
+entries too, until it goes on. A log whose name no broker reads (`252.log`, `OFFSET.log.bak`) is
+told if it has batches that no other log there has; a copy is passed over.
+
 ## Choosing rows and columns
 
 Spark reads every column of a Python data source, whatever the query asks for. So name them:
@@ -100,9 +107,10 @@ with `=` or `like`, whose `%` stands at its beginning or end, or a flag with `= 
 What cannot have such a row is left out:
 
 - by `path`, `directory` and `segment_base_offset`: files;
-- by `base_offset`, `last_offset` and `offset` of a log: segments, by their names, which are
-  believed: an offset lies in the segment of the greatest base offset that is not above it. A
-  batch that is read and does not lie so is damage.
+- by `base_offset`, `last_offset` and `offset` of a log: segments, where their names and the first
+  batch of each log agree: an offset lies in the segment with the greatest first offset that is not
+  above it. If they do not rise together, every segment is read. A batch that is read and does not
+  lie so is damage.
   Reading begins where the offset index says if there is a batch with a right checksum that begins
   at or below the least offset; else, and with `on_damage=fail`, at the beginning. In a log whose
   offsets go back, rows that lie before that place are left out, although they fit;

@@ -84,7 +84,9 @@ def command(
 
     A dump has all rows, or ends with exit code 1: at a wrong checksum, at bytes that are no whole
     batch or entry, at entries behind a long hole of an index, at a record or batch that is too
-    large. With --on-damage skip or keep it goes on, and the exit code is 1 too.
+    large, at the end of a log that has lost more, as its indexes, a snapshot or a checkpoint show.
+    With --on-damage skip or keep it goes on, and the exit code is 1 too. Of a directory, a log that
+    no broker reads by its name is left out. If no other log has its batches, that is told.
 
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
@@ -140,33 +142,33 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     from segproof.reading.file_names import segment_file
     from segproof.reading.packed_segments import with_unpacked
     from segproof.reading.store_paths import config_place_of
-    from segproof.reading.waiting_logs import records_wait, waiting_logs
     from segproof_harness.reading.segment_file_rows import (
+        logs_and_indexes,
         raft_snapshot,
         raft_snapshots,
-        segment_files,
         set_aside,
+        unread_files,
     )
     from segproof_harness.reading.small_file_rows import small_file, small_files
 
     name, unpacked = os.fspath(path), with_unpacked(REAL_FILES)
     if path.is_dir():
-        files = [*segment_files(name, unpacked), *raft_snapshots(name)]
+        files = [*logs_and_indexes(name, unpacked), *raft_snapshots(name)]
         small = small_files(name, unpacked)
         strays = files if holds_partitions(name, unpacked.list_directory(name), unpacked) else []
         if strays:
             complain(f"{strays[0].path}: {STRAY}; give the file itself, or one partition's folder")
             files = []
-        if not (files or small):
+        unread = [] if strays else unread_files(name, unpacked)
+        if not (files or small or unread):
             refuse(
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
         sane = _dump_partition(files, small, asked)
-        waiting = waiting_logs(name, unpacked.list_directory(name), unpacked)
-        for one in waiting:
-            complain(str(records_wait(os.path.join(name, one))))
-        return sane and not waiting and not strays
+        for error in unread:
+            complain(str(error))
+        return sane and not unread and not strays
     file, little = segment_file(name) or set_aside(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and config_place_of(name, REAL_FILES) is not None:
         refuse(
@@ -289,6 +291,8 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
     files = with_unpacked(REAL_FILES)
 
     def rows(tell: "Tell") -> "Iterator[Row]":
+        status = files.status(file.path)
+        size = 0 if status is None else status.size_bytes
         is_cut_short = yield from rows_of(
             file,
             release=asked.release,
@@ -302,7 +306,7 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
         )
         if is_cut_short:
             return
-        if rest := unread_bytes(file, asked.release, asked.wanted, files):
+        if rest := unread_bytes(file, asked.release, asked.wanted, files, size_before=size):
             complain(f"{file.path}: {rest}")
 
     is_log = file.suffix == ".log"
@@ -343,11 +347,20 @@ def _dump(
 
     word = "batch" if is_log else "message"
     told = _Damage(path, word, ends=asked.on_damage is OnDamage.FAIL)
+    # Columns of records have no row of a batch: their rows say what the batch says.
+    is_of_records = is_log and asked.records and asked.output_format.has_columns
+    told.is_in_each_row = is_of_records
     output.begin(path)
+    is_wrong = False
     try:
         for row in rows(told.tell):
-            output.row(row, is_record=is_log and "magic" not in row)
-            told.wrong_checksums += row.get("crc_valid") is False
+            is_record = is_log and "magic" not in row
+            output.row(row, is_record=is_record)
+            if not is_record:
+                is_wrong = row.get("crc_valid") is False
+            if is_wrong and is_record == is_of_records:
+                told.wrong_checksums += 1
+                is_wrong = False
     except SegproofError as error:
         if error.law == CUT_MEANWHILE:
             complain(f"{path}: it was cut while it was read, and ends here")
@@ -374,6 +387,8 @@ class _Damage:
         self._places = 0
         self.wrong_checksums = 0
         """Batches or messages that are shown, although their checksums are wrong."""
+        self.is_in_each_row = False
+        """Whether each row of such a batch says so; else the one row of the batch."""
 
     def tell(self, error: "SegproofError") -> None:
         """Tell what costs rows. Raises: typer.Exit, if the dump is to fail."""
@@ -398,8 +413,11 @@ class _Damage:
             complain(f"{self._path}: {more} with damage in this file")
         if self.wrong_checksums:
             shown = plural(self.wrong_checksums, self._word, "is", "are")
+            is_one = self.wrong_checksums == 1
+            where = "its row" if is_one else "the row of each"
+            if self.is_in_each_row:
+                where = f"each row of {'it' if is_one else 'them'}"
             complain(
-                f"{self._path}: {shown} shown with a wrong checksum: crc_valid is false in each row"
-                " of it"
+                f"{self._path}: {shown} shown with a wrong checksum: crc_valid is false in {where}"
             )
         return not (self._places or self.wrong_checksums)

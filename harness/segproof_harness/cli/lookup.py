@@ -141,9 +141,9 @@ def command(
     --profile the answer is that of the release, which may take damage for the end of the log.
 
     In a store of RocketMQ, look up keys, as TOPIC#KEY, and offsets of the commit log. The answer
-    for a key is the offsets of its messages, newest first. If the store has a commit log, each
-    message is read, and messages of other keys with the same hash are left out; --raw shows them
-    too. With --profile the answer is that of the release's index: raw, 64 offsets at most.
+    for a key is the offsets of its messages, newest first. If the store has a commit log, those of
+    other keys with the same hash are left out; --raw shows them too, and tells damaged ones on
+    stderr. With --profile the answer is that of the release's index: raw, 64 offsets at most.
 
     --scan reads the whole commit log and no index, also behind damage, and shows each message.
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segproof.counts import plural
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     INT64_MAX,
     Format,
     check_profile_of,
+    complain,
     parse_time,
     progress,
     refuse,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 LINE_CHARACTERS_MAX = 1000
 """A number of 64 bits takes 20; a device, or a file of something else, may have no line end."""
+TOLD_MESSAGES = 8
+"""At most this many damaged messages of one key are told one by one."""
 MAX_DEFAULT = 64
 """What a broker answers at most."""
 
@@ -68,7 +72,11 @@ MaxOption = Annotated[
 ]
 RawOption = Annotated[
     bool,
-    typer.Option("--raw", help="For keys: every entry of the key's hash, as a broker answers."),
+    typer.Option(
+        "--raw",
+        help="For keys: every entry of the key's hash, as a broker answers. Damaged messages are "
+        "told on stderr, and the exit code is 1.",
+    ),
 ]
 ScanOption = Annotated[
     bool,
@@ -166,6 +174,8 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
     writer = AnswerWriter(reader, asked.explain, output_format)
     for key, ask in _scanned(asked, reader) if asked.scan else _asked_of_index(asked, reader):
         answered = partial(_key_fields, ask, reader if show else None)
+        if asked.raw or release is not None:
+            answered = partial(_with_damage_told, answered, key, reader)
         sane &= writer.write(key, ["phy_offsets"], answered)
     writer = AnswerWriter(reader, False, output_format)
     is_text = output_format is Format.TEXT
@@ -251,6 +261,26 @@ def _key_fields(ask: Callable[[], Any], messages_of: Any) -> tuple[dict[str, Any
         fields["messages"] = list(message_rows(messages_of, answer.phy_offsets))
     is_sound = not (answer.unreadable or answer.misleading or answer.damaged)
     return fields, is_sound and not answer.damaged_bytes
+
+
+def _with_damage_told(
+    answered: Callable[[], tuple[dict[str, Any], bool]], key: str, reader: Any
+) -> tuple[dict[str, Any], bool]:
+    """Return the fields of a broker's answer, and tell the messages of it that are damaged.
+
+    The fields stay those of the broker, which reads no message: the damage is told on stderr.
+    """
+    fields, is_sound = answered()
+    told = 0
+    for offset in dict.fromkeys(fields["phy_offsets"] or ()):
+        damage = reader.damage_at(offset)
+        if damage is not None:
+            told += 1
+            if told <= TOLD_MESSAGES:
+                complain(f"{key}: {damage}")
+    if told > TOLD_MESSAGES:
+        complain(f"{key}: {plural(told - TOLD_MESSAGES, 'more message')} of it like these")
+    return fields, is_sound and not told
 
 
 def _message_fields(target: int, reader: Any, encoders: Encoders) -> tuple[dict[str, Any], bool]:

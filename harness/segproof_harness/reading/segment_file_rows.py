@@ -21,6 +21,7 @@ from segproof.compression import Inflation
 from segproof.counts import plural
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading import batch_rows
@@ -28,14 +29,19 @@ from segproof.reading.batch_rows import HIGHER, Row, batch_to_show
 from segproof.reading.file_names import (
     SEGMENT_SUFFIXES,
     SET_ASIDE_FILE,
+    NameKind,
     SegmentFile,
+    read_file_name,
     read_remote_name,
     segment_file,
 )
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
+from segproof.reading.log_extents import unread_logs
 from segproof.reading.segment_reader import start_position
+from segproof.reading.waiting_logs import records_wait, waiting_logs
 from segproof.tables.options import FAIL, KEEP
 from segproof.tables.schemas import TABLES
+from segproof.verifying.ends_beside import LogEnd, why_short
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
@@ -103,6 +109,35 @@ def segment_files(directory: str, files: Files = REAL_FILES) -> Iterator[Segment
     )
 
 
+def logs_and_indexes(directory: str, files: Files = REAL_FILES) -> Iterator[SegmentFile]:
+    """Yield the same, but of logs only those that a broker reads, as `segproof.scan` does.
+
+    A copy under another name, or a log that waits for its removal, would show records twice. What
+    else holds records: `unread_files`.
+    """
+    yield from filter(_is_read, segment_files(directory, files))
+
+
+def _is_read(file: SegmentFile) -> bool:
+    """Return whether a broker reads a file of this name, if it is a log."""
+    name = os.path.basename(file.path)
+    is_of_broker = read_file_name(name).kind is NameKind.SEGMENT
+    return file.suffix != ".log" or is_of_broker or read_remote_name(name) is not None
+
+
+def unread_files(directory: str, files: Files = REAL_FILES) -> list[SegproofError]:
+    """Return an error for each log of a directory that no other log has all of, and is not read."""
+    names = files.list_directory(directory)
+    waiting = waiting_logs(directory, names, files)
+    return [
+        *(records_wait(os.path.join(directory, name)) for name in waiting),
+        *(
+            SegproofError(log.problem, path=log.path)
+            for log in unread_logs(directory, names, files)
+        ),
+    ]
+
+
 def rows_of(
     file: SegmentFile,
     *,
@@ -136,7 +171,7 @@ def rows_of(
 
     told = None if on_damage == FAIL else tell
 
-    def records(batch: Any) -> Iterator[Row]:
+    def records(batch: Any, is_valid: bool | None) -> Iterator[Row]:
         try:
             for shown in records_of(batch, limit, file.path, encoders):
                 if isinstance(shown, dict):
@@ -146,6 +181,8 @@ def rows_of(
         except SegproofError as error:
             if error.law == CUT_MEANWHILE:
                 raise
+            if is_valid is False and not isinstance(error, TooLargeError):
+                error = _unreadable(error)
             report(_placed(error, batch), told)
 
     left = wanted.most
@@ -176,6 +213,12 @@ def _placed(error: SegproofError, batch: Any) -> SegproofError:
     if error.position is None:
         error.position = batch.position
     return error
+
+
+def _unreadable(error: SegproofError) -> SegproofError:
+    """Return the error of records that can't be read, of a batch with a wrong checksum."""
+    words = f"the checksum of the batch is wrong, and records of it cannot be read: {error.message}"
+    return CorruptRecordError(words, law=error.law or "BATCH-14")
 
 
 def report(error: SegproofError, tell: "Tell | None") -> None:
@@ -232,12 +275,12 @@ def _rows_of_batch(
     batch: Any,
     is_valid: bool | None,
     wanted: RowRange,
-    records: Callable[[Any], Iterator[Row]] | None,
+    records: Callable[[Any, bool | None], Iterator[Row]] | None,
 ) -> Iterator[Row]:
     """Yield the row of a batch, and those of its records, as far as they are wanted."""
     if not wanted.is_bounded:
         yield _batch_row(batch, is_valid)
-        yield from () if records is None else records(batch)
+        yield from () if records is None else records(batch, is_valid)
         return
     last, timestamp = field_of(batch, "last_offset"), field_of(batch, "max_timestamp")
     first = None if wanted.end_offset is None else field_of(batch, "base_offset")
@@ -249,7 +292,7 @@ def _rows_of_batch(
     if not may_hold.takes(first, last, timestamp):
         return
     is_first = True
-    for record in records(batch):
+    for record in records(batch, is_valid):
         if wanted.takes_entry(record):
             if is_first:
                 yield _batch_row(batch, is_valid)
@@ -437,8 +480,12 @@ def unread_bytes(
     release: Release | None,
     wanted: RowRange = ALL,
     files: Files = REAL_FILES,
+    *,
+    size_before: int = 0,
 ) -> str:
     """Return in words which bytes at the end of the file are no rows; empty if none.
+
+    `size_before` is its length before the rows were read: a log that was cut since is not short.
 
     These are zeros that a broker has preallocated, or a batch that it is writing now.
     Where the wanted rows of a log begin later, nothing before them is read.
@@ -448,7 +495,7 @@ def unread_bytes(
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        return _unread_of_log(file, wanted, files, is_closed=is_closed)
+        return _unread_of_log(file, wanted, files, size_before, is_closed=is_closed)
     entry_size = ENTRY_BYTES[file.suffix]
     shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
@@ -469,20 +516,25 @@ def unread_bytes(
     return f"{size - used} bytes of zeros behind the last entry" if size > used else ""
 
 
-def _unread_of_log(file: SegmentFile, wanted: RowRange, files: Files, *, is_closed: bool) -> str:
+def _unread_of_log(
+    file: SegmentFile, wanted: RowRange, files: Files, size_before: int, *, is_closed: bool
+) -> str:
     """Return `unread_bytes` of a log. Raises: as it."""
     end, size = _start_of(file, wanted, files), -1
+    last: RecordBatch | None = None
     while True:
         with LogAsFound.open(file.path, files=files) as log:
-            for batch in log.batches(end):
-                end = batch.position + batch.size_bytes
+            for last in log.batches(end):
+                end = last.position + last.size_bytes
             before, size = size, log.file.size()
             is_zeros = holds_zeros(log.file, end, size)
+            is_ended = is_closed or raft_snapshot(file.path) is not None
+            if size >= size_before and (size <= end or (is_zeros and not is_ended)):
+                _refuse_short(file, log, last, end, files)
         if size <= end:
             return ""
         kind = "zero bytes" if is_zeros else "bytes"
         told = f"{size - end} {kind} behind the last whole batch"
-        is_ended = is_closed or raft_snapshot(file.path) is not None
         if is_zeros and not is_ended:
             return told
         if is_ended or size == before:
@@ -491,3 +543,20 @@ def _unread_of_log(file: SegmentFile, wanted: RowRange, files: Files, *, is_clos
         if before >= 0:
             return f"{told}: a batch that is being written"
         time.sleep(STEADY_SECONDS)
+
+
+def _refuse_short(
+    file: SegmentFile, log: LogAsFound, last: RecordBatch | None, end: int, files: Files
+) -> None:
+    """Raise CorruptRecordError if a file beside the log shows that the log has lost its end."""
+    next_offset = file.base_offset
+    if last is not None:
+        known = field_of(last, "last_offset") if field_of(last, "is_valid") else None
+        if known is None:
+            return  # the last batch is damaged, and told so
+        next_offset = known + 1
+    elif end:
+        return
+    found = LogEnd(log.file, file.base_offset, next_offset, end, log.file.size())
+    if error := why_short(found, None, files):
+        raise error

@@ -70,6 +70,10 @@ class StoreAsFound:
         """The commit log, or None where there is none."""
         return self._reader.log
 
+    def damage_at(self, phy_offset: int) -> str | None:
+        """Return as `StoreReader.damage_at`: a release answers a damaged message like any other."""
+        return self._reader.damage_at(phy_offset)
+
     @cached_property
     def service(self) -> IndexService:
         """The service that has loaded the files. Raises: SegproofError, OSError."""

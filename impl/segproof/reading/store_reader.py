@@ -231,6 +231,25 @@ class StoreReader:
             raise SegproofError("there is no commit log here", path=self.path)
         return self.log.look_message(phy_offset)
 
+    def damage_at(self, phy_offset: int) -> str | None:
+        """Return in words what is wrong with the message at an offset; None for a sound one.
+
+        Nothing is known of an offset that no file of the log has, such as that of a message that
+        has expired. Raises: OSError.
+        """
+        if self.log is None:
+            return None
+        if phy_offset >= self.log.max_offset:  # a broker may have begun a file since
+            self.log = CommitLog.open(self.path, files=self._files)
+        if self.log.file_of(phy_offset) is None:
+            return None
+        message = self.log.look_message(phy_offset)
+        if message is None:
+            return f"the commit log has no message at offset {phy_offset}"
+        if _is_body_sound(message):
+            return None
+        return f"the checksum of the body is wrong at offset {phy_offset}: the message is damaged"
+
     def unread_rests(self) -> tuple[str, int]:
         """Return in words which files of the log are longer than the others, and how many bytes of
         them no lookup reads; "" and 0 if none is. Raises: OSError.
@@ -467,8 +486,7 @@ class StoreReader:
         request = dispatch_request_of(message)
         keys = [*keys_of(request), tag_key_of(request)]
         if question.target in keys:
-            is_sound = not message.body or zlib.crc32(message.body) & CRC_MASK == message.body_crc
-            if not is_sound and hit.phy_offset not in question.damaged:
+            if not _is_body_sound(message) and hit.phy_offset not in question.damaged:
                 question.damaged.append(hit.phy_offset)
             return None
         has_hash = any(key is not None and index_key_hash(key) == key_hash for key in keys)
@@ -477,6 +495,10 @@ class StoreReader:
         if hit.phy_offset not in question.misleading:
             question.misleading.append(hit.phy_offset)
         return "no: not a key of its message"
+
+
+def _is_body_sound(message: Message) -> bool:
+    return not message.body or zlib.crc32(message.body) & CRC_MASK == message.body_crc
 
 
 def _reason(question: _Question, has_files: bool) -> str | None:

@@ -35,7 +35,7 @@ from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
-from segproof.salvaging.lost_ends import index_of, indexed_end_of, is_cut, last_log_of, told_end
+from segproof.salvaging.lost_ends import indexed_end_of, is_cut, last_log_of
 from segproof.salvaging.lost_gaps import (
     Doubt,
     doubts_of_damage,
@@ -49,15 +49,12 @@ from segproof.salvaging.lost_gaps import (
 )
 from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
 from segproof.salvaging.open_transactions import OpenTransactions
-from segproof.salvaging.other_logs import (
-    doubts_of_indexes,
-    first_offset_of,
-    paths_of_other_logs,
-)
+from segproof.salvaging.other_logs import doubts_of_indexes, first_offset_of, paths_of_other_logs
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.named_ends import index_of, told_end
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.small_files import EPOCHS
 

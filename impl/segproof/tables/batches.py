@@ -36,7 +36,7 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         return
     with opened(unit, files) as log:
         start, within = first_position(unit, request, files), named_segment(unit, request)
-        for headers in LogReader(log, start=start, within=within):
+        for headers in LogReader(log, unit, files, start=start, within=within):
             count = len(headers.table)
             made = batch_of(request, unit, count, _columns(headers), headers.table)
             rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import Files, FileStatus
+from segproof.integers import INT64_MAX
 from segproof.reading.directory_kinds import STRAY, holds_partitions, is_stray_beside
 from segproof.reading.file_names import (
     NameKind,
@@ -27,10 +28,12 @@ from segproof.reading.file_names import (
     read_remote_name,
     segment_file,
 )
+from segproof.reading.log_extents import possible_offsets, said_first_offset, unread_logs
+from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import INDEXES_SUFFIX, with_unpacked
 from segproof.reading.store_paths import TOO_DEEP, find_places
 from segproof.reading.store_reader import index_files_of
-from segproof.tables.options import Request, refused
+from segproof.tables.options import Range, Request, refused
 from segproof.tables.schemas import TABLES
 
 LEVELS_MAX = 16
@@ -54,6 +57,9 @@ class Unit:
     """Of a segment: the files that there are."""
     problem: str = ""
     """Why nothing at `path` can be read."""
+    offsets: tuple[int, int] | None = None
+    """The offsets that a log can hold, the second exclusive, where a filter asks for offsets.
+    None if each can be in it, as where names and contents do not agree."""
 
     def sibling(self, suffix: str) -> str:
         """Return the path of another file of the same segment."""
@@ -76,7 +82,7 @@ def units_below(path: str, request: Request, files: Files) -> Iterator[Unit]:
     elif status.is_directory:
         found = _in_directory(path, files.list_directory(path), request, files, _Seen())
     else:
-        found = _single(path, status.size_bytes, request)
+        found = _single(path, status.size_bytes, request, files)
     for unit in found:
         is_unlisted = unit.problem and unit.base_offset is None
         if is_unlisted or _may_have_rows(unit, request):
@@ -100,18 +106,31 @@ def _index_files(path: str, files: Files) -> Iterator[Unit]:
         yield Unit(folder, posixpath.dirname(folder), problem=problem)
 
 
-def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
+def _single(path: str, size_bytes: int, request: Request, files: Files) -> Iterator[Unit]:
     """Yield the unit of a file that is named itself, if it is one of the table's."""
     file = segment_file(path)
     suffixes = TABLES[request.table].suffixes
-    if file is not None and file.suffix in suffixes:
-        yield Unit(
-            path,
-            posixpath.dirname(path),
-            file.base_offset,
-            size_bytes=size_bytes,
-            suffixes=(file.suffix,),
-        )
+    if file is None or file.suffix not in suffixes:
+        return
+    offsets = None
+    if asks_for_offsets(request):
+        first = said_first_offset(path, files)
+        base = file.base_offset
+        offsets = (base if first is None else min(base, first), INT64_MAX + 1)
+    yield Unit(
+        path,
+        posixpath.dirname(path),
+        file.base_offset,
+        size_bytes=size_bytes,
+        suffixes=(file.suffix,),
+        offsets=offsets,
+    )
+
+
+def asks_for_offsets(request: Request) -> bool:
+    """Return whether the filters bound the offsets of the table's rows."""
+    columns = TABLES[request.table].offset_columns
+    return any(request.filters.range(column) != Range() for column in columns)
 
 
 def refuse_foreign(places: Sequence[tuple[Files, str]], request: Request) -> None:
@@ -171,7 +190,7 @@ def _in_directory(
     if is_of_many:
         yield from _strays(path, names, request)
     else:
-        yield from _unread(path, names, request)
+        yield from _unread(path, names, request, files)
     segments = {} if is_of_many else _segments(path, names)
     if segments:
         yield from _of_partition(path, segments, request, files)
@@ -205,12 +224,15 @@ def _strays(path: str, names: list[str], request: Request) -> Iterator[Unit]:
             yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
 
 
-def _unread(path: str, names: list[str], request: Request) -> Iterator[Unit]:
+def _unread(path: str, names: list[str], request: Request, files: Files) -> Iterator[Unit]:
     """Yield as problems what may have rows and is not read.
 
-    These are the files that a starting broker would put in the place of others, and files of
-    indexes in tiered storage that are compressed or encrypted.
+    These are the files that a starting broker would put in the place of others, logs that no broker
+    reads by their names, and files of indexes in tiered storage that are compressed or encrypted.
     """
+    for log in unread_logs(path, names, files) if ".log" in TABLES[request.table].suffixes else ():
+        offsets = (log.first, log.end)
+        yield Unit(log.path, path, log.base_offset, problem=log.problem, offsets=offsets)
     has_indexes = any(suffix != ".log" for suffix in TABLES[request.table].suffixes)
     for name in names:
         known = read_file_name(name)
@@ -250,6 +272,11 @@ def _of_partition(
 ) -> Iterator[Unit]:
     logs = sorted(base for (base, stem), found in segments.items() if ".log" in found and not stem)
     following = dict(pairwise(logs))
+    possible: dict[str, tuple[int, int]] | None = {}
+    if asks_for_offsets(request):
+        named = (NamedLog(posixpath.join(directory, name_in_segment(one, ".log")), one)
+                 for one in logs)  # fmt: skip
+        possible = possible_offsets(list(named), files)
     for (base, stem), found in sorted(segments.items()):
         suffixes = [one for one in TABLES[request.table].suffixes if one in found]
         groups = [suffixes] if request.table == "segments" else [[one] for one in suffixes]
@@ -257,7 +284,9 @@ def _of_partition(
             if group:
                 path = posixpath.join(directory, name_in_segment(base, group[0], stem))
                 size = sum(_size(f"{path[: -len(group[0])]}{one}", files) for one in group)
-                yield Unit(path, directory, base, following.get(base), size, tuple(group))
+                offsets = None if possible is None else possible.get(path, (base, INT64_MAX + 1))
+                after = following.get(base)
+                yield Unit(path, directory, base, after, size, tuple(group), offsets=offsets)
 
 
 def _size(path: str, files: Files) -> int:
@@ -270,11 +299,7 @@ def _size(path: str, files: Files) -> int:
 
 
 def _may_have_rows(unit: Unit, request: Request) -> bool:
-    """Return whether a row of the unit may pass the pushed filters, by its names.
-
-    The name of a log is believed: no offset is in it below its own base offset, nor from the next
-    one's on.
-    """
+    """Return whether a row of the unit may pass the pushed filters, by its names and `offsets`."""
     filters = request.filters
     if not filters.passes("path", unit.path) or not filters.passes("directory", unit.directory):
         return False
@@ -283,6 +308,8 @@ def _may_have_rows(unit: Unit, request: Request) -> bool:
         return True
     if not filters.range("segment_base_offset").meets(base, base):
         return False
-    last = (1 << 63) - 1 if unit.next_base_offset is None else unit.next_base_offset - 1
+    if unit.offsets is None:
+        return True
+    first, end = unit.offsets
     columns = TABLES[request.table].offset_columns
-    return all(filters.range(column).meets(base, last) for column in columns)
+    return all(filters.range(column).meets(first, end - 1) for column in columns)

@@ -23,10 +23,12 @@ from segproof.kafka.batch_table import BATCH_DTYPE, check_batches
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
+from segproof.reading.file_names import is_of_remote_segment
 from segproof.reading.segment_reader import open_index, start_position
-from segproof.tables.files_below import Unit
-from segproof.tables.options import FAIL, Range, Request
+from segproof.tables.files_below import Unit, asks_for_offsets
+from segproof.tables.options import FAIL, Request
 from segproof.tables.schemas import TABLES
+from segproof.verifying.ends_beside import LogEnd, why_short
 
 
 class Headers(NamedTuple):
@@ -48,9 +50,11 @@ class Headers(NamedTuple):
 def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
     """Open a log to read it; the last one of a partition may end in preallocated zeros.
 
+    Only closed logs get into tiered storage.
     Raises: OSError; SegproofError for a file too large for a log.
     """
-    kind = LogAsFound if unit.next_base_offset is None else RecordFile
+    is_last = unit.next_base_offset is None and not is_of_remote_segment(unit.path)
+    kind = LogAsFound if is_last else RecordFile
     with closing(kind.open(unit.path, files=files)) as log:
         yield log
 
@@ -58,13 +62,26 @@ def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
 class LogReader:
     """The headers of one log, from a position on.
 
-    After the iteration `end_position` is where the last whole batch ends. With `within`, the
-    segment that the log is by its name, a batch of other offsets is refused.
+    After the iteration `end_position` is where the last whole batch ends. `unit` is the log's
+    segment; what lies beside it in `files` may show that the log has lost its end. With `within`,
+    that segment again, a batch of other offsets is refused.
     """
 
-    def __init__(self, log: RecordFile, *, start: int = 0, within: Unit | None = None) -> None:
+    def __init__(
+        self,
+        log: RecordFile,
+        unit: Unit,
+        files: Files,
+        *,
+        start: int = 0,
+        within: Unit | None = None,
+    ) -> None:
         self._log = log
+        self._unit = unit
+        self._files = files
         self._within = within
+        self._next_offset = unit.base_offset
+        """The offset after the last batch; None if that batch is damaged."""
         self.end_position = start
 
     def __iter__(self) -> Iterator[Headers]:
@@ -74,6 +91,7 @@ class LogReader:
         for part in scan:
             table = part.table
             self.end_position = _end_of(table)
+            self._next_offset = int(table["last_offset"][-1]) + 1 if part.crc_valid[-1] else None
             if self._within is not None:
                 _refuse_misplaced(table, part.crc_valid, self._within)
             is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
@@ -84,33 +102,42 @@ class LogReader:
             table["position"], table["size_bytes"] = batch.position, batch.size_bytes
             table["magic"] = batch.magic
             self.end_position = batch.position + batch.size_bytes
+            self._next_offset = None
             yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
         refuse_left_over(log, self.end_position)
+        self._refuse_short()
+
+    def _refuse_short(self) -> None:
+        """Raise CorruptRecordError if a file beside the log shows that the log has lost its end."""
+        base, next_offset, log = self._unit.base_offset, self._next_offset, self._log
+        if base is None or next_offset is None:
+            return
+        end = LogEnd(log.file, base, next_offset, self.end_position, log.end)
+        if error := why_short(end, self._unit.next_base_offset, self._files):
+            raise error
 
 
 def named_segment(unit: Unit, request: Request) -> Unit | None:
-    """Return the segment of a log, if segments were left out by their names; None if not."""
-    columns = TABLES[request.table].offset_columns
-    is_chosen = any(request.filters.range(column) != Range() for column in columns)
-    return unit if is_chosen and unit.base_offset is not None else None
+    """Return the segment of a log, if segments were left out by their offsets; None if not."""
+    is_chosen = asks_for_offsets(request) and unit.base_offset is not None
+    return unit if is_chosen and unit.offsets is not None else None
 
 
 def _refuse_misplaced(table: NDArray[np.void], crc_valid: NDArray[np.bool_], unit: Unit) -> None:
     """Raise CorruptRecordError at a sound batch whose offsets are not those of the segment.
 
-    The names chose which segments are read. Where one is wrong, wanted rows may lie in another.
+    `Unit.offsets` chose which segments are read. If they are wrong, wanted rows may lie in another.
     """
-    base, end = unit.base_offset or 0, unit.next_base_offset
-    is_misplaced = table["last_offset"] < base
-    if end is not None:
-        is_misplaced |= table["last_offset"] >= end
+    assert unit.offsets is not None
+    first, end = unit.offsets
+    is_misplaced = (table["last_offset"] < first) | (table["last_offset"] > end - 1)
     rows = np.flatnonzero(is_misplaced & crc_valid)
     if len(rows):
         row = table[int(rows[0])]
         raise CorruptRecordError(
-            f"a batch up to offset {row['last_offset']} does not belong here by the names of the"
-            " segments, which say where to look for offsets; without a condition on offsets all"
-            " are read",
+            f"a batch up to offset {row['last_offset']} does not belong here by the names and the"
+            " first batches of the segments, which say where to look for offsets; without a"
+            " condition on offsets all are read",
             path=unit.path,
             position=int(row["position"]),
         )

@@ -69,7 +69,8 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
         start = first_position(unit, request, files)
         kept: list[_Block] = []
         rows = size_bytes = 0
-        for block in _blocks(log, start, named_segment(unit, request), request):
+        headers = LogReader(log, unit, files, start=start, within=named_segment(unit, request))
+        for block in _blocks(log, headers, request):
             is_block = isinstance(block, _Block)
             if is_block:
                 kept.append(block)
@@ -84,11 +85,11 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
             yield _made(request, unit, kept)
 
 
-def _blocks(log: RecordFile, start: int, within: Unit | None, request: Request) -> Iterator[Any]:
-    """Yield the records from a position on, and each problem where it costs records."""
+def _blocks(log: RecordFile, reader: LogReader, request: Request) -> Iterator[Any]:
+    """Yield the records of the batches read, and each problem where it costs records."""
     is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
     try:
-        for headers in LogReader(log, start=start, within=within):
+        for headers in reader:
             wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
             yield from _wanted_blocks(log, headers, wanted, request)
     except (OSError, SegproofError) as error:
@@ -222,10 +223,12 @@ def _one_by_one(log: RecordFile, headers: Headers, request: Request) -> Iterator
             headers = _with_inner_checksums(batch, headers, request)
         yield from _read_blocks(batch, headers, request)
     except SegproofError as error:
+        is_wrong = not headers.crc_valid[0] and not isinstance(error, TooLargeError)
         words = f"records of a batch cannot be read: {error.message}"
-        yield type(error)(
-            words, law=error.law, path=log.name, position=batch.position, hint=error.hint
-        )
+        if is_wrong:
+            words = f"the checksum of a batch is wrong, and {words}"
+        hint = None if is_wrong else error.hint  # that one asks about the checksum
+        yield type(error)(words, law=error.law, path=log.name, position=batch.position, hint=hint)
 
 
 def _with_inner_checksums(batch: RecordBatch, headers: Headers, request: Request) -> Headers:

@@ -88,7 +88,7 @@ def _add_headers(row: dict[str, int | None], unit: Unit, files: Files) -> None:
     """
     first_wrong = None
     with opened(unit, files) as log:
-        reader = LogReader(log)
+        reader = LogReader(log, unit, files)
         row.update(batch_count=0, record_count=0, read_bytes=0, invalid_batch_count=0)
         try:
             first = next(log.batches(), None)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import segproof
+from segproof.errors import RowsLeftOutWarning
 from segproof.kafka import Record, write_batch
 from segproof_harness import cli
 from segproof_harness.cli.dump import TOLD_PLACES
@@ -73,7 +75,11 @@ def test_a_wrong_checksum_is_never_silent(
         assert f"{log}: byte " in told[how][2]
         assert "wrong checksum" in told[how][2]
     assert "--on-damage keep" in told["fail"][2]
-    assert "1 batch is shown with a wrong checksum: crc_valid is false" in told["keep"][2]
+    each = "each row of it" if records and output_format in ("csv", "parquet") else "its row"
+    assert (
+        f"1 batch is shown with a wrong checksum: crc_valid is false in {each}\n"
+        in (told["keep"][2])
+    )
     if output_format == "text":
         assert b"crc_valid: false" in told["keep"][1]
         assert not any(b"crc_valid: false" in told[how][1] for how in ("fail", "skip"))
@@ -91,6 +97,34 @@ def test_a_wrong_checksum_is_never_silent(
     else:
         found = rows_of(told["fail"][1], output_format)
         assert kept[: len(found)] == found
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_what_is_said_of_a_batch_that_cannot_be_inflated(
+    output_format: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A table without a row of the batch had "crc_valid is false in each row of it"."""
+    records = [Record(n, 9, None, b"value " * 9) for n in range(6)]
+    batches = [
+        write_batch(records[at : at + 3], base_offset=at, compression="gzip") for at in (0, 3)
+    ]
+    log = tmp_path / name_of(0, ".log")
+    log.write_bytes(b"".join(batches))
+    flip(log, len(batches[0]) - 6)
+    shown = ("--records", "--format", output_format, "--on-damage", "keep")
+    code, out, words = dumped(capsysbinary, log, *shown)
+    assert (1, 1) == (code, words.count("the checksum of the batch is wrong, and records of it"))
+    assert "if the checksum" not in words
+    has_row_of_batch = output_format in ("text", "jsonl")
+    assert has_row_of_batch == ("1 batch is shown with a wrong checksum" in words)
+    assert has_row_of_batch == ("crc_valid is false in its row" in words)
+    if output_format != "text":
+        rows = rows_of(out, output_format)
+        assert [3, 4, 5] == [int(row["offset"]) for row in rows if "offset" in row]
+        assert has_row_of_batch == (False in [row["crc_valid"] for row in rows if "magic" in row])
+    with pytest.warns(RowsLeftOutWarning, match="the checksum of a batch is wrong, and records"):
+        assert 3 == segproof.scan(log, on_damage="keep").read_all().num_rows
 
 
 @pytest.mark.needs("pyarrow")

@@ -102,6 +102,37 @@ def test_a_message_with_a_wrong_checksum(
     assert () == StoreReader(store).lookup_key(KEY, raw=True).damaged
 
 
+@pytest.mark.checks("RMQLOG-2")
+@pytest.mark.parametrize("how", [("--raw",), ("--profile", "rocketmq-5.5.1")])
+@pytest.mark.parametrize("place", [88, 4])
+@pytest.mark.parametrize("output_format", ["text", "jsonl"])
+def test_a_raw_answer_with_a_damaged_message(
+    how: tuple[str, ...],
+    place: int,
+    output_format: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A broker's answer names a damaged message like any other, with exit code 0 and no word. The
+    answer stays that of a broker; what is wrong with the body or the head is told on stderr.
+    """
+    store = copied_store(tmp_path)
+    asked = ["lookup", str(store), "--key", KEY, *how, "--format", output_format]
+    assert 0 == run(asked)
+    whole = capsys.readouterr()
+    assert "" == whole.err
+    flip(store / LOG, place)
+    assert 1 == run(asked)
+    shown = capsys.readouterr()
+    assert whole.out == shown.out
+    words = "the message is damaged" if place == 88 else "has no message at offset 0"
+    assert f"segproof: {KEY}: " in shown.err
+    assert words in shown.err
+    assert "offset 0" in shown.err
+    (store / LOG).unlink()  # the offsets are in no file: nothing is known of the messages
+    assert 0 == run(asked)
+
+
 @pytest.mark.checks("RMQIDX-34")
 @pytest.mark.parametrize("change", ["swapped", "copied", "an index of another log"])
 def test_an_index_that_does_not_fit_its_log_is_no_answer(

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a log that was read to its end is short: what lies beside it shows that it went on.
+
+A reader of rows asks this where a log ends, with a whole batch or before zeros. `verify` says the
+same of the log with more words. What the reader asks of a sound log costs no reading of the log: of
+a log that another one follows, whether its last offset is the one before the name of that one; of
+the last log, the names in its folder, the last entries of its indexes, its leader epochs and its
+line in the checkpoints. Only where one of these is beyond the end is more read.
+
+A broker writes a batch before anything that names its offset. So the end of the log counts as it
+is after those files were read; where they were changed a moment ago, they are read again.
+
+Laws: DISK-25, DISK-36, DISK-38, DISK-64, SEG-7, DISK-9.
+Not covered: segments that lack offsets without a proof (DISK-63), and batches that are gone from
+    the middle of a log (DISK-70).
+"""
+
+import posixpath
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from segproof.counts import plural
+from segproof.errors import CorruptRecordError, SegproofError
+from segproof.files import Files, ReadOnlyFile, holds_zeros
+from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import (
+    SNAPSHOT_SUFFIX,
+    NameKind,
+    is_like_a_log,
+    partition_of,
+    read_file_name,
+)
+from segproof.reading.folder_names import names_of
+from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.indexed_ends import blocks_at, indexed_end
+from segproof.reading.log_extents import said_first_offset
+from segproof.reading.open_indexes import is_older_copy_at
+from segproof.reading.waiting_logs import LOG_SWAP
+from segproof.verifying.directory_checks import Partition, partition_again
+from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.log_blocks import MAX_BATCH_BYTES
+from segproof.verifying.named_ends import told_end
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_files import wait_for_a_step
+from segproof.verifying.segment_listing import parent_of
+from segproof.verifying.small_files import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    read_epochs,
+)
+
+PAUSES_SECONDS = (0.1, 0.4)
+"""The pauses before a broker that may be truncating the log has ended its step."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a log ends, read to its end without damage there."""
+
+    file: ReadOnlyFile
+    base_offset: int
+    """The offset that its name says."""
+    next_offset: int
+    """The offset after its last batch; its base offset if it has none."""
+    position: int
+    """The byte after its last batch."""
+    size_bytes: int
+    """Its length; zeros fill what follows the last batch."""
+
+    @property
+    def directory(self) -> str:
+        """The folder of the log."""
+        return posixpath.dirname(self.file.path) or "."
+
+    def path(self, suffix: str) -> str:
+        """Return the path of a file of its segment."""
+        return self.file.path.removesuffix(".log") + suffix
+
+    def is_still_there(self) -> bool:
+        """Return whether the log still ends so."""
+        if self.file.size() != self.size_bytes:
+            return False
+        is_zeroed = self.position < self.size_bytes
+        return not is_zeroed or holds_zeros(self.file, self.position, self.size_bytes)
+
+    def short(self, words: str) -> SegproofError:
+        """Return the error of a log that has lost its end."""
+        rest = self.size_bytes - self.position
+        zeros = f", and {plural(rest, 'zero byte')} follow" if rest else ""
+        return CorruptRecordError(
+            f"the log ends before offset {self.next_offset}{zeros}: {words}",
+            law="DISK-25",
+            path=self.file.path,
+            position=self.position,
+        )
+
+
+def why_short(end: LogEnd, following: int | None, files: Files) -> SegproofError | None:
+    """Return the error of a log that has lost its end; None if nothing beside it shows that.
+
+    `following` is the base offset of the next log, None if it is not known. Only a log is asked
+    that has the name of its base offset: what lies beside another one may not be of it.
+    Raises: OSError of the log.
+    """
+    if posixpath.basename(end.file.path) != segment_file_name(end.base_offset, ".log"):
+        return None
+    names = names_of(end.directory, files) if following is None else ()
+    if following is None:
+        following = min((one for one in _logs_in(names) if one > end.base_offset), default=None)
+    for seconds in (*PAUSES_SECONDS, None):
+        if following is None:
+            found = _of_last(end, names, files)
+        else:
+            found = _of_closed(end, following, files)
+        if found is None or not end.is_still_there():
+            return None
+        paths = (end.directory, end.file.path)
+        if seconds is None or not wait_for_a_step(paths, files, seconds):
+            break
+    return found
+
+
+def _logs_in(names: Iterable[str]) -> list[int]:
+    known = map(read_file_name, names)
+    return [
+        one.base_offset for one in known if one.kind is NameKind.SEGMENT and one.suffix == ".log"
+    ]
+
+
+# --- a log that another one follows
+
+
+def _of_closed(end: LogEnd, following: int, files: Files) -> SegproofError | None:
+    if end.position < end.size_bytes:
+        return end.short("a later segment follows, and a closed log has no such zeros")
+    if end.next_offset >= following:
+        return None
+    why = _proof_of_gap(end, following, files)
+    if not why or _is_named_wrong(end, following, files):
+        return None
+    first = said_first_offset(_log_at(end.directory, following), files)
+    if first is not None and end.next_offset <= first < following:
+        following = first  # its name is above its contents
+    missing = following - end.next_offset
+    if missing == 0:
+        return None
+    are = plural(missing, "offset", "is", "are")
+    return end.short(f"{are} in neither this log nor the next one, and {why}")
+
+
+def _proof_of_gap(end: LogEnd, following: int, files: Files) -> str:
+    """Return in words why no compaction took the offsets before the next log; empty for no proof.
+
+    The cheapest proof is looked for first.
+    """
+    indexed = 0
+    for block in blocks_at(end.path(".index"), ".index", files):
+        offsets = block["offset"].astype(np.int64) + end.base_offset
+        is_gone = (offsets >= end.next_offset) & (offsets < following)
+        indexed += int(np.count_nonzero(is_gone & (block["position"] >= end.position)))
+    if indexed:
+        return f"the offset index has {plural(indexed, 'entry')} for them"
+    if alone := _index_without_log(end, following, names_of(end.directory, files), files):
+        return f"the log of {alone} is not here"
+    indexes = end.path(".index"), end.path(".timeindex")
+    if is_older_copy_at(end.file, indexes, end.base_offset, following, files):
+        return "its indexes show that the log is a copy from before it was closed"
+    if end.position:
+        table = read_batch_headers(end.file, 0, end.position).table
+        table = table[are_of_records(table)]
+        if len(table) and has_keyless(end.file, table[-1], MAX_BATCH_BYTES):
+            return "its last records are not all keyed, so no compaction took them"
+    return ""
+
+
+def _index_without_log(
+    end: LogEnd, following: int | None, names: Iterable[str], files: Files
+) -> str:
+    """Return the name of an index with entries, between two logs or after the last; "" for none.
+
+    It shows that there was a log of its base offset.
+    """
+    logs = set(_logs_in(names))
+    for name in sorted(names):
+        known = read_file_name(name)
+        if known.kind is not NameKind.SEGMENT or known.suffix not in ENTRY_TYPES:
+            continue
+        base = known.base_offset
+        is_between = base >= end.next_offset and (following is None or base < following)
+        if not is_between or base in logs or base == end.base_offset:
+            continue
+        for _ in blocks_at(posixpath.join(end.directory, name), known.suffix, files):
+            return name
+    return ""
+
+
+def _is_named_wrong(end: LogEnd, following: int | None, files: Files) -> bool:
+    """Return whether the log has a wrong name, or the next batches are in a log of a wrong name.
+
+    Then what lies beside it is of another log, or nothing is missing.
+    """
+    first = said_first_offset(end.file.path, files)
+    if first is not None and not end.base_offset <= first < (following or first + 1):
+        return True
+    for name in names_of(end.directory, files):
+        known = read_file_name(name)
+        is_log = known.kind is NameKind.SEGMENT and known.suffix == ".log"
+        path = posixpath.join(end.directory, name)
+        is_log = is_log or is_like_a_log(name, known) or name.endswith(LOG_SWAP)
+        is_other = path != end.file.path and is_log
+        if is_other and said_first_offset(path, files) == end.next_offset:
+            is_right = name == segment_file_name(following or -1, ".log")
+            if not is_right:
+                return True
+    return False
+
+
+def _log_at(directory: str, base_offset: int) -> str:
+    return posixpath.join(directory, segment_file_name(base_offset, ".log"))
+
+
+# --- the last log
+
+
+def _of_last(end: LogEnd, names: Iterable[str], files: Files) -> SegproofError | None:
+    is_indexed, is_named = _is_indexed_beyond(end, files), _is_named_beyond(end, names, files)
+    alone = _index_without_log(end, None, names, files)
+    if not (is_indexed or is_named or alone) or _is_named_wrong(end, None, files):
+        return None
+    if alone:
+        return end.short(f"the log of {alone}, which followed, is not here")
+    if is_indexed and (told := _indexed_end(end, files)) is not None:
+        return end.short(f"its indexes have entries for offsets up to {told - 1}")
+    if is_named:
+        partition = partition_again(Partition(end.directory, ()), files)
+        told, _ = told_end(partition, end.next_offset, files, is_sound=True)
+        if told:
+            return end.short(
+                f"a snapshot, a leader epoch or a checkpoint names offset {told}: the log has lost"
+                " its end, or that file is a stray"
+            )
+    return None
+
+
+def _indexed_end(end: LogEnd, files: Files) -> int | None:
+    """Return the offset after the last one that the indexes of the last log name, or None."""
+    offsets, stamps = (blocks_at(end.path(suffix), suffix, files) for suffix in ENTRY_TYPES)
+    times = read_batch_headers(end.file, 0, end.position).table["max_timestamp"]
+    told = end.next_offset, end.position
+    largest = int(times.max(initial=-1))
+    found = indexed_end(offsets, stamps, end.base_offset, told, largest, is_damaged=False)
+    if found is not None or end.position == end.size_bytes:
+        return found
+    # A cut and a truncation leave no zeros: any entry that leads into them is of a batch.
+    beyond = -1
+    for block in blocks_at(end.path(".index"), ".index", files):
+        is_there = (block["position"] >= end.position) & (block["position"] < end.size_bytes)
+        is_there &= block["offset"] >= end.next_offset - end.base_offset
+        beyond = max(beyond, int(block["offset"][is_there].max(initial=-1)))
+    return None if beyond < 0 else end.base_offset + beyond + 1
+
+
+def _is_indexed_beyond(end: LogEnd, files: Files) -> bool:
+    """Return whether the last entry of an index is of an offset beyond the end of the log."""
+    distance = end.next_offset - end.base_offset
+    for suffix, layout in ENTRY_TYPES.items():
+        try:
+            with closing(files.open(end.path(suffix))) as file:
+                entries = EntryFile(file, layout, file.size() // layout.itemsize)
+                for _ in entries.find_end():
+                    pass
+                last = entries.read(max(0, entries.count - 1), min(1, entries.count))
+        except OSError:
+            continue
+        if len(last) and int(last["offset"][0]) >= distance:
+            return True
+    return False
+
+
+def _is_named_beyond(end: LogEnd, names: Iterable[str], files: Files) -> bool:
+    """Return whether a file beside the log, or a checkpoint above it, names a later offset."""
+    known = [read_file_name(name) for name in names]
+    if any(one.suffix == SNAPSHOT_SUFFIX and one.base_offset > end.next_offset for one in known):
+        return True
+    if EPOCHS in names:
+        path = posixpath.join(end.directory, EPOCHS)
+        entries = read_epochs(Reporter(Wanted()).at(path), files) or []
+        if any(one.start_offset > end.next_offset for one in entries[-1:]):
+            return True
+    return any(
+        _offset_in(name, end.directory, files) > end.next_offset
+        for name in (RECOVERY, HIGH_WATERMARK, CLEANER)
+    )
+
+
+def _offset_in(name: str, directory: str, files: Files) -> int:
+    """Return the offset of a partition in a checkpoint above it; 0 if it has none.
+
+    The whole file is read as text once for each partition, and not parsed.
+    """
+    own = partition_of(directory)
+    if own is None or own.state:
+        return 0
+    try:
+        with closing(files.open(posixpath.join(parent_of(directory), name))) as file:
+            text = file.pread(file.size(), 0)
+    except OSError:
+        return 0
+    line = f"\n{own.topic} {own.partition} ".encode()
+    at = text.find(line)
+    digits = text[at + len(line) :].split(b"\n", 1)[0].strip() if at >= 0 else b""
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Up to which offset snapshots, leader epochs and checkpoints say that the log of a partition went.
+
+Laws: DISK-36, DISK-38, DISK-64.
+"""
+
+from segproof.files import Files
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.small_files import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    START,
+    read_epochs,
+)
+from segproof.verifying.told_ends import (
+    AGREED,
+    exchanged_with,
+    is_end_agreed,
+    words_of_exchanged,
+)
+
+
+def index_of(log: str, suffix: str = ".index") -> str:
+    """Return the path of an index of a log, which may wait as `.swap` for its place."""
+    if log.endswith(".swap"):
+        return f"{log.removesuffix('.log.swap')}{suffix}.swap"
+    return log.removesuffix(".log") + suffix
+
+
+def told_end(
+    partition: Partition, next_offset: int, files: Files, *, is_sound: bool
+) -> tuple[int, list[str]]:
+    """Return up to which offset a snapshot or a checkpoint shows that the log went; 0: no further.
+
+    The list says in words if such a file names a later offset than both checkpoints do, which is no
+    proof of a loss (`told_ends`).
+    `next_offset` is the offset after what was kept of the partition. `is_sound`: nothing is wrong
+    at the end of the log.
+    """
+    end = _named_end(partition, next_offset, files)
+    told = dict(partition.offsets)
+    if end and is_sound and _end_in_folder(partition, files) <= next_offset:
+        other = exchanged_with(partition.directory, told, next_offset, files)
+        if other:
+            words = words_of_exchanged(other, end - next_offset)
+            return 0, [f"{partition.directory}: {words}"]
+    if not (end and is_sound and is_end_agreed(told, next_offset)):
+        return end, []
+    words = (
+        f"{partition.directory}: a snapshot or a checkpoint names offset {end}, and the log ends"
+        f" before offset {next_offset}: up to {end - next_offset} offsets are lost, or that file is"
+        f" a stray. {AGREED}"
+    )
+    return 0, [words]
+
+
+def _named_end(partition: Partition, next_offset: int, files: Files) -> int:
+    told = dict(partition.offsets)
+    known = [told.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
+    known.append(_end_in_folder(partition, files))
+    has_log = any(".log" in one.suffixes for one in partition.segments)
+    is_beyond = has_log and max(known) > max(next_offset, told.get(START, 0))
+    return max(known) if is_beyond else 0
+
+
+def _end_in_folder(partition: Partition, files: Files) -> int:
+    """Return the latest offset that a snapshot or a leader epoch names: they move with the log."""
+    names = map(read_file_name, partition.others)
+    known = [0, *(one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX)]
+    if EPOCHS in partition.others:
+        entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
+        known += [one.start_offset for one in (entries or ())[-1:]]
+    return max(known)
