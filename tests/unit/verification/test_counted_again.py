@@ -12,6 +12,15 @@ from segproof.counts import plural
 from segproof.findings import Severity, Summary
 from segproof.verification import verify
 from segproof_harness import cli
+from segproof_harness.laws.borders.border import Files, write_files
+from segproof_harness.laws.borders.log_files import (
+    BASE,
+    batch,
+    name,
+    offset_entries,
+    segment,
+    with_byte,
+)
 from segproof_tests.counted_again import counted, make_partition
 from segproof_tests.partition_files import write_segment
 
@@ -63,3 +72,62 @@ def test_places_above_a_hundred_are_counted(
     assert re.search(rf"\b{plural(places, 'error')}\b", said.err)
     assert re.search(rf"\b{plural(places, 'error')}\b", said.out)
     assert (f"{places} places" in said.out) == (places > 1)
+
+
+@pytest.mark.parametrize(("beyond", "broken"), [(1, 0), (1, 1), (1, 2), (4, 1)])
+def test_a_lost_end_is_counted_from_the_last_sound_batch(
+    beyond: int, broken: int, tmp_path: Path
+) -> None:
+    """Offsets of broken batches at the end, and those up to the last entry of the index."""
+    rows = [batch(BASE + number, key=None) for number in range(4)]
+    size = len(rows[0])
+    for number in range(4 - broken, 4):
+        rows[number] = with_byte(rows[number], size - 1, rows[number][-1] ^ 1)
+    last = 3 + beyond
+    files = segment(rows, offset_entries((1, size), (last, last * size)), b"")
+    write_files(files, tmp_path / "t-0")
+    told: list[Summary] = []
+    list(verify(tmp_path / "t-0", on_summary=told.append))
+    assert (beyond + broken, None) == (told[0].lost_at_least, told[0].lost_offsets)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_a_segment_without_its_log_is_counted_by_its_name(gap: int, tmp_path: Path) -> None:
+    """Its 4 offsets are lost, unless another log lacks some: the topic may be compacted then."""
+    second = BASE + 3 + gap
+    gone, last = second + 2, second + 6
+    files: Files = {
+        **segment([batch(BASE + number) for number in range(3)], b"", b""),
+        **segment([batch(second), batch(second + 1)], b"", b"", base=second),
+        **{name(gone, suffix): b"" for suffix in (".index", ".timeindex")},
+        **segment(batch(last), b"", b"", base=last),
+    }
+    write_files(files, tmp_path / "t-0")
+    told: list[Summary] = []
+    list(verify(tmp_path / "t-0", on_summary=told.append))
+    assert ((0, 4) if gap else (4, 0)) == (told[0].lost_at_least, told[0].unproven_offsets)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_offsets_after_an_unread_batch_are_counted(gap: int, tmp_path: Path) -> None:
+    """The second of four batches is gone. Offsets before the next segment may be lost too."""
+    rows = [batch(BASE + number, key=None) for number in range(4)]
+    rows[1] = b"\xff" * len(rows[1])
+    following = BASE + 4 + gap
+    files = {**segment(rows, b"", b""), **segment(batch(following), b"", b"", base=following)}
+    write_files(files, tmp_path / "t-0")
+    told: list[Summary] = []
+    list(verify(tmp_path / "t-0", on_summary=told.append))
+    assert (1, None if gap else 1) == (told[0].lost_at_least, told[0].lost_offsets)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_offsets_after_broken_bytes_are_counted(gap: int, tmp_path: Path) -> None:
+    """Bytes of no batch end a closed log: each offset up to the next segment is lost."""
+    log = batch(BASE, key=None) + batch(BASE + 1, key=None) + b"\1\1"
+    following = BASE + 2 + gap
+    files = {**segment(log, b"", b""), **segment(batch(following), b"", b"", base=following)}
+    write_files(files, tmp_path / "t-0")
+    told: list[Summary] = []
+    list(verify(tmp_path / "t-0", on_summary=told.append))
+    assert (gap, gap) == (told[0].lost_at_least, told[0].lost_offsets)

@@ -112,6 +112,16 @@ def test_a_file_of_the_folder_speaks_against_an_exchange(claim: str, data: Path)
 
 
 @pytest.mark.checks("DISK-38")
+def test_a_cleaner_that_ends_with_the_log_allows_an_exchange(data: Path) -> None:
+    """It knows no offset that the log of the other folder has not."""
+    (data / "cleaner-offset-checkpoint").write_text(f"0\n1\na 0 {END}\n")
+    summary, about = looked(data)
+    assert about
+    assert all("exchanged names" in one.message for one in about)
+    assert 0 == summary.lost_at_least
+
+
+@pytest.mark.checks("DISK-38")
 def test_an_empty_log_proves_no_exchange(data: Path) -> None:
     """A new partition ends at 0, as an emptied log does: no loss was counted."""
     for path in (data / "a-0").glob("0*"):

@@ -46,6 +46,7 @@ def told(tmp_path: Path, logs: dict[int, list[bytes]]) -> Finding:
         ([batch(0, 5), batch(1, 5)], [batch(2, 4)], SEVERAL),
         ([batch(0, 5), batch(1, 5)], [batch(3, 4)], SEVERAL),
         ([batch(0, 5), batch(1, 5)], [batch(3, 6)], OPEN),
+        ([batch(0, 5), batch(1, 5)], [batch(2, 0)], SEVERAL),
         ([batch(0, 5), batch(1, 5)], [batch(2, -1)], ONE),
         ([batch(0, 5), batch(1, 5)], [batch(2, 1), batch(3, 5)], ONE),  # one odd batch
         ([batch(0, 5), batch(1, 9)], [batch(2, 5)], ONE),  # one odd batch
@@ -57,6 +58,10 @@ def told(tmp_path: Path, logs: dict[int, list[bytes]]) -> Finding:
         ([batch(0, 0, 7, 50)], [batch(1, 0, 7, 0, 1)], ONE),
         ([batch(0, 0, 7, 50, 1)], [batch(1, 0, 7, 51, 0)], SEVERAL),
         ([batch(0, 0, 7, 50)], [batch(1, 0, 8, 10)], ONE),
+        ([batch(0, 0, 7, 0)], [batch(1, 0, 7, 0)], SEVERAL),
+        ([batch(0, 0, 0, 50)], [batch(1, 0, 0, 50)], SEVERAL),
+        ([batch(0, 0, 7, 2**30 - 1)], [batch(1, 0, 7, 0)], SEVERAL),
+        ([batch(0, 0, 7, 2**30)], [batch(1, 0, 7, 0)], ONE),
         ([batch(0, 0, 7, 2**31 - 1)], [batch(1, 0, 7, 0)], ONE),
     ],
 )  # fmt: skip

@@ -256,6 +256,19 @@ def test_a_marker_is_explained(tmp_path: Path) -> None:
     assert "deletes 1 of 1 index files" in note.message
 
 
+@pytest.mark.parametrize(("later", "gone"), [(-1, 1), (0, 0)])
+def test_what_a_marker_costs_is_counted(later: int, gone: int, tmp_path: Path) -> None:
+    """An index file stays that ends with the time of the checkpoint."""
+    store = copied_store(tmp_path)
+    (store / "abort").touch()
+    (index,) = (store / "index").iterdir()
+    end = int.from_bytes(index.read_bytes()[8:16], "big") + later
+    path = store / "checkpoint"
+    path.write_bytes(path.read_bytes()[:16] + end.to_bytes(8, "big") + path.read_bytes()[24:])
+    (note,) = verify(store, laws=["RMQDISK-22"])
+    assert f"deletes {gone} of 1 index files" in note.message
+
+
 @pytest.mark.parametrize("path", sorted(DATA.glob("*/store/index/*")), ids=lambda one: one.name)
 def test_geometry_is_inferred(path: Path) -> None:
     """Header and chains of each real file leave one pair of numbers."""

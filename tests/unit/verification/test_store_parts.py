@@ -259,6 +259,18 @@ def test_timers_lead_into_the_log(
 
 
 @pytest.mark.checks("RMQDISK-45")
+@pytest.mark.parametrize(("later", "waits"), [(-1, True), (0, False)])
+def test_a_timer_waits_until_its_time_was_read(later: int, waits: bool, tmp_path: Path) -> None:
+    """Timers of a lost end that were delivered cost nothing more."""
+    store = timer_store(tmp_path, [999_999])
+    path = store / "config" / "timercheck"
+    read_to = struct.pack(">q", 1_795_223_725_000 + 60_000 + later)
+    path.write_bytes(read_to + path.read_bytes()[8:])
+    (one,) = [one for one in defects(store) if "1 timer leads beyond" in one.message]
+    assert waits is ("1 message waits there" in one.message)
+
+
+@pytest.mark.checks("RMQDISK-45")
 def test_the_end_of_the_log_is_the_border_of_timers(tmp_path: Path) -> None:
     """The last byte of the last message is inside, the byte after it is not."""
     store = timer_store(tmp_path, [0])

@@ -247,6 +247,11 @@ BORDERS = (
         _at(place_of(3), 3, 2),
     ),
     border(
+        "RMQDISK-13", "the last difference is 0, and the end in the first second, or the next",
+        _seconds(0, 0, 0, end=TIME + 999), _seconds(0, 0, 0, end=TIME + 1000),
+        _at(place_of(3), 1, 0),
+    ),
+    border(
         "RMQDISK-14", "the second entry reads as the end, or a second later",
         _seconds(0, 2, 2), _seconds(0, 3, 2), _at(place_of(2), "at most 2", 3, NOTE),
     ),

@@ -92,6 +92,20 @@ def _of_another_log(offsets: int, times: int, *, right: int = 0, end: int = BASE
     return followed(files, end)
 
 
+def _of_another_open_log(time: int) -> Files:
+    """Return an open segment whose last batch has a time, and wrong entries up to the time 5.
+
+    Room is left in the files of both indexes, as a broker leaves it.
+    """
+    positions = [(at, at * SIZE + 1) for at in range(4)]
+    stamps = [(2 + at, at) for at in range(4)]
+    return {
+        LOG_NAME: b"".join(batch(BASE + at, time if at == 8 else 1) for at in range(9)),
+        INDEX: offset_entries(*positions) + bytes(8),
+        TIMES: time_entries(*stamps) + bytes(12),
+    }
+
+
 def _cut_out(
     *positions: tuple[int, int],
     times: Sequence[tuple[int, int]] = (),
@@ -230,6 +244,11 @@ BORDERS = (
         "DISK-69", "the next segment begins after the last batch, or one offset later",
         _of_another_log(4, 4, end=BASE + 9), _of_another_log(4, 4),
         Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    Border(
+        "DISK-69", "the log goes on after a truncation with the time of its entries, or before it",
+        _of_another_open_log(5), _of_another_open_log(4), Due(LOG_NAME, 0, BASE, BASE + 4),
+        not_by_the_model="it takes each segment as closed",
     ),
     # batches that are gone between others
     Border(

@@ -102,6 +102,17 @@ def _left(*entries: tuple[int, int], time: int | None = None, zeros: int = 0) ->
     return segment(log, offset_entries(*entries) + bytes(8), times)
 
 
+def _goes_on(size: int, *sound: tuple[int, int]) -> Files:
+    """Return a log of that many bytes after the last of some entries, which a wrong one follows.
+
+    The file of the index is longer than what is counted.
+    """
+    last, position = (sound or ((0, 0),))[-1]
+    log = b"".join(BATCHES[: last + 1])
+    log += _of_size(BASE + last + 1, position + size - len(log))
+    return segment(log, offset_entries(*sound, (last + 1, position + 1)) + bytes(8))
+
+
 MIB = 1 << 20
 SLOW = "it is slow for so many bytes"
 BORDERS = (
@@ -235,6 +246,18 @@ BORDERS = (
         _left((3, 3 * SIZE), (4, 4 * SIZE), time=4),
         _left((3, 3 * SIZE), (4, 4 * SIZE), time=4, zeros=90),
         Due(INDEX, 8, None, 1, Severity.WARNING), still=Due(INDEX, 8, None, 1, Severity.NOTE),
+    ),
+    Border(
+        "SEG-7", "the log goes on for 2 MiB without a sound entry, or for one byte more",
+        _goes_on(2 * MIB), _goes_on(2 * MIB + 1),
+        Due(INDEX, 0, "the first byte of a batch", 1),
+        still=Due(INDEX, 0, None, 1, Severity.NOTE), not_by_the_model=SLOW,
+    ),
+    Border(
+        "SEG-7", "the log goes on for 2 MiB after the last sound entry, or for one byte more",
+        _goes_on(2 * MIB, (1, SIZE)), _goes_on(2 * MIB + 1, (1, SIZE)),
+        Due(INDEX, 8, "the first byte of a batch", SIZE + 1),
+        still=Due(INDEX, 8, None, 1, Severity.NOTE), not_by_the_model=SLOW,
     ),
     # where the index ends
     Border(

@@ -175,6 +175,16 @@ BORDERS = (
         SOUND, _checkpoint(checkpoint() + b"\0"), Due(CHECKPOINT, None, 4096, 4097, WARNING),
     ),
     border(
+        "RMQDISK-20", "the checkpoint has a byte less than its fields, or all of them",
+        _checkpoint(checkpoint(-1, 0, 0, 0, 0)[:39]),
+        _checkpoint(checkpoint(-1, 0, 0, 0, 0)[:40]),
+        [
+            Due(CHECKPOINT, None, 4096, 40, WARNING),
+            Due(CHECKPOINT, 0, "0 or more", -1, WARNING),
+        ],
+        Due(CHECKPOINT, None, 4096, 39, WARNING),
+    ),
+    border(
         "RMQDISK-20", "the checkpoint is there, or not",
         SOUND, store(checkpoint=None), Due(CHECKPOINT, severity=WARNING),
     ),
@@ -206,6 +216,12 @@ BORDERS = (
         "RMQDISK-53", "the time of queues is that of the newest message, or a millisecond later",
         _checkpoint(checkpoint(0, LAST, 0)), _checkpoint(checkpoint(0, LAST + 1, 0)),
         Due(CHECKPOINT, 8, f"at most {LAST}", LAST + 1, WARNING),
+    ),
+    border(
+        "RMQDISK-53", "the later time is in a file with a byte less than its fields, or with all",
+        _checkpoint(checkpoint(LAST + 1, LAST, 0)[:39]),
+        _checkpoint(checkpoint(LAST + 1, LAST, 0)[:40]),
+        Due(CHECKPOINT, 0, f"at most {LAST}", LAST + 1, WARNING),
     ),
     border(
         "RMQDISK-22", "the marker is not there, or of 0 bytes",
@@ -323,6 +339,16 @@ BORDERS = (
         "RMQDISK-33", "the first message is indexed, or not",
         SOUND, store(index=index_file(ENTRIES[1:], begin=TIME + 1000)),
         Due("", None, None, 1, WARNING),
+    ),
+    border(
+        "RMQDISK-33", "the last message has an entry of another key, or none",
+        _entry(2, key_hash=ENTRIES[2].key_hash + SLOTS), store(index=index_file(ENTRIES[:2])),
+        Due("", None, None, 1, WARNING),
+    ),
+    border(
+        "RMQDISK-33", "the first message has an entry of another key, or none",
+        _entry(0, key_hash=ENTRIES[0].key_hash + SLOTS),
+        store(index=index_file(ENTRIES[1:], begin=TIME + 1000)), Due("", None, None, 1, WARNING),
     ),
     border(
         "RMQDISK-34", "a key has one entry, or two",
