@@ -48,7 +48,7 @@ def is_older_copy(
     if not end_position:
         return _are_preallocated(following - base_offset, offsets, times)
     table = read_batch_headers(log, 0, end_position).table
-    if not len(table) or not _is_dense(table, base_offset):
+    if not len(table) or not is_dense(table, base_offset):
         return False
     starts = table["position"]
     last, widest = _last_indexed(index, table, base_offset), INTERVAL_BYTES
@@ -102,7 +102,7 @@ def _are_preallocated(number: int, *indexes: EntryFile | None) -> bool:
     return not any(one.count for one in found) and any(one.slots > most for one in found)
 
 
-def _is_dense(table: BatchTable, base_offset: int) -> bool:
+def is_dense(table: BatchTable, base_offset: int) -> bool:
     """Return whether batches have every offset from the base offset on."""
     firsts, lasts = first_offsets(table), table["last_offset"].astype(np.int64)
     before = np.concatenate([[base_offset - 1], lasts[:-1]])

@@ -4,16 +4,19 @@
 Laws: DISK-25.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.reading.indexed_ends import blocks_at, indexed_end, torn_end_of
+from segproof.reading.index_origins import is_of_other_log
+from segproof.reading.indexed_ends import Block, blocks_at, indexed_end, torn_end_of
 from segproof.reading.log_order import NamedLog
+from segproof.reading.log_pieces import Entries, entries_in
 from segproof.reading.open_indexes import is_older_copy_at
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
+from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
@@ -52,7 +55,8 @@ def is_cut(
     end = 0 if last is None else last.end
     if indexed is not None and indexed.path.endswith(".log") and end == file.size():
         indexes = index_of(indexed.path), index_of(indexed.path, ".timeindex")
-        if is_older_copy_at(file, indexes, base_offset, following, files):
+        is_older = is_older_copy_at(file, indexes, base_offset, following, files)
+        if is_older and not has_other_index(indexed, files):
             return True
     if last is None:
         return False
@@ -74,16 +78,34 @@ def indexed_end_of(
         return None
     largest = max((one.max_timestamp for one in pieces if one.kind in KEPT), default=-1)
     next_offset, position = end
-    indexes = (
-        blocks_at(index_of(log.path), ".index", files),
-        blocks_at(index_of(log.path, ".timeindex"), ".timeindex", files),
-    )
     told = next_offset, position if odd is None else odd.start
     is_damaged = odd is not None and odd.kind is not PieceKind.ZEROS
     torn_end = None
     if is_damaged:
         with closing(files.open(log.path)) as file:
             torn_end = torn_end_of(file, told[1], next_offset)
-    return indexed_end(
-        *indexes, log.base_offset, told, largest, is_damaged=is_damaged, torn_end=torn_end
-    )
+
+    def by(offsets: Iterable[Block]) -> int | None:
+        times = blocks_at(index_of(log.path, ".timeindex"), ".timeindex", files)
+        return indexed_end(
+            offsets, times, log.base_offset, told, largest, is_damaged=is_damaged,
+            torn_end=torn_end,
+        )  # fmt: skip
+
+    found = by(blocks_at(index_of(log.path), ".index", files))
+    return by(()) if found is not None and has_other_index(log, files) else found
+
+
+def entries_beside(log: NamedLog, files: Files) -> Entries:
+    """Return the entries of the offset index beside a log, or none where it can't be read."""
+    return entries_in(index_of(log.path), log.base_offset, files)
+
+
+def has_other_index(log: NamedLog, files: Files) -> bool:
+    """Return whether the offset index beside a log was made of another one. Raises: OSError."""
+    if not log.path.endswith(".log"):
+        return False  # it waits as `.swap`
+    entries = entries_beside(log, files)
+    times = blocks_at(index_of(log.path, ".timeindex"), ".timeindex", files)
+    with closing(ReadableParts(files.open(log.path))) as file:
+        return is_of_other_log(file, log, entries, times, files)

@@ -9,8 +9,10 @@ from contextlib import closing
 
 from segproof.files import Files
 from segproof.reading.asked_entries import asked_entries
+from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
 from segproof.verifying.segment_files import Segment
@@ -77,6 +79,28 @@ def _apart(segment: Segment, files: Files) -> int:
                 return 0
             found.append(batch.last_offset - offset)
     return found[0] if len(found) > 1 and len({*found}) == 1 else 0
+
+
+def right_name_of(
+    following: NamedLog | None,
+    first_offset: int | None,
+    limit: int,
+    pieces: Sequence[Piece],
+    files: Files,
+) -> int | None:
+    """Return the name of the log that follows if it has one within the present log; else None.
+
+    `pieces` are those of the present log up to the offset `limit`, which is the name of the next
+    log. The last batches lie between that name and the `first_offset` of the next log. They may
+    have wrong base offsets if the index of the next log was made under its name.
+    """
+    if following is None or first_offset is None or not pieces:
+        return None
+    last = pieces[-1]
+    if last.kind is not PieceKind.MISPLACED or not limit <= last.last_offset < first_offset:
+        return None
+    is_joined = last.last_offset == first_offset - 1
+    return first_offset if is_joined or not shows_name(following, files) else None
 
 
 def first_offset_of(log: NamedLog, files: Files) -> int:

@@ -26,7 +26,7 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.log_order import NamedLog, in_order
-from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces, entries_in
+from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import copy_bytes
@@ -35,7 +35,13 @@ from segproof.salvaging.contents import Contents
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.kept_producers import keep_producers
 from segproof.salvaging.leader_epochs import keep_leader_epochs, restore_leader_epochs
-from segproof.salvaging.lost_ends import indexed_end_of, is_cut, last_log_of
+from segproof.salvaging.lost_ends import (
+    entries_beside,
+    has_other_index,
+    indexed_end_of,
+    is_cut,
+    last_log_of,
+)
 from segproof.salvaging.lost_gaps import (
     Doubt,
     doubts_of_damage,
@@ -49,12 +55,17 @@ from segproof.salvaging.lost_gaps import (
 )
 from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
 from segproof.salvaging.open_transactions import OpenTransactions
-from segproof.salvaging.other_logs import doubts_of_indexes, first_offset_of, paths_of_other_logs
+from segproof.salvaging.other_logs import (
+    doubts_of_indexes,
+    first_offset_of,
+    paths_of_other_logs,
+    right_name_of,
+)
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.named_ends import index_of, told_end
+from segproof.verifying.named_ends import told_end
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.small_files import EPOCHS
 
@@ -220,13 +231,8 @@ class _Salvage:
                     self._miss(segment.path(".log"), 0)
                 continue
             number += 1
-            limit = log.base_offset + INT32_MAX + 1  # an index has room up to there
-            first: int | None = None
-            if number < len(logs):
-                first = first_offset_of(logs[number], self._files)
-                limit = min(limit, logs[number].base_offset)
-            is_own = log in named.values()
-            self._save_segment(log, limit, first, is_indexed=is_own)
+            following = logs[number] if number < len(logs) else None
+            self._save_segment(log, following, is_indexed=log in named.values())
 
     @property
     def _next_offset(self) -> int:
@@ -260,11 +266,12 @@ class _Salvage:
 
     # --- one segment
 
-    def _save_segment(
-        self, log: NamedLog, limit: int, next_offset: int | None, *, is_indexed: bool
-    ) -> None:
+    def _save_segment(self, log: NamedLog, following: NamedLog | None, *, is_indexed: bool) -> None:
         """Save a log; `is_indexed` if its name is right, so that the index beside it is its own."""
         told, (path, base_offset) = self._told, log
+        limit = base_offset + INT32_MAX + 1  # an index has room up to there
+        next_offset = None if following is None else first_offset_of(following, self._files)
+        limit = limit if following is None else min(limit, following.base_offset)
         try:
             file = ReadableParts(self._files.open(path), self._count_read)
         except OSError as error:
@@ -274,17 +281,13 @@ class _Salvage:
         with closing(file):
             size = file.size()
             self._bytes_to_read += (STEPS - 1) * size
-            entries = NO_ENTRIES
-            if is_indexed:
-                entries = entries_in(index_of(path), base_offset, self._files)
+            entries = entries_beside(log, self._files) if is_indexed else NO_ENTRIES
             shown = next_offset, entries
-            pieces = self._pieces_of(file, limit, *shown)
-            found = list(pieces)
-            odd = found[-1] if found and found[-1].kind is PieceKind.MISPLACED else None
-            reach = -1 if odd is None else odd.last_offset
-            if next_offset is not None and limit <= reach == next_offset - 1:
-                self._told.renamed_logs += 1  # the next log's name is too low
-                limit, pieces = next_offset, self._pieces_of(file, next_offset, *shown)
+            found = list(pieces := self._pieces_of(file, limit, *shown))
+            right = right_name_of(following, next_offset, limit, found, self._files)
+            if right is not None:
+                self._told.renamed_logs += 1
+                limit, pieces = right, self._pieces_of(file, right, *shown)
                 found = list(pieces)
             self._epoch = pieces.last_epoch
             is_sound = all(one.kind in (PieceKind.SOUND, PieceKind.ZEROS) for one in found)
@@ -316,7 +319,7 @@ class _Salvage:
                 self._told_end, is_lost = indexed or 0, indexed is not None
             else:
                 is_gone &= entries.offsets < next_offset
-                is_lost = bool(is_gone.any())
+                is_lost = bool(is_gone.any()) and not has_other_index(log, self._files)
             last = self._pieces[-1] if self._pieces else None
             if not is_told and not is_lost and next_offset is not None:
                 names = [one.base_offset for one in self._partition.segments]

@@ -23,6 +23,7 @@ from segproof.reading.cut_outs import BatchRows, Bools, CutOut, IndexRows, cut_o
 from segproof.reading.index_entries import genuine_entries
 from segproof.reading.indexed_ends import Block as EntryBlock
 from segproof.reading.indexed_ends import entry_blocks
+from segproof.verifying.index_file_checks import OffsetIndexFile
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.offset_distances import distances
@@ -46,6 +47,9 @@ BATCHES_MAX = 1 << 21
 """A log of more batches, or an index of more entries, is not kept in memory."""
 OR_MORE = " or more"
 """How a number of lost offsets ends that is a lower bound."""
+WRONG_TIMES = 3
+"""Wrong entries of the time index for each right one, from which on it is of another log too, if
+the offset index is."""
 OF_INDEXES = {".index": ("SEG-7", "DISK-24"), ".timeindex": ("DISK-9", "DISK-10")}
 """Laws that an index breaks by the entries that a cut leaves in it."""
 
@@ -78,12 +82,20 @@ class CutOutCheck(LogCheck):
         rows = rows_again(log)
         if rows is None:
             return
-        found = cut_outs(
-            rows,
-            _entries(entry_blocks(log.offsets), "position"),
-            _entries(entry_blocks(log.times), "timestamp"),
-            _following(self._segment),
-        )
+
+        def by(offsets: OffsetIndexFile | None) -> list[CutOut]:
+            return cut_outs(
+                rows,
+                _entries(entry_blocks(offsets), "position"),
+                _entries(entry_blocks(log.times), "timestamp"),
+                _following(self._segment),
+            )
+
+        found = by(log.offsets)
+        if found and log.has_other_index:
+            times = log.time_entries
+            is_of_same = times.wrong > WRONG_TIMES * times.right
+            found = [] if is_of_same else by(None)
         if found:
             self._found = [self._gap(one) for one in found]
             self._tell()

@@ -67,6 +67,8 @@ class ForeignLogCheck(LogCheck):
             return
         if self._first and log.begins_elsewhere(base):
             return  # the log that belongs here has another name
+        if log.has_other_index:
+            return  # it shows nothing of this log
         self._is_foreign = True
         end = base + _reach(log.offsets) + 1 if following is None else following
         self._report.add(

@@ -90,7 +90,7 @@ class _EntriesCheck(LogCheck):
         is_proof = len(beyond) > 0 and bool((np.diff(beyond) > 0).all())
         following, log = self._segment.next_base_offset, self._log
         is_cut = is_proof if following is None else self._base + log.reach + 1 < following
-        return BEHIND_LOG if is_cut else None
+        return BEHIND_LOG if is_cut and not log.has_other_index else None
 
     def _not_compared(self, count: int, where: str, number: int | None = None) -> None:
         """Note entries that could not be compared, from a number on if it is known."""
@@ -191,7 +191,8 @@ class OffsetEntriesCheck(_EntriesCheck):
 
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on whether an entry points behind the end of the log."""
-        carry.is_pointed_beyond = self._is_pointed_beyond
+        is_beyond = self._is_pointed_beyond and not self._log.has_other_index
+        carry.is_pointed_beyond = is_beyond
 
     def _outside(self, taken: tuple[Int64Array, Int64Array, Int64Array]) -> None:
         numbers, positions, offsets = taken

@@ -30,6 +30,10 @@ def _is_not(_offset: int) -> bool:
     return False
 
 
+def _is_own(_log: "LogPass") -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class Counted:
     """How many entries of an index fit the log."""
@@ -61,6 +65,8 @@ class LogPass:
     """Reads the first offset of the next segment's log; None if it has none, or can't be read."""
     begins_elsewhere: Callable[[int], bool] = _is_not
     """Looks for a log of the directory that begins with an offset, and has another name."""
+    find_origin: Callable[["LogPass"], bool] = _is_own
+    """Reads whether the offset index was made of another log."""
     offset_entries: Counted = field(default_factory=Counted)
     """How many entries of the offset index lead to a batch."""
     time_entries: Counted = field(default_factory=Counted)
@@ -77,12 +83,23 @@ class LogPass:
     """Whether, at the end, no batch follows the last one: zeros, or too few bytes for one."""
 
     _keyless: list[int | None] = field(default_factory=list)
+    _origin: list[bool] = field(default_factory=list)
 
     def is_lost(self, first_offset: int) -> bool:
         """Return whether this log excludes that compaction left a gap from this offset on."""
         if not self._keyless:
             self._keyless.append(keyless_in(self.file))
         return is_lost_in(self.segment.base_offset, first_offset, self._keyless[0])
+
+    @property
+    def has_other_index(self) -> bool:
+        """Whether the offset index was made of another log, so that it proves no loss of this one.
+
+        Cost: some entries are looked up, and logs beside this one are read: ask last.
+        """
+        if not self._origin:
+            self._origin.append(self.offsets is not None and self.find_origin(self))
+        return self._origin[0]
 
     @property
     def report(self) -> PathReporter:

@@ -69,7 +69,8 @@ def entries_in_zeros(log: LogPass) -> tuple[int, int]:
             is_there = (positions >= start) & (positions < log.size) & (distances > log.reach)
             count += int(np.count_nonzero(is_there))
             largest = max(largest, base + int(distances[is_there].max(initial=-1)))
-    return (count, largest) if count and holds_zeros(log.file, start, log.size) else (0, 0)
+    is_proof = count and holds_zeros(log.file, start, log.size) and not log.has_other_index
+    return (count, largest) if is_proof else (0, 0)
 
 
 class LostOffsetsCheck(LogCheck):
@@ -189,7 +190,9 @@ class LostOffsetsCheck(LogCheck):
         if segment.stem or segment.is_swap or not log.is_sound:
             return False
         told = log.file, log.scan.end_position, segment.base_offset, following
-        return is_older_copy(*told, log.offsets, log.times)
+        if not is_older_copy(*told, log.offsets, log.times):
+            return False
+        return not log.has_other_index or is_older_copy(*told, None, log.times)
 
     def _indexed(self, end: int, following: int) -> int:
         """Return how many entries of the offset index say that the log held offsets of the gap."""
@@ -200,4 +203,4 @@ class LostOffsetsCheck(LogCheck):
                 is_gone = (offsets >= end) & (offsets < following)
                 is_gone &= block["position"] >= self._log.scan.end_position
                 count += int(np.count_nonzero(is_gone))
-        return count
+        return 0 if count and self._log.has_other_index else count

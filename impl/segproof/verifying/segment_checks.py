@@ -20,8 +20,10 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.folder_names import names_of
+from segproof.reading.index_origins import is_of_other_log
 from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
-from segproof.reading.log_order import first_offset_of
+from segproof.reading.log_order import NamedLog, first_offset_of
+from segproof.reading.log_pieces import entries_of
 from segproof.reading.overlapping_logs import Overlap
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.copies_beside import copies_beside, hints_with
@@ -185,6 +187,7 @@ class SegmentCheck:
                     scan,
                     lambda: _first_of_next(segment, self._files),
                     lambda offset: _begins_elsewhere(segment, offset, self._files),
+                    lambda log: _has_other_index(log, self._files),
                 )
                 yield from self._log(reading)
                 self.carry.bytes_checked = sum(sizes) + size
@@ -302,14 +305,28 @@ def _indexed_end(log: LogPass, carry: LogCarry) -> int | None:
         torn_end = torn_end_of(log.file, position, end)
     elif not carry.is_read:
         return None
-    indexes = entry_blocks(log.offsets), entry_blocks(log.times)
-    base, told = log.segment.base_offset, (end, position)
-    found = indexed_end(
-        *indexes, base, told, largest, is_damaged=damage is not None, torn_end=torn_end
-    )
+    base, told, is_damaged = log.segment.base_offset, (end, position), damage is not None
+
+    def by(offsets: OffsetIndexFile | None) -> int | None:
+        indexes = entry_blocks(offsets), entry_blocks(log.times)
+        return indexed_end(*indexes, base, told, largest, is_damaged=is_damaged, torn_end=torn_end)
+
+    found = by(log.offsets)
+    if found is not None and log.has_other_index:
+        found = by(None)
     is_odd = found is not None and carry.first_offset not in (None, base)
     # The indexes may be of another log, which has a wrong name: all logs are asked for that.
     return None if is_odd and log.begins_elsewhere(base) else found
+
+
+def _has_other_index(log: LogPass, files: Files) -> bool:
+    """Return whether the offset index was made of another log than the one that is read."""
+    segment = log.segment
+    if log.offsets is None or segment.stem or segment.log_name or segment.is_swap:
+        return False
+    own = NamedLog(segment.path(".log"), segment.base_offset)
+    entries = entries_of(log.offsets, segment.base_offset)
+    return is_of_other_log(log.file, own, entries, entry_blocks(log.times), files)
 
 
 def _size_now(log: File | None) -> int:

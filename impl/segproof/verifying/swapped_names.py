@@ -11,6 +11,7 @@ from typing import NamedTuple
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Reporter
@@ -58,12 +59,13 @@ def check_names(
             actual=posixpath.basename(placed.path),
         )
     held = {one.base_offset for one in partition.segments if one.held_by}
-    return is_told or _check_own_names(ranges, held, reporter, partition.directory)
+    return is_told or _check_own_names(ranges, held, reporter, partition.directory, files)
 
 
 def _check_own_names(
-    ranges: Sequence[NamedRange | None], held: Collection[int], reporter: Reporter, directory: str
-) -> bool:
+    ranges: Sequence[NamedRange | None], held: Collection[int], reporter: Reporter, directory: str,
+    files: Files,
+) -> bool:  # fmt: skip
     """Report names that are above the first offset of a log, or within the log before.
 
     `held` are base offsets of indexes whose log has another name.
@@ -81,7 +83,7 @@ def _check_own_names(
                 f"a broker may take the log to end before offset {one.base_offset} and give the"
                 " offsets from there on twice, or cut it at byte 0 when it makes the index again"
             )
-        elif one.base_offset < end <= one.first:
+        elif _is_name_low(one, end, files):
             cost = (
                 f"a broker looks for the offsets {one.base_offset} to {end - 1} in this log and"
                 " passes over them, though the log before has them"
@@ -98,3 +100,14 @@ def _check_own_names(
             actual=posixpath.basename(one.path),
         )
     return is_told
+
+
+def _is_name_low(log: NamedRange, end: int, files: Files) -> bool:
+    """Return whether a log has a name within the log before it, which ends before offset `end`.
+
+    If offsets are missing between the two, the last batches of the log before may have wrong base
+    offsets: the index of this log may show that its name is right.
+    """
+    if not log.base_offset < end <= log.first:
+        return False
+    return end == log.first or not shows_name(NamedLog(log.path, log.base_offset), files)

@@ -80,7 +80,7 @@ class TruncatedEntriesCheck(LogCheck):
         beside = broken[laws[0]]
         if beside.places * 2 < index.count - beside.first // entry_bytes and beside.places:
             return  # sound entries follow, so it was no truncation
-        if isinstance(index, OffsetIndexFile) and _goes_on(index, first, log_end):
+        if isinstance(index, OffsetIndexFile) and self._is_other(index, first):
             return
         why, hint = "they were left by a truncation, or are damaged", TRUNCATED_HINT
         severity = Severity.NOTE
@@ -112,6 +112,11 @@ class TruncatedEntriesCheck(LogCheck):
                 severity=severity,
                 hint=hint,
             )
+
+    def _is_other(self, index: OffsetIndexFile, first: int) -> bool:
+        """Return whether the log is too long for the index, or is not the one of the index."""
+        log_end = self._log.scan.end_position
+        return _goes_on(index, first, log_end) or self._log.has_other_index
 
     def _leads_to_zeros(self, index: KeyedIndexFile, first: int) -> bool:
         """Return whether an entry leads to zeros that follow the last batch."""

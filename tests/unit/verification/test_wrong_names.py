@@ -17,7 +17,13 @@ from segproof.verifying import segment_checks
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
 from segproof_model.laws.kafka.broker.partition_on_disk import names_are_the_first_offsets
-from segproof_tests.partition_files import copied_partition, in_memory, looked_at, name_of
+from segproof_tests.partition_files import (
+    copied_partition,
+    in_memory,
+    looked_at,
+    name_of,
+    write_segment,
+)
 
 LOGS = (0, 60, 162, 252, 342, 420, 517, 602, 693)
 INDEXES = (".index", ".timeindex")
@@ -70,12 +76,61 @@ def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: 
         logs[two].write_bytes(contents[logs[one].name])
         (saved,) = salvage(folder, tmp_path / str(number))
         assert (0, 0) == (saved.set_aside_batches, saved.lost_offsets)
+        _, found = looked_at(folder)
+        assert "DISK-69" not in {one.law for one in found}
         for path in logs:
             assert (
                 contents[path.name]
                 == (tmp_path / str(number) / folder.name / path.name).read_bytes()
             )
             path.write_bytes(contents[path.name])
+
+
+@pytest.mark.checks("DISK-65", "LOG-4")
+@pytest.mark.parametrize("suffixes", [(".log",), (".log", *INDEXES)])
+@pytest.mark.parametrize(("old", "new"), [(4104, 4000), (4104, 4094), (4104, 50), (5235, 4200)])
+def test_a_low_name_after_a_gap_of_compaction(
+    old: int, new: int, suffixes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """`verify` said that no record is lost, and the salvage that it names took 7 batches out."""
+    folder = copied_partition("compacted", tmp_path)
+    contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
+    rename(folder, old, new, *suffixes)
+    told, found = looked_at(folder)
+    assert "DISK-65" in {one.law for one in found}
+    assert (told.lost_offsets, told.lost_at_least, told.unproven_offsets) == (0, 0, 0)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (saved.is_whole, saved.are_more_lost, saved.doubts) == (True, False, [])
+    assert (saved.renamed_logs, saved.set_aside_batches) == (1, 0)
+    logs = sorted((tmp_path / "out" / folder.name).glob("*.log"))
+    assert [int(log.stem) for log in logs] == [0, 4104, 5235]
+    assert [log.read_bytes() for log in logs] == contents
+
+
+@pytest.mark.checks("DISK-65", "LOG-4")
+@pytest.mark.parametrize("made_under", [20, 30])
+def test_the_index_tells_a_low_name_from_a_wrong_base_offset(
+    made_under: int, tmp_path: Path
+) -> None:
+    """A batch of the log before says offset 25: the name 20 is wrong, or this offset is."""
+    logs = [(*range(9), 25), range(30, 36)]
+    data = [
+        [write_batch([Record(n, 9, b"k", b"v")], base_offset=n) for n in offsets]
+        for offsets in logs
+    ]
+    size, distance = len(data[1][0]), 30 - made_under
+    index = b"".join(struct.pack(">ii", distance + at, at * size) for at in range(1, 6))
+    folder = tmp_path / "t-0"
+    write_segment(folder, b"".join(data[0]), index=b"", timeindex=b"")
+    write_segment(folder, b"".join(data[1]), 20, index=index)
+    _, found = looked_at(folder)
+    (saved,) = salvage(folder, tmp_path / "out")
+    is_low = made_under == 30
+    assert ("DISK-65" in {one.law for one in found}, saved.set_aside_batches) == (
+        is_low,
+        1 - is_low,
+    )
+    assert saved.renamed_logs == is_low
 
 
 @pytest.mark.parametrize(
