@@ -131,3 +131,14 @@ def test_offsets_after_broken_bytes_are_counted(gap: int, tmp_path: Path) -> Non
     told: list[Summary] = []
     list(verify(tmp_path / "t-0", on_summary=told.append))
     assert (gap, gap) == (told[0].lost_at_least, told[0].lost_offsets)
+
+
+def test_an_empty_log_begins_a_partition(tmp_path: Path) -> None:
+    """Its name is the first offset, as of a log that has batches; zeros leave the name alone."""
+    files = segment(batch(BASE + 3), b"", b"", base=BASE + 3)
+    told: list[Summary] = []
+    for first in (b"", bytes(90)):
+        folder = tmp_path / str(len(first)) / "t-0"
+        write_files({**segment(first, b"", b""), **files}, folder)
+        list(verify(folder, on_summary=told.append))
+    assert [BASE, BASE + 3] == [one.first_offset for one in told]

@@ -9,6 +9,7 @@ from segproof_harness.laws.borders.log_files import BASE, batch, name, segment
 LOG_NAME = name(BASE, ".log")
 EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 PLAIN = segment(batch(BASE))
+TWO = segment(batch(BASE) + batch(BASE + 1))
 OF_A_BROKER = {"../meta.properties": b"version=1\nnode.id=1\ncluster.id=c\n"}
 ID = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 NO_EPOCHS = b"0\n0\n"
@@ -72,6 +73,20 @@ BORDERS = (
         "DISK-3", "a folder in the partition has its last batch, or the next one",
         {**PLAIN, f"old/{LOG_NAME}": batch(BASE)},
         {**PLAIN, f"old/{name(BASE + 1, '.log')}": batch(BASE + 1)},
+        Due("old", severity=WARNING), Due("old", severity=NOTE),
+        not_by_the_model="it is given the names of files only",
+    ),
+    Border(
+        "DISK-3", "a packed log in a folder has the name of the first offset, or of one before",
+        {**TWO, f"old/{name(BASE, '.log.gz')}": b"x"},
+        {**TWO, f"old/{name(BASE - 1, '.log.gz')}": b"x"},
+        Due("old", severity=WARNING), Due("old", severity=NOTE),
+        not_by_the_model="it is given the names of files only",
+    ),
+    Border(
+        "DISK-3", "a packed log in a folder has the name of the last offset, or of the next one",
+        {**TWO, f"old/{name(BASE + 1, '.log.gz')}": b"x"},
+        {**TWO, f"old/{name(BASE + 2, '.log.gz')}": b"x"},
         Due("old", severity=WARNING), Due("old", severity=NOTE),
         not_by_the_model="it is given the names of files only",
     ),

@@ -169,6 +169,11 @@ BORDERS = (
         Due(f"{1 << 63:020d}.log", None, "an offset in 20 digits", f"{1 << 63:020d}.log"),
     ),
     Border(
+        "FILE-2", "the offset is the smallest of 64 bits, or one less",
+        {f"{-(1 << 63)}.log": b""}, {f"{-(1 << 63) - 1}.log": b""},
+        Due(f"{-(1 << 63) - 1}.log", None, "an offset in 20 digits", f"{-(1 << 63) - 1}.log"),
+    ),
+    Border(
         "FILE-2", "digits stand before the first dot, or one letter among them",
         _log(FIRST), {**_log(FIRST), f"{BASE:019d}x.log": FIRST},
         Due(f"{BASE:019d}x.log", None, "an offset in 20 digits", f"{BASE:019d}x.log"),
@@ -254,6 +259,10 @@ BORDERS = (
     Border(
         "DISK-70", "a later time is of the last offset before a gap, or of its first",
         _cut_out(times=[(12, 1)]), _cut_out(times=[(12, 2)]), CUT_OUT,
+    ),
+    Border(
+        "DISK-70", "after an entry of a known time, the next one is of a lower offset, or the same",
+        _cut_out(times=[(11, 2), (12, 1)]), _cut_out(times=[(11, 2), (12, 2)]), CUT_OUT,
     ),
     Border(
         "DISK-70", "a later time is of the first offset after a gap, or of its last",

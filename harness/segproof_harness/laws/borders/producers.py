@@ -92,6 +92,14 @@ def _control(key: bytes, value: bytes = b"\0\0\0\0\0\0") -> bytes:
     )  # fmt: skip
 
 
+def _wide_control(size: int) -> bytes:
+    """Return a control batch of that many bytes; later versions of its value may be longer."""
+    made = _control(END_KEY, bytes(size - 100))
+    made = _control(END_KEY, bytes(2 * size - 100 - len(made)))
+    assert len(made) == size
+    return made
+
+
 def _open(offset: int, *, last_marker_ms: int) -> Files:
     """Return an open transaction of producer 7 before two markers of producer 8."""
     return _log(
@@ -374,6 +382,11 @@ BORDERS = (
     Border(
         "BATCH-19", "the value has 6 bytes, or 5",
         _log(_control(END_KEY)), _log(_control(END_KEY, bytes(5))), Due(LOG_NAME, 0),
+    ),
+    Border(
+        "BATCH-19", "the batch has 1 MiB, or one byte more",
+        _log(_wide_control(1 << 20)), _log(_wide_control((1 << 20) + 1)), Due(LOG_NAME, 0),
+        not_by_the_model="it reads a batch of each size",
     ),
     Border(
         "BATCH-19", "the version of the key is 0, or -1",
