@@ -52,7 +52,7 @@ from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.topic_ids import missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
-from segproof.verifying.held_beside import held_beside
+from segproof.verifying.held_beside import HeldBeside
 from segproof.verifying.inner_folders import LACKING
 from segproof.verifying.log_directories import key_of
 from segproof.verifying.loss_count import LOG_UNREADABLE
@@ -181,7 +181,7 @@ def _held_aside(
         if one.law == LACKS_ASIDE and one.is_defect and os.path.normpath(one.path) == own
     ]
     if not words and told.unproven_offsets:
-        held = held_beside(directory, told.first_offset, told.last_offset + 1, files)
+        held = HeldBeside(directory, files).words(told.first_offset, told.last_offset + 1)
         words = [f"{directory}: {held}; {JOIN}"] if held else []
     return words
 

@@ -13,7 +13,7 @@ from segproof.hints import reads
 from segproof.reading.cleaner_traces import UP_TO, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.held_beside import HINT_OF_HELD, held_beside
+from segproof.verifying.held_beside import HINT_OF_HELD, HeldBeside
 from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
@@ -121,6 +121,7 @@ class DenseLog:
         """Report the segments that lack offsets, without proof of what they held."""
         partition = self._partition
         logs = [one.path for one in self._extents]
+        beside = HeldBeside(partition.directory, files)
         for one, known in segments_in_doubt(partition, self._extents, logs, files):
             lost = f"{'' if known is Cleaning.EXCLUDED else UP_TO}{one.missing}"
             where = f"from the base offset {one.base_offset}"
@@ -129,7 +130,7 @@ class DenseLog:
             first = one.base_offset
             if one.missing == one.missing_at_end and one.next_base_offset is not None:
                 first = one.next_base_offset - one.missing_at_end
-            held = held_beside(partition.directory, first, one.next_base_offset or first, files)
+            held = beside.words(first, one.next_base_offset or first)
             severity = Severity.NOTE if known is Cleaning.SHOWN and not held else None
             reporter.at(one.path, shown_by=partition.directory).add(
                 "DISK-63",

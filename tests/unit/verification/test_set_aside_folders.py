@@ -13,7 +13,7 @@ from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.salvaging.salvage import salvage
 from segproof.verification import partition_places, verify
-from segproof.verifying import folder_extents
+from segproof.verifying import folder_extents, held_beside
 from segproof.verifying.log_directories import places_below, report_across
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.set_aside_folders import report_aside
@@ -318,6 +318,25 @@ def test_compaction_that_leaves_single_batches_is_a_note(tmp_path: Path) -> None
     (used / name(3, ".log")).write_bytes(batch(4, key=b"4"))
     segments(broker / f"t-0.{STATE}-stray", 0, 3, 6)
     assert {Severity.NOTE} == {one.severity for one in told(broker).values()}
+
+
+def test_folders_are_read_once_for_all_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read again for each gap: 200 gaps took 104 seconds."""
+    broker = data(tmp_path / "data")
+    used, aside = broker / "t-0", broker / f"t-0.{STATE}-stray"
+    for folder, kept in ((used, 5), (aside, 10)):
+        folder.mkdir()
+        for base in range(0, 50, 10):
+            log = b"".join(batch(one, key=b"k") for one in range(base, base + kept))
+            (folder / name(base, ".log")).write_bytes(log)
+        write_id(folder, 1)
+    read = count_extents(monkeypatch, held_beside)
+    found = [one for one in verify(used) if one.law == "DISK-63"]
+    assert len(found) == 4
+    assert all(str(aside) in one.message for one in found)
+    assert sorted(read.paths) == [str(used), str(aside)]
 
 
 def test_a_stray_folder_of_another_generation_is_a_note(tmp_path: Path) -> None:
