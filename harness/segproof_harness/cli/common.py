@@ -309,6 +309,18 @@ def check_readable(path: Path) -> None:
         with_unpacked(REAL_FILES).open(os.fspath(path)).close()
 
 
+def refuse_unread(path: Path) -> None:
+    """End where a path is a part of a layout that is not read, and name the layout."""
+    from segproof.errors import InvalidArgumentError
+    from segproof.files import REAL_FILES
+    from segproof.reading.unread_places import check_read
+
+    try:
+        check_read(os.fspath(path), REAL_FILES)
+    except InvalidArgumentError as error:
+        refuse(str(error))
+
+
 def complaint_about(laws: Collection[str]) -> str | None:
     """Return the complaint about laws that verify does not check; None: it checks all of them."""
     from segproof.verification import VERIFIED_LAWS

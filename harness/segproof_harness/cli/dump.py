@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     complain,
     known_profile,
     refuse,
+    refuse_unread,
 )
 from segproof_harness.cli.dump_options import (
     Asked,
@@ -117,6 +118,7 @@ def command(
         release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts,
         on_damage, csv_cells,
     )  # fmt: skip
+    refuse_unread(path)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         if decoder is not None:

@@ -23,6 +23,7 @@ from segproof_harness.cli.common import (
     known_profile,
     parse_time,
     refuse,
+    refuse_unread,
 )
 from segproof_harness.cli.lookup_answers import AnswerWriter
 from segproof_harness.cli.lookup_keys import (
@@ -59,6 +60,10 @@ TIMESTAMP_FIELDS = ("timestamp", "offset")
 NOTHING_ASKED = (
     "nothing asked: give --offset, --timestamp, --offsets or --timestamps, or for a store of"
     " RocketMQ --key, --keys or --phy-offset"
+)
+STORE_ASKED = (
+    "a store of RocketMQ, which is asked with --key, --keys or --phy-offset; --offset and"
+    " --timestamp are for Kafka's partitions"
 )
 
 
@@ -164,12 +169,10 @@ def command(
     if not (numbers.is_asked or asked.is_asked):
         refuse(NOTHING_ASKED)
     name = os.fspath(directory)
+    refuse_unread(directory)
     if is_of_rocketmq(name):
         if numbers.is_asked:
-            refuse(
-                f"{name}: a store of RocketMQ, which is asked with --key, --keys or --phy-offset;"
-                " --offset and --timestamp are for Kafka's partitions"
-            )
+            refuse(f"{name}: {STORE_ASKED}")
         answer_store(name, asked, release, output_format)
         return
     if asked.is_given:

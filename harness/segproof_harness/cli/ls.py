@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     complain,
     progress,
     refuse,
+    refuse_unread,
     summarise,
     with_times,
     write_row,
@@ -69,6 +70,7 @@ def command(
     """
     for path in paths:
         check_readable(path)
+        refuse_unread(path)
         if not path.is_dir():
             refuse(f"{path}: not a directory; `segproof dump` shows what is in a file")
     is_table = output_format is Format.TEXT and sys.stdout.isatty()

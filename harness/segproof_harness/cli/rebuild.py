@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     known_profile,
     progress,
     refuse,
+    refuse_unread,
     words_of_call,
 )
 from segproof_harness.cli.rebuild_report import FIELDS, STORE_FIELDS, RebuildReport, Steps
@@ -253,6 +254,7 @@ def _check_target(
         refuse("--out goes with one path")
     for path in paths:
         check_readable(path)
+        refuse_unread(path)
         if not path.is_dir():
             refuse(f"{path}: not a directory")
 

@@ -41,10 +41,12 @@ from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 __all__ = [
+    "DLEDGER_MEMBER",
     "Layout",
     "check_layout",
     "dledger_groups",
     "holds_log",
+    "is_dledger",
     "is_rocksdb",
     "layout_around",
     "no_log_in",
@@ -70,6 +72,11 @@ LISTED_MAX: Final = 512
 """Folders of one folder that are looked into: more are no disks of one broker."""
 LEVELS_UP: Final = 4
 """Folders above a store in which a broker's other disks are looked for."""
+DLEDGER_MEMBER: Final = reads(
+    "leave its files as they are. What is damaged here, the leader of the group has: a member that"
+    " starts with an empty directory gets the log from it; keep the old directory until the member"
+    " has caught up"
+)
 _DIGITS = re.compile(r"[0-9]+")
 _MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
 _OF_ROCKSDB = re.compile(r"(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob)")
@@ -200,23 +207,16 @@ def rocksdb_lacks(folder: str, files: Files) -> list[str]:
 def dledger_groups(store: str, files: Files) -> list[str]:
     """Return the folders of DLedger in a store that hold a log, or the store if it is one."""
     names = names_of(store, files)
-    if "data" in names and _is_dledger(store, files):
+    if "data" in names and is_dledger(store, files):
         return [store]
     # Each file of a partition of Kafka would be asked, if a name alone made a group of it.
     is_store = not OWN_NAMES.isdisjoint(names)
     groups = (one for one in names if one.startswith(DLEDGER) or (is_store and "." not in one))
     paths = (posixpath.join(store, one) for one in groups)
-    return [one for one in paths if _is_dledger(one, files)]
+    return [one for one in paths if is_dledger(one, files)]
 
 
-def is_dledger_file(path: str, files: Files) -> bool:
-    """Return whether a file of 20 digits lies in `data` or `index` of a DLedger group."""
-    folder = posixpath.dirname(posixpath.abspath(path))
-    is_part = posixpath.basename(folder) in ("data", "index")
-    return is_part and _is_dledger(posixpath.dirname(folder), files)
-
-
-def _is_dledger(folder: str, files: Files) -> bool:
+def is_dledger(folder: str, files: Files) -> bool:
     """Return whether a folder holds the log of a DLedger group: files of entries and of an index.
 
     Under its usual name either is enough, so that one damaged entry hides nothing; under another
@@ -272,11 +272,7 @@ def _dledger(groups: Sequence[str]) -> Layout:
         groups[0],
         "a store of DLedger, which segproof does not read: the log and its messages lie in"
         f" {names}, each message behind a header of 48 bytes; nothing of it was judged",
-        reads(
-            "leave its files as they are. What is damaged here, the leader of the group has: a"
-            " member that starts with an empty directory gets the log from it; keep the old"
-            " directory until the member has caught up"
-        ),
+        DLEDGER_MEMBER,
     )
 
 

@@ -21,6 +21,7 @@ from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
 from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
 from segproof.reading.unfinished import MARKER
+from segproof.reading.unread_places import check_read
 from segproof.rebuilding.kept_files import check_backup
 from segproof.rebuilding.partition_files import read_partition, refusing_what_vanishes
 from segproof.rebuilding.partition_rebuild import Rebuilt, rebuild_partition
@@ -166,6 +167,7 @@ class _Found:
 
 def _find(path: str, out: str | os.PathLike[str] | None, files: SharedFiles) -> _Found:
     """Return the partitions with a log at or below a path, and what could not be read there."""
+    check_read(path, files)
     status = files.status(path)
     if status is not None and not status.is_directory:
         raise NotADirectoryError(20, "not a directory", path)

@@ -38,6 +38,7 @@ from segproof.reading.store_paths import (
     place_of,
 )
 from segproof.reading.unfinished import unfinished_at
+from segproof.reading.unread_places import check_read
 from segproof.rebuilding.safe_places import (
     begin_salvage,
     check_apart,
@@ -115,6 +116,7 @@ def salvage(
     check_apart(source, target, "old one")
     check_outside(target, files)
     check_empty(target, files, _is_written_here)
+    check_read(source, files)
     partitions, refused, unread, findings = _partitions(source, files)
     removed = [one for one in findings if _is_removed(one) and REST in one.message]
     inside = [one for one in findings if _is_of_inner_folder(one)]

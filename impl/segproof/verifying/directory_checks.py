@@ -38,6 +38,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.store_paths import part_of_store
 from segproof.reading.unfinished import VERBS
+from segproof.reading.unread_places import is_database
 from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.log_directories import (
     KnownDirectory,
@@ -119,7 +120,7 @@ from segproof.verifying.unfinished_outputs import (
 from segproof.verifying.unnamed_files import report_by_content, report_found_files
 from segproof.verifying.unread_files import (
     not_looked_into,
-    report_redpanda,
+    report_layouts,
     report_unread,
     report_unread_beside,
     why_unread,
@@ -196,8 +197,8 @@ class _Walk:
     """The directories that were looked into, by identity."""
     offsets: dict[str, Offsets] = field(default_factory=dict)
     """What the checkpoints in a data directory say, by its path."""
-    redpanda: list[str] = field(default_factory=list)
-    """Folders with segments of Redpanda."""
+    layouts: list[str] = field(default_factory=list)
+    """Folders with segments of Redpanda, and databases of RocksDB."""
     places: list[KnownDirectory] = field(default_factory=list)
     """The folders of partitions and of brokers that were met."""
     is_told: bool = False
@@ -256,8 +257,8 @@ def find_partitions(
     report_across(walk.places, beside, files, reporter)
     report_aside(walk.places, beside, files, reporter)
     report_topic_ids_across(walk.places, beside, files, reporter)
-    report_redpanda(walk.redpanda, path, reporter)
-    is_told = walk.redpanda or walk.is_told
+    report_layouts(walk.layouts, path, files, reporter, is_all=not found)
+    is_told = walk.layouts or walk.is_told
     if not found and not is_told and not _is_without_partitions(path, names, walk):
         words = "there is nothing of Kafka's here, and no store of RocketMQ"
         if is_log_directory(names):
@@ -299,9 +300,6 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
     except OSError:
         names = [name]
     report_unfinished_file(reporter.at(path), files)
-    if is_of_redpanda(name):
-        report_redpanda([path], path, reporter)
-        return
     known, remote = read_file_name(name), read_remote_name(name)
     if remote is not None and not remote.passing and holds_remote_segments(directory, names):
         yield from _single_remote_file(path, remote, names, files, reporter)
@@ -354,8 +352,8 @@ def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator
     if holds_partitions(path, names, walk.files):
         yield from _data_directory(path, names, walk, level)
         return
-    if any(map(is_of_redpanda, names)):
-        walk.redpanda.append(path)
+    if any(map(is_of_redpanda, names)) or is_database(path, names, walk.files):
+        walk.layouts.append(path)
         return
     kinds = kinds_of(names)
     own = partition_of(path)
@@ -509,11 +507,11 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             else:
                 report.unreadable(error)
             continue
-        found, others_before = False, len(walk.redpanda)
+        found, others_before = False, len(walk.layouts)
         for one in _directory(full, inner, walk, level + 1):
             found = is_kafkas = True
             yield one
-        is_told = is_told or len(walk.redpanda) > others_before
+        is_told = is_told or len(walk.layouts) > others_before
         if not found and partition is not None and not inner:
             empty.append(full)
         elif not found and not is_told and not is_log_directory(inner):

@@ -32,7 +32,7 @@ from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.log_directories import KnownDirectory, places_below
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rocketmq.layout_checks import report_log_folder
+from segproof.verifying.rocketmq.layout_checks import report_unread_place
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.rocketmq.stores_twice import (
     StorePlace,
@@ -154,7 +154,7 @@ def walk(
         yield replace(alone, size_bytes=size_of(alone, files))
         return
     if not places and (
-        report_log_folder(path, files, reporter) or report_file_of_store(path, files, reporter)
+        report_unread_place(path, files, reporter) or report_file_of_store(path, files, reporter)
     ):
         findings += reporter.finish()
         return

@@ -25,6 +25,13 @@ from segproof.reading.file_names import (
     is_known_in_data_directory,
     is_like_a_log,
 )
+from segproof.reading.folder_names import names_of
+from segproof.reading.unread_places import (
+    DATABASE,
+    REDPANDA_HINT,
+    REDPANDA_WORDS,
+    is_database,
+)
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
 from segproof.verifying.metadata_snapshots import BOOTSTRAP, is_metadata_snapshot
 from segproof.verifying.node_files import QUORUM_STATE
@@ -121,11 +128,26 @@ def declare_layout(structure: str, hint: Hint, law: str) -> None:
 
 
 declare_layout("partition-log",
-    reads("read it with the tools of Redpanda, such as `rpk topic consume`"),
-    "DISK-46")  # fmt: skip
+    REDPANDA_HINT, "DISK-46")  # fmt: skip
 
 
-def report_redpanda(paths: Iterable[str], root: str, reporter: Reporter) -> None:
+def report_layouts(
+    paths: Iterable[str], root: str, files: Files, reporter: Reporter, *, is_all: bool
+) -> None:
+    """Report folders below a path that are databases of RocksDB, or of the layout of Redpanda.
+
+    `is_all`: nothing else was found there.
+    """
+    of_redpanda = []
+    for path in paths:
+        if is_database(path, names_of(path, files), files):
+            not_looked_into(reporter.at(path), DATABASE, is_all=is_all, files=files)
+        else:
+            of_redpanda.append(path)
+    _report_redpanda(of_redpanda, root, reporter)
+
+
+def _report_redpanda(paths: Iterable[str], root: str, reporter: Reporter) -> None:
     """Report the data directory of Redpanda that has the folders of partitions at `paths`.
 
     The path of a partition there is DATA/NAMESPACE/TOPIC/NUMBER_REVISION.
@@ -141,8 +163,7 @@ def report_redpanda(paths: Iterable[str], root: str, reporter: Reporter) -> None
         report_layout(
             reporter.at(data),
             "DISK-46",
-            f"the layout of Redpanda, in {plural(count, 'place')}: its batches have headers of"
-            " their own, and segproof does not read them",
+            f"the layout of Redpanda, in {plural(count, 'place')}: {REDPANDA_WORDS}",
         )
 
 

@@ -4,25 +4,22 @@
 Laws: RMQDISK-41, RMQDISK-42.
 """
 
-import posixpath
-
 from segproof.files import Files
 from segproof.hints import reads
-from segproof.reading.store_layouts import (
-    holds_log,
-    is_dledger_file,
-    layout_around,
-    unread_layout,
-)
+from segproof.reading.store_layouts import layout_around, unread_layout
+from segproof.reading.unread_places import unread_place
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.unread_files import ROCKETMQ, declare_layout, report_layout
+from segproof.verifying.unread_files import (
+    ROCKETMQ,
+    declare_layout,
+    not_looked_into,
+    report_layout,
+)
 
 LAYOUT = "RMQDISK-42"
 declare_layout(
     "index-service", reads("nothing here: leave it as it is, since no verdict covers it"), LAYOUT
 )
-
-DLEDGER_HINT = reads("leave it as it is, and compare the member with the others of its group")
 
 
 def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
@@ -45,14 +42,16 @@ def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
     return True
 
 
-def report_log_folder(path: str, files: Files, reporter: Reporter) -> bool:
-    """Report a folder of a log that lies over several folders; return whether it is one."""
-    try:
-        if not holds_log(path, files) or (layout := layout_around(path, files)) is None:
-            return False
-    except OSError:
+def report_unread_place(path: str, files: Files, reporter: Reporter) -> bool:
+    """Report a part of a layout that is not read, named itself; return whether the path is one."""
+    found = unread_place(path, files)
+    if found is None:
         return False
-    report_layout(reporter.at(path), LAYOUT, layout.words, layout.hint)
+    report = reporter.at(path)
+    if found.is_layout:
+        report_layout(report, found.law, found.words, found.hint)
+    else:
+        not_looked_into(report, found.words, found.law, is_all=True, files=files, hint=found.hint)
     return True
 
 
@@ -67,14 +66,3 @@ def note_layout_around(path: str, files: Files, reporter: Reporter) -> None:
     if layout is not None:
         words = f"it was not looked into: {layout.words}"
         reporter.at(layout.path, shown_by=path).add(ROCKETMQ, words, hint=layout.hint)
-
-
-def report_dledger_file(path: str, files: Files, reporter: Reporter) -> bool:
-    """Report a file of DLedger; return whether the path is one."""
-    if not is_dledger_file(path, files):
-        return False
-    part = posixpath.basename(posixpath.dirname(posixpath.abspath(path)))
-    words = "a file of the log" if part == "data" else "a file of the index"
-    words += " of DLedger, which segproof does not read"
-    report_layout(reporter.at(path), LAYOUT, words, DLEDGER_HINT)
-    return True

@@ -27,8 +27,8 @@ from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_in
 from segproof.verifying.rocketmq.key_checks import KeyChecks
 from segproof.verifying.rocketmq.layout_checks import (
     note_layout_around,
-    report_dledger_file,
     report_store_layout,
+    report_unread_place,
 )
 from segproof.verifying.rocketmq.log_files import judged_by_contents, list_log
 from segproof.verifying.rocketmq.log_kinship import Ends, Kin, Kinship, report_kinship
@@ -137,7 +137,7 @@ def _single(
         report_stray(path, reporter, "no broker starts with it")
         yield from reporter.finish()
         return
-    if report_dledger_file(path, files, reporter) or (
+    if report_unread_place(path, files, reporter) or (
         is_of_row and report_file_of_other_row(path, reporter)
     ):
         yield from reporter.finish()

@@ -14,7 +14,6 @@ from typing import Final
 
 from segproof.files import NOT_REGULAR, Files, status_of
 from segproof.findings import Severity
-from segproof.hints import reads
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.file_contents import is_from_fsck
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
@@ -31,6 +30,7 @@ from segproof.reading.store_paths import (
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import WHEEL_SNAPSHOT
 from segproof.reading.unfinished import VERBS
+from segproof.reading.unread_places import LOST_BEGINNING, OTHER_ROWS, ROW_LEVELS
 from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.unnamed_files import (
@@ -39,10 +39,6 @@ from segproof.verifying.unnamed_files import (
 )
 from segproof.verifying.unread_files import ROCKETMQ, files_below, not_looked_into
 
-LOST_BEGINNING: Final = reads(
-    "keep all its files, and look for the missing one in lost+found, in a backup or on a slave: it"
-    " says which files belong to the database"
-)
 KNOWN_NAMES: Final = (*PARTS, "checkpoint", "abort", CONFIG, TIMER_LOG, GUESS_FILE)
 """What of a store is looked at."""
 LOCK: Final = "lock"
@@ -53,12 +49,12 @@ ROCKSDB_STORE: Final = "rocksdbstore"
 UNREAD_NAMES: Final = {
     LOCK: "a broker's lock file holds the word lock, and this one does not",
     "timerwheel": "of its slots only the ends in the timer log are judged",
-    "consumequeue_ext": "what filters of consumers computed is not judged",
-    "batchconsumequeue": "queues of batches are not judged",
+    "consumequeue_ext": OTHER_ROWS["consumequeue_ext"],
+    "batchconsumequeue": OTHER_ROWS["batchconsumequeue"],
     "consumequeue_r": "queues that are kept in RocksDB are not judged",
     "consumequeue_rocksdb": "queues that are kept in RocksDB are not judged",
     ROCKSDB_STORE: "message keys, timers and transactions that are kept in RocksDB are not judged",
-    "compaction": "the logs and queues of compacted topics are not judged",
+    "compaction": OTHER_ROWS["compaction"],
     "transaction": "the state table of transactions of old releases is not judged",
     "epochFileCheckpoint": "the epochs of masters are not judged",
     "brokerIdentity": "the identity of the broker for its controller is not judged",
@@ -82,13 +78,6 @@ _PATTERNS: Final = (
     ),
     (re.compile(r"dledger-.*"), "the log of a DLedger member, which is not judged"),
 )
-OTHER_ROWS: Final = {
-    TIMER_LOG: "the timer log is compared with the commit log when its store is verified",
-    "compaction": UNREAD_NAMES["compaction"],
-    "batchconsumequeue": UNREAD_NAMES["batchconsumequeue"],
-    "consumequeue_ext": UNREAD_NAMES["consumequeue_ext"],
-}
-"""Folders whose files have names of 20 digits too, and are no log and no queue of units."""
 OF_TIMERS: Final = "it is compared with the timer log when its store is verified"
 ALONE: Final = {
     "abort": "it is there while a broker runs, or after one died, and is judged with its store",
@@ -97,8 +86,6 @@ ALONE: Final = {
     GUESS_FILE: "it says that numbers of the index are a guess, and is judged with its store",
 }
 """Files of a store that are read only with the whole store, with the reason."""
-ROW_LEVELS: Final = 5
-"""Folders above such a file, up to the store."""
 UNKNOWN: Final = "segproof does not know what it is"
 OUTSIDE: Final = "a file of a commit log outside of the folder commitlog, where no broker reads it"
 ROCKSDB: Final = "a database of RocksDB, which is not read"

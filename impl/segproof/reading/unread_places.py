@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of a layout that is not read, where it is named itself: which layout, and what to do.
+
+Such a part is a folder or a file of a DLedger group, of a database of RocksDB, of Redpanda, of a
+commit log over several folders, or of a part of a store that no check reads by itself.
+
+Upstream: RocketMQ 5.5.1: DLedgerCommitLog, MessageRocksDBStorage, CompactionStore,
+TimerMessageStore; DLedger 0.3: DLedgerMmapFileStore; RocksDB 9: filename.cc.
+Laws: DISK-46, RMQDISK-41, RMQDISK-42.
+"""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from segproof.errors import InvalidArgumentError
+from segproof.files import Files, FileStatus, status_of
+from segproof.hints import Hint, reads
+from segproof.reading.file_names import is_of_redpanda, segment_file
+from segproof.reading.folder_names import names_of
+from segproof.reading.store_layouts import (
+    DLEDGER_MEMBER,
+    holds_log,
+    is_dledger,
+    is_rocksdb,
+    layout_around,
+    rocksdb_lacks,
+)
+from segproof.reading.store_paths import is_store_folder
+from segproof.reading.timer_log import TIMER_LOG
+
+OTHER_ROWS: Final = {
+    TIMER_LOG: "the timer log is compared with the commit log when its store is verified",
+    "compaction": "the logs and queues of compacted topics are not judged",
+    "batchconsumequeue": "queues of batches are not judged",
+    "consumequeue_ext": "what filters of consumers computed is not judged",
+}
+"""Folders whose files have names of 20 digits too, and are no log and no queue of units."""
+ROW_LEVELS: Final = 5
+"""Folders above such a file, up to the store."""
+REDPANDA_WORDS: Final = "its batches have headers of their own, and segproof does not read them"
+REDPANDA_HINT: Final = reads("read it with the tools of Redpanda, such as `rpk topic consume`")
+UNREAD: Final = "which segproof does not read"
+DATABASE: Final = f"a database of RocksDB, {UNREAD}"
+DLEDGER_HINT: Final = reads(
+    "leave it as it is, and compare the member with the others of its group"
+)
+WHOLE_STORE: Final = reads("nothing here: what is read of it is judged with the whole store")
+ROCKSDB_HINT: Final = reads(
+    "leave it as it is: no file of it can be read without the others. Give the path of the whole"
+    " store, if it is a part of one: the commit log is read"
+)
+LOST_BEGINNING: Final = reads(
+    "keep all its files, and look for the missing one in lost+found, in a backup or on a slave: it"
+    " says which files belong to the database"
+)
+_OF_DATABASE = re.compile(
+    r"[0-9]{6,19}\.(?:log|sst|blob)|(?:MANIFEST|OPTIONS)-[0-9]{6,}|CURRENT|IDENTITY|LOCK"
+    r"|LOG(?:\.old(?:\.[0-9]+)?)?",
+    re.ASCII,
+)
+
+
+class UnreadPlace(NamedTuple):
+    """A place in a layout that is not read."""
+
+    law: str
+    words: str
+    """Which layout it is, or a part of what."""
+    hint: Hint
+    is_layout: bool = True
+    """Whether a law names the layout, and not a part of a store that is read."""
+
+
+def unread_place(path: str, files: Files) -> UnreadPlace | None:
+    """Return the layout that a path is a part of and that is not read; None if of none.
+
+    Raises: never.
+    """
+    status = status_of(files, path)
+    if status is None:
+        return None
+    try:
+        return _unread_place(posixpath.abspath(path), status, files)
+    except OSError:
+        return None  # what can't be read is reported where it is read
+
+
+def is_database(folder: str, names: Sequence[str], files: Files) -> bool:
+    """Return whether a folder with these names is a database of RocksDB. Raises: never.
+
+    A folder with a segment of Kafka is none: its files are judged. Of others little is asked.
+    """
+    if any(map(_is_segment, names)) or not any(map(_OF_DATABASE.fullmatch, names)):
+        return False
+    return is_rocksdb(folder, files)
+
+
+def check_read(path: str, files: Files) -> None:
+    """Return if a path is no part of a layout that is not read.
+
+    Raises: InvalidArgumentError, which names the layout.
+    """
+    found = unread_place(path, files)
+    if found is not None:
+        hint = found.hint if found.is_layout else None
+        raise InvalidArgumentError(found.words, path=path, hint=hint)
+
+
+def _unread_place(path: str, status: FileStatus, files: Files) -> UnreadPlace | None:
+    folder, name = (path, "") if status.is_directory else posixpath.split(path)
+    names = names_of(folder, files)
+    if any(map(is_of_redpanda, names)) and not _is_segment(name):
+        words = f"the layout of Redpanda, in 1 place: {REDPANDA_WORDS}"
+        return UnreadPlace("DISK-46", words, REDPANDA_HINT)
+    return (
+        _of_dledger(folder, name, files)
+        or _of_rocksdb(folder, name, names, files)
+        or (_of_several_paths(folder, files) if status.is_directory else None)
+        or _of_store_part(path, files)
+    )
+
+
+def _of_dledger(folder: str, name: str, files: Files) -> UnreadPlace | None:
+    """Return the words of a DLedger group, of its folders and of the files in them."""
+    above, own = posixpath.split(folder)
+    part = own if own in ("data", "index") else ""
+    group = above if part else folder
+    if not is_dledger(group, files):
+        return None
+    what = f"the {'log' if part == 'data' else 'index'} of DLedger"
+    if not part:
+        what = f"the directory of a group member of DLedger, {group}"
+    if name:
+        words = f"a file {'of' if part else 'in'} {what}"
+    else:
+        words = f"the folder of {what}" if part else what
+    hint = DLEDGER_HINT if name else DLEDGER_MEMBER
+    return UnreadPlace("RMQDISK-42", f"{words}, {UNREAD}", hint)
+
+
+def _of_rocksdb(folder: str, name: str, names: list[str], files: Files) -> UnreadPlace | None:
+    """Return the words of a database of RocksDB, or of a file of one."""
+    if name and _OF_DATABASE.fullmatch(name) is None:
+        return None
+    if not is_database(folder, names, files):
+        return None
+    what = f"a file of a database of RocksDB, {folder}" if name else "a database of RocksDB"
+    words = f"{what}, {UNREAD}"
+    if lacks := rocksdb_lacks(folder, files):
+        words += f"; it lacks {' and '.join(lacks)}, and no broker opens it so"
+    return UnreadPlace("RMQDISK-42", words, LOST_BEGINNING if lacks else ROCKSDB_HINT)
+
+
+def _is_segment(name: str) -> bool:
+    """Return whether a file has the name of a segment that a broker of Kafka loads."""
+    return segment_file(name) is not None and _OF_DATABASE.fullmatch(name) is None
+
+
+def _of_several_paths(folder: str, files: Files) -> UnreadPlace | None:
+    """Return the words of a folder with files of a commit log that lies over several folders."""
+    if not holds_log(folder, files) or (layout := layout_around(folder, files)) is None:
+        return None
+    return UnreadPlace("RMQDISK-42", layout.words, layout.hint)
+
+
+def _of_store_part(path: str, files: Files) -> UnreadPlace | None:
+    """Return the words of a folder that no check reads by itself, or of a file in it."""
+    above = path
+    for _ in range(ROW_LEVELS + 1):
+        above, name = posixpath.split(above)
+        if name not in OTHER_ROWS or not is_store_folder(above, files):
+            continue
+        words = (
+            f"{OTHER_ROWS[name]}; it is a part of a store of RocketMQ: give the path of the store,"
+            f" {above}"
+        )
+        return UnreadPlace("RMQDISK-41", words, WHOLE_STORE, is_layout=False)
+    return None
