@@ -3,10 +3,11 @@
 
 import shlex
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from segproof.findings import Finding
-from segproof.verification import verify
+from segproof.verification import partition_places, verify
 
 __all__ = ["check_shown_again", "state_of"]
 
@@ -24,17 +25,22 @@ def _run_again(finding: Finding) -> list[Finding]:
     """Do what the finding's command line would do."""
     words = shlex.split(finding.reproduce)
     assert ["segproof", "verify"] == words[:2]
-    options = [word for word in words[3:] if word != "--deep"]
+    paths = list(takewhile(lambda word: not word.startswith("--"), words[2:]))
+    options = [word for word in words[2 + len(paths) :] if word != "--deep"]
     values = dict(zip(options[::2], options[1::2], strict=True))
     position = values.get("--position")
-    return list(
-        verify(
-            words[2],
+    beside = partition_places(paths) if len(paths) > 1 else ()
+    return [
+        found
+        for path in paths
+        for found in verify(
+            path,
             deep="--deep" in words,
             laws=[values["--law"]],
             position=None if position is None else int(position),
+            beside=beside,
         )
-    )
+    ]
 
 
 def check_shown_again(findings: Sequence[Finding]) -> None:

@@ -42,11 +42,19 @@ def _ids(bound: str, folder: str, lawful: bytes, unlawful: bytes) -> Border:
 
 
 def _aside(
-    bound: str, state: str, lawful: bytes, unlawful: bytes, used: bytes = batch(BASE)
-) -> Border:
-    """Return the border at which a folder that is set aside has what its partition lacks."""
+    bound: str, state: str, lawful: bytes, unlawful: bytes, used: bytes = batch(BASE),
+    epochs: tuple[int, int] | None = None,
+) -> Border:  # fmt: skip
+    """Return the border at which a folder that is set aside has what its partition lacks.
+
+    `epochs` are the offsets at which the leader epochs of the partition begin on both sides.
+    """
     folder = f"../t-0.{WAY}-{state}"
-    files = [{LOG_NAME: used, f"{folder}/{LOG_NAME}": one} for one in (lawful, unlawful)]
+    files = [
+        {LOG_NAME: used, f"{folder}/{LOG_NAME}": one}
+        | ({} if epochs is None else {EPOCHS: b"0\n1\n0 %d\n" % epochs[side]})
+        for side, one in enumerate((lawful, unlawful))
+    ]
     due = [
         Due("", None, None, f"{DIRECTORY}/{folder}", severity=WARNING),
         Due(folder, severity=WARNING),
@@ -67,7 +75,11 @@ BORDERS = (
     ),
     _aside(
         "the batch in the -stray folder is before the begin of the partition, or its first one",
-        "stray", batch(BASE - 1), batch(BASE), batch(BASE + 1),
+        "stray", batch(BASE - 1), batch(BASE), batch(BASE + 1), (BASE, BASE),
+    ),
+    _aside(
+        "the leader epochs begin with the partition, or one offset before, as the -stray folder",
+        "stray", batch(BASE - 1), batch(BASE - 1), batch(BASE + 1), (BASE, BASE - 1),
     ),
     Border(
         "DISK-3", "a folder in the partition has its last batch, or the next one",
