@@ -133,9 +133,9 @@ def _links(draw: random.Random, folder: Path, _: Path) -> str:
         path.unlink()
         path.symlink_to(target)
     else:
-        path.with_name(draw.choice((*FOLDERS, *(path.name + one for one in WAITING)))).symlink_to(
-            path.name
-        )
+        beside = path.with_name(draw.choice((*FOLDERS, *(path.name + one for one in WAITING))))
+        if not beside.exists() and not beside.is_symlink():
+            beside.symlink_to(path.name)
     return f"{path.name}: a link, {how}"
 
 
