@@ -126,10 +126,10 @@ def _timercheck(flushed: int, read_to: int = 9) -> bytes:
     return struct.pack(">qqqq", read_to, flushed, 0, 0).ljust(4096, b"\0")
 
 
-def _waiting(last: int) -> Files:
-    """Return a store with two timers that wait, and a slot that leads to a position."""
+def _waiting(last: int, read_to: int = 1) -> Files:
+    """Return a store with two timers of the time 2, and a slot that leads to a position."""
     slot = struct.pack(">qqqii", 1, 0, last, 2, 0)
-    return {**_timers(0, 0), CHECK: _timercheck(104, 1), WHEEL: slot}
+    return {**_timers(0, 0), CHECK: _timercheck(104, read_to), WHEEL: slot}
 
 
 def _next_file(*records: tuple[str, int]) -> Files:
@@ -230,6 +230,10 @@ BORDERS = (
     border(
         "RMQDISK-45", "a slot leads to a timer that waits, or to a byte before it",
         _waiting(52), _waiting(51), Due(WHEEL, None, None, 2, WARNING),
+    ),
+    border(
+        "RMQDISK-45", "the timers without a slot are read up to their time, or up to one before",
+        _waiting(51, 2), _waiting(51, 1), Due(WHEEL, None, None, 2, WARNING),
     ),
     border(
         "RMQDISK-57", "the topic has one read queue, or none",
