@@ -118,7 +118,6 @@ def command(
         release, records, limit_bytes, hash_slots, output_format, encoders, wanted, texts,
         on_damage, csv_cells,
     )  # fmt: skip
-    refuse_unread(path)
     if (place := _place(path, name)) is not None:
         check_profile_of(release, "rocketmq")
         if decoder is not None:
@@ -229,10 +228,11 @@ def _dump_partition(files: "list[SegmentFile]", small: "list[SmallFile]", asked:
 
 
 def _place(path: Path, name: str) -> "Place | None":
-    """Return what of RocketMQ's a path is, or None."""
+    """Return what of RocketMQ's a path is, or None; refuse a part of a layout that is not read."""
     if not path.exists():
         return None
     check_readable(path)
+    refuse_unread(path)
     from segproof.files import REAL_FILES
     from segproof.reading.store_paths import place_of
 
