@@ -23,6 +23,7 @@ import numpy as np
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import Asked, asked_entries
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.folder_names import names_of
@@ -54,6 +55,37 @@ def is_of_other_log(
     if _leads_to_other_log(own, entries, files, are_inside=bool(inside)):
         return True
     return len(inside) >= ENTRIES_MIN and _are_of(log, own.base_offset, times)
+
+
+def is_of_other_index(log: ReadOnlyFile, own: NamedLog, files: Files) -> bool:
+    """Return whether the index of another segment here leads to the batches of a log.
+
+    All entries that are asked do, and they are two at least. Raises: OSError.
+    """
+    directory = posixpath.dirname(own.path)
+    for name in names_of(directory, files):
+        known, path = read_file_name(name), posixpath.join(directory, name)
+        is_index = known.kind is NameKind.SEGMENT and known.suffix == ".index"
+        if is_index and known.base_offset != own.base_offset:
+            asked = [*asked_entries(log, entries_in(path, known.base_offset, files))]
+            if len(asked) > 1 and all(one.is_right for one in asked):
+                return True
+    return False
+
+
+def leads_to(path: str, directory: str, base_offset: int, files: Files) -> bool:
+    """Return whether the offset index of a base offset leads to the batches of the log at a path.
+
+    All entries that are asked do, and they are two at least.
+    """
+    index = posixpath.join(directory, segment_file_name(base_offset, ".index"))
+    entries = entries_in(index, base_offset, files)
+    try:
+        with closing(files.open(path)) as log:
+            asked = [*asked_entries(log, entries)]
+    except (OSError, SegproofError):
+        return False
+    return len(asked) > 1 and all(one.is_right for one in asked)
 
 
 def shows_name(log: NamedLog, files: Files) -> bool:

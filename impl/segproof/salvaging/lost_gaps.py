@@ -74,8 +74,8 @@ class Doubt(NamedTuple):
     """Whether bytes of a log are damaged there; else only names of files tell of the offsets."""
 
 
-def doubts_of_zeros(gaps: Sequence[Gap]) -> list[Doubt]:
-    """Return the offsets that zeros in place of closed logs cost, as the names of files tell."""
+def doubts_of_gaps(gaps: Sequence[Gap]) -> list[Doubt]:
+    """Return the offsets that gaps cost whose ends the names of files tell."""
     return [
         Doubt(one.first_lost_offset, one.last_lost_offset + 1 - one.first_lost_offset)
         for one in gaps

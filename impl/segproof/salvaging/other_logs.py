@@ -6,29 +6,58 @@ Laws: DISK-69.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 from segproof.files import Files
+from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, PieceKind
+from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
 from segproof.verifying.segment_files import Segment
 
 
-def paths_of_other_logs(segments: Sequence[Segment], files: Files) -> frozenset[str]:
-    """Return the logs that match no index of this partition. Most are of other topics.
+class OtherLogs(NamedTuple):
+    """Logs that are not those of their indexes."""
 
-    If two logs have exchanged their names, the index of each lies beside the other log.
+    paths: frozenset[str] = frozenset()
+    """Those that match no index of this partition. Most are of other topics."""
+    all: frozenset[str] = frozenset()
+    """These, and those of this partition that were put over another one."""
+    lost: Sequence[Gap] = ()
+    """The offsets that those of this partition have cost."""
+    end: int = 0
+    """If the last log is one of these: the offset up to which its indexes say that it went."""
+
+
+def other_logs(segments: Sequence[Segment], files: Files) -> OtherLogs:
+    """Return the logs that are not those of their indexes.
+
+    If two logs have exchanged their names, the index of each lies beside the other log. `verify`
+    takes a log for one of the partition where it says that only the offsets before it are lost.
     """
-    return frozenset(
-        one.path(".log")
-        for one in segments
-        if foreign_log_of(one, files)
-        and not any(_is_of_index(one.path(".log"), each, files) for each in segments)
-    )
+    paths, put_over, lost, end = set(), set(), [], 0
+    for one in segments:
+        found, path = foreign_log_of(one, files), one.path(".log")
+        if found is None:
+            continue
+        base, until = int(found.expected or 0), int(found.actual or 0)
+        is_own = until == log_order.first_offset_of(path, files)
+        indexed = [each for each in segments if _is_of_index(path, each, files)]
+        if not is_own and not indexed:
+            paths.add(path)
+        if not is_own and all(".log" in each.suffixes for each in indexed):
+            continue  # it is a copy, or of another topic
+        put_over.add(path)
+        if is_own or one.next_base_offset is not None:
+            lost.append(Gap(path, MISSING, 0, 0, base, until - 1))
+        else:
+            end = until
+    return OtherLogs(frozenset(paths), frozenset(paths | put_over), lost, end)
 
 
 def _is_of_index(log: str, segment: Segment, files: Files) -> bool:

@@ -13,9 +13,10 @@ Laws: SEG-20, EPOCH-1, LOAD-7 to LOAD-9, DISK-69.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import pairwise
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
@@ -45,8 +46,8 @@ from segproof.salvaging.lost_ends import (
 from segproof.salvaging.lost_gaps import (
     Doubt,
     doubts_of_damage,
+    doubts_of_gaps,
     doubts_of_names,
-    doubts_of_zeros,
     gaps_of_dense_log,
     gaps_of_zeros,
     is_loss_hidden,
@@ -56,9 +57,10 @@ from segproof.salvaging.lost_gaps import (
 from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
 from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import (
+    OtherLogs,
     doubts_of_indexes,
     first_offset_of,
-    paths_of_other_logs,
+    other_logs,
     right_name_of,
 )
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
@@ -149,8 +151,7 @@ class _Salvage:
         """The logs whose batches are not those of their name."""
         self._aside: File | None = None
         self._aside_bytes = 0
-        self._others: frozenset[str] = frozenset()
-        """The logs that are of another segment."""
+        self._others = OtherLogs()
         self._is_loss_hidden_in_gap = False
         """Whether more offsets of a gap may be lost than its indexes tell."""
         self._doubtful: list[Doubt] = []
@@ -186,14 +187,14 @@ class _Salvage:
         if len(ends) == 1 or None in ends:
             self._told.lost_offsets += max(0, end - self._next_offset)
         self._lose(zeros)
-        self._doubtful += doubts_of_zeros(zeros)
+        self._doubtful += doubts_of_gaps(zeros)
         self._count(at_end)
         self._miss_of_dense_log()
         harmless = self._copies + sum(one.overlap.batches for one in self._strangers if one.overlap)
         asked = self._told, self._logs, self._files, harmless
         is_hidden = is_loss_hidden(*asked, is_lossless=self._is_lossless_gap)
+        is_hidden |= self._is_loss_hidden_in_gap
         self._told.are_more_lost = self._told.is_end_lost or is_hidden
-        self._told.are_more_lost |= self._is_loss_hidden_in_gap
         if self._told.target is None and not self._told.bytes_read:
             words = "its logs are empty, so there is nothing to save"
             self._told.left_out.append(f"{self._told.directory}: {words}")
@@ -209,30 +210,30 @@ class _Salvage:
     def _save_segments(self) -> None:
         """Save the logs in the order of their contents, and take note of those that are gone."""
         segments = self._partition.segments
-        others = self._others = paths_of_other_logs(segments, self._files)
+        others = self._others = other_logs(segments, self._files)
+        self._lose(others.lost)
+        self._doubtful += doubts_of_gaps(others.lost)
         named = {
             one.base_offset: NamedLog(one.path(".log"), one.base_offset)
             for one in segments
-            if ".log" in one.suffixes and one.path(".log") not in others
+            if ".log" in one.suffixes and one.path(".log") not in others.paths
         }
         logs = in_order([*named.values()], lambda path: ReadableParts(self._files.open(path)))
         by_name = dict(zip(named, logs, strict=True))
         self._wrong_names = [one for one in named.values() if one not in logs]
         self._told.renamed_logs = len(self._wrong_names)
-        number = 0
+        followings = dict(pairwise(logs))
         for segment in segments:
             log = by_name.get(segment.base_offset)
             if not self._pending:  # what is missing before it was compacted
                 self._begin = segment.base_offset if log is None else log.base_offset
             if log is None:
-                if segment.path(".log") in others:
+                if segment.path(".log") in others.paths:
                     self._set_aside(segment.path(".log"))
                 elif not segment.held_by:
                     self._miss(segment.path(".log"), 0)
                 continue
-            number += 1
-            following = logs[number] if number < len(logs) else None
-            self._save_segment(log, following, is_indexed=log in named.values())
+            self._save_segment(log, followings.get(log), is_indexed=log in named.values())
 
     @property
     def _next_offset(self) -> int:
@@ -486,6 +487,7 @@ class _Salvage:
         told = self._partition, self._next_offset, self._files
         end, doubts = told_end(*told, is_sound=is_sound and not self._told_end)
         self._told.doubts += doubts
+        end = max(end, self._others.end)
         self._told_end = max(self._told_end, end)
         if end and is_sound:
             self._miss(*last_log_of(self._partition, self._files))
@@ -518,7 +520,7 @@ class _Salvage:
         self._is_lossless_gap |= bool(pending) and not is_lost and not copies
         self._count([one._replace(last_lost_offset=first_offset - 1) for one in pending])
 
-    def _count(self, gaps: list[Gap]) -> None:
+    def _count(self, gaps: Sequence[Gap]) -> None:
         told = self._told
         told.gap_count += len(gaps)
         told.gaps += gaps[: GAPS_TOLD - len(told.gaps)]
@@ -530,14 +532,13 @@ class _Salvage:
             self._told.doubts += doubts_of_names(self._wrong_names, self._ranges, self._told.gaps)
             return
         partition, logs, files = self._partition, self._logs, self._files
-        own = [one for one in partition.segments if one.path(".log") not in self._others]
+        own = [one for one in partition.segments if one.path(".log") not in self._others.all]
         with suppress(OSError):  # a log that can't be opened is left out
             self._told.doubts += doubts_of_indexes(own, files)
         cuts, unproven = lost_cut_outs(own, logs, files)
         args = partition, logs, self._told.gaps, [one for _, one in cuts]
-        lost, self._told.unproven_offsets = gaps_of_dense_log(
-            *args, files, are_apart=self._told.lost_between_logs > 0
-        )
+        is_apart = self._told.lost_between_logs > 0
+        lost, self._told.unproven_offsets = gaps_of_dense_log(*args, files, are_apart=is_apart)
         self._told.unproven_offsets += unproven
         self._lose(lost)
         for path, one in cuts:
@@ -546,7 +547,7 @@ class _Salvage:
             last = one.end_offset - 1 if one.lost == one.size else None
             self._count([Gap(path, MISSING, one.position, 0, one.first_offset, last)])
 
-    def _lose(self, gaps: list[Gap]) -> None:
+    def _lose(self, gaps: Sequence[Gap]) -> None:
         """Tell gaps whose lost offsets are known."""
         for one in gaps:
             if one.last_lost_offset is not None:

@@ -21,8 +21,8 @@ from segproof.verifying.segment_carry import LogCarry
 declare("log-segment", Severity.ERROR,
     writes("look for the log that belongs here: on another replica, in lost+found and under other"
     " names. Keep both index files until then, which show what was here, and make no new ones."
-    " `segproof salvage DIR --out DIR2` saves the other logs, and sets the batches of this one"
-    " aside"), "DISK-69")  # fmt: skip
+    " `segproof salvage DIR --out DIR2` saves the other logs, and this one if another index here is"
+    " of it; else it sets its batches aside"), "DISK-69")  # fmt: skip
 
 WRONG_MIN = 8
 """With fewer wrong entries in both indexes, each is reported by itself."""
@@ -71,6 +71,7 @@ class ForeignLogCheck(LogCheck):
             return  # it shows nothing of this log
         self._is_foreign = True
         end = base + _reach(log.offsets) + 1 if following is None else following
+        end = self._first_held(end)
         self._report.add(
             "DISK-69",
             "this log is not the one that its indexes were made of:"
@@ -83,6 +84,19 @@ class ForeignLogCheck(LogCheck):
             expected=base,
             actual=end,
         )
+
+    def _first_held(self, end: int) -> int:
+        """Return the first offset of the log if it is of this partition; else `end`.
+
+        The log begins between its name and `end`, and goes on to the next segment, or the index of
+        another segment is of it: what it holds is not gone.
+        """
+        log, base = self._log, self._segment.base_offset
+        first = base + (self._first or 0)
+        if not base < first < end:
+            return end
+        is_joined = base + log.reach + 1 == self._segment.next_base_offset
+        return first if is_joined or log.is_of_other_index(log) else end
 
     def _may_be_truncated(self) -> bool:
         """Return whether a truncation may have left the entries in the indexes of a broker at work.

@@ -67,6 +67,8 @@ class LogPass:
     """Looks for a log of the directory that begins with an offset, and has another name."""
     find_origin: Callable[["LogPass"], bool] = _is_own
     """Reads whether the offset index was made of another log."""
+    is_of_other_index: Callable[["LogPass"], bool] = _is_own
+    """Reads whether the index of another segment leads to the batches of this log."""
     offset_entries: Counted = field(default_factory=Counted)
     """How many entries of the offset index lead to a batch."""
     time_entries: Counted = field(default_factory=Counted)

@@ -144,9 +144,12 @@ class LossCount:
             self._is_complete &= self._cut_out[1]
         self._cut_out = 0, True
         if self._lost_here is not None:
-            self._add(*self._lost_here)
+            first, end = self._lost_here
+            is_held = carry.first_offset == end  # the log is of this partition
+            self._has_gaps |= is_held and carry.missing_offsets > end - first
+            self._add(first, end)
             self._lost_here = None
-            self._is_complete &= segment.next_base_offset is not None
+            self._is_complete &= is_held or segment.next_base_offset is not None
         if carry.indexed_end is not None and carry.end_offset is not None:
             damage = carry.damage
             sound = carry.end_offset if damage is None else damage.last_sound_offset + 1

@@ -12,6 +12,7 @@ Not covered: what is before the first batch of a log, and behind batches that ca
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from segproof.files import Files
@@ -20,6 +21,8 @@ from segproof.hints import changes, reads, writes
 from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.index_origins import is_of_other_index
+from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.dense_logs import DenseLog
 from segproof.verifying.directory_checks import Partition, partition_again
@@ -361,6 +364,7 @@ class _JoinedLog:
                 actual=0,
             )
         if end is not None:
+            self._take_ends_elsewhere()
             self._transactions.finish(is_end_lost=self._is_end_lost())
             self._check_snapshots(end)
             if self._reached is not None:
@@ -392,6 +396,15 @@ class _JoinedLog:
                 ),
             )
         return self._reporter.finish()
+
+    def _take_ends_elsewhere(self) -> None:
+        """Take the end of a log that has an earlier name than the index that was made of it."""
+        for one in self._ranges:
+            if one is None or self._reached is None or one.end <= self._reached:
+                continue
+            with suppress(OSError), closing(self._files.open(one.path)) as log:
+                if is_of_other_index(log, NamedLog(one.path, one.base_offset), self._files):
+                    self._reached = one.end
 
     def _is_end_lost(self) -> bool:
         """Return whether the log is damaged at its end, or a file shows that it was longer."""

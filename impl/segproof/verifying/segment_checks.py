@@ -20,7 +20,7 @@ from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
 from segproof.reading.folder_names import names_of
-from segproof.reading.index_origins import is_of_other_log
+from segproof.reading.index_origins import is_of_other_index, is_of_other_log
 from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.log_pieces import entries_of
@@ -188,6 +188,7 @@ class SegmentCheck:
                     lambda: _first_of_next(segment, self._files),
                     lambda offset: _begins_elsewhere(segment, offset, self._files),
                     lambda log: _has_other_index(log, self._files),
+                    lambda log: _is_of_other_index(log, self._files),
                 )
                 yield from self._log(reading)
                 self.carry.bytes_checked = sum(sizes) + size
@@ -327,6 +328,14 @@ def _has_other_index(log: LogPass, files: Files) -> bool:
     own = NamedLog(segment.path(".log"), segment.base_offset)
     entries = entries_of(log.offsets, segment.base_offset)
     return is_of_other_log(log.file, own, entries, entry_blocks(log.times), files)
+
+
+def _is_of_other_index(log: LogPass, files: Files) -> bool:
+    """Return whether the index of another segment leads to the batches of the log."""
+    segment = log.segment
+    if segment.stem or segment.log_name or segment.is_swap:
+        return False
+    return is_of_other_index(log.file, NamedLog(segment.path(".log"), segment.base_offset), files)
 
 
 def _size_now(log: File | None) -> int:

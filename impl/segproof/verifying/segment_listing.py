@@ -19,6 +19,7 @@ from segproof.reading.file_names import (
     partition_of,
     read_file_name,
 )
+from segproof.reading.index_origins import leads_to
 from segproof.reading.live_writer import changed_recently
 from segproof.reading.log_order import first_offset_of, offsets_of
 from segproof.reading.overlapping_logs import Overlap, overlapping_logs
@@ -66,7 +67,10 @@ def segments_of(
     is_stopped = _is_stopped(directory, files)
     held = {}
     if judged == ALL_FILES and len(with_log) < len(bases):
-        held = _misnamed(directory, [base for base in with_log if base not in swaps], files)
+        indexed = [base for base in bases if {".index", ".log"} & found[base] == {".index"}]
+        held = _misnamed(
+            directory, [base for base in with_log if base not in swaps], indexed, files
+        )
     for base in bases:
         after = following.get(base)
         first = bisect_right(snapshots, base)
@@ -130,10 +134,13 @@ def misnamed_log(
     ]
 
 
-def _misnamed(directory: str, bases: Iterable[int], files: Files) -> dict[int, str]:
+def _misnamed(
+    directory: str, bases: Iterable[int], indexed: Iterable[int], files: Files
+) -> dict[int, str]:
     """Return the names of the logs whose first offset is another than their names say, by it.
 
-    Cost: the first batch of each log is read.
+    A compacted log may begin after its name: then it is known by an index without a log, whose base
+    offset is one of `indexed`. Cost: the first batch of each log is read.
     """
     found = {}
     for base in bases:
@@ -141,6 +148,11 @@ def _misnamed(directory: str, bases: Iterable[int], files: Files) -> dict[int, s
         first = first_offset_of(posixpath.join(directory, name), files)
         if first not in (None, base):
             found[first] = name
+    for base in indexed:
+        for name in [] if base in found else [*found.values()]:
+            if leads_to(posixpath.join(directory, name), directory, base, files):
+                found[base] = name
+                break
     return found
 
 

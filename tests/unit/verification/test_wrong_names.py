@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from segproof.findings import Verdict
 from segproof.kafka import Record, write_batch
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying import segment_checks
@@ -76,7 +77,8 @@ def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: 
         logs[two].write_bytes(contents[logs[one].name])
         (saved,) = salvage(folder, tmp_path / str(number))
         assert (0, 0) == (saved.set_aside_batches, saved.lost_offsets)
-        _, found = looked_at(folder)
+        told, found = looked_at(folder)
+        assert (0, 0) == (told.lost_at_least, told.unproven_offsets)
         assert "DISK-69" not in {one.law for one in found}
         for path in logs:
             assert (
@@ -84,6 +86,47 @@ def test_logs_that_changed_names_without_their_indexes(scenario: str, tmp_path: 
                 == (tmp_path / str(number) / folder.name / path.name).read_bytes()
             )
             path.write_bytes(contents[path.name])
+
+
+PUT_OVER = {
+    "the next log": ("plain", 342, 252, 90, 0, False),
+    "a log after others, over the first one": ("txn-a", 1732, 0, 1014, 0, False),
+    "an earlier log": ("plain", 0, 517, 85, 0, False),
+    "the last log": ("plain", 693, 602, 91, 0, False),
+    "over the last log, whose end is not known": ("plain", 602, 693, 53, 0, True),
+    "over a compacted log": ("compacted", 4104, 0, 0, 4104, False),
+    "the last compacted log": ("compacted", 5235, 4104, 0, 1131, False),
+}
+"""Scenario, the log that was moved, over which one; how many offsets are lost and how many may be,
+and whether more of them may be."""
+
+
+@pytest.mark.checks("DISK-69", "DISK-4", "DISK-36", "DISK-64")
+@pytest.mark.parametrize(
+    ("name", "with_index"),
+    [
+        *((name, True) for name in PUT_OVER),
+        ("the next log", False),
+        ("over a compacted log", False),
+    ],
+)
+def test_what_a_moved_log_holds_is_not_lost(name: str, with_index: bool, tmp_path: Path) -> None:
+    """Both verbs count what was under the name: "2802 offsets lost" were 1372, or "not known"."""
+    scenario, source, target, lost, unproven, are_more = PUT_OVER[name]
+    folder = copied_partition(scenario, tmp_path)
+    batches = looked_at(folder)[0].batches
+    gone = len(read_batch_headers((folder / name_of(target, ".log")).read_bytes()).table)
+    rename(folder, source, target, ".log")
+    if not with_index:
+        for suffix in INDEXES:
+            (folder / name_of(source, suffix)).unlink()
+    told, _ = looked_at(folder)
+    (saved,) = salvage(folder, tmp_path / "out")
+    assert (told.lost_at_least, told.unproven_offsets) == (lost, unproven)
+    assert told.lost_offsets == (None if are_more or unproven else lost)
+    assert (saved.lost_offsets, saved.unproven_offsets) == (lost, unproven)
+    assert (saved.are_more_lost, saved.doubts, saved.set_aside_batches) == (are_more, [], 0)
+    assert saved.batches == batches - gone
 
 
 @pytest.mark.checks("DISK-65", "LOG-4")
