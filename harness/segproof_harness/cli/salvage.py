@@ -288,6 +288,10 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
             f"open: {plural(told.open_transactions, 'transaction')} without an end; read_committed"
             " consumers stop at the first until it is aborted (kafka-transactions.sh)"
         )
+    for lost in told.lost_markers[:GAPS_SHOWN]:
+        yield f"transaction: {lost}"
+    if len(told.lost_markers) > GAPS_SHOWN:
+        yield f"transaction: {len(told.lost_markers) - GAPS_SHOWN} more; --format jsonl tells them"
     for removed in told.removed[:GAPS_SHOWN]:
         yield f"removed before: {removed}"
     if len(told.removed) > GAPS_SHOWN:

@@ -227,6 +227,14 @@ def _remove_segment(base: str) -> Damage:
     return do
 
 
+def _damage_marker(folder: Path) -> None:
+    """Change a byte of the first marker that the transaction index names."""
+    offset = (folder / ABORTED).read_bytes()[18:26]
+    data = bytearray((folder / LOG).read_bytes())
+    data[data.index(offset) + 22] ^= 1
+    (folder / LOG).write_bytes(data)
+
+
 def _loop(folder: Path) -> None:
     """Make a directory beside the segments with a link to itself."""
     (folder / "all").mkdir()
@@ -407,6 +415,7 @@ EXAMPLES: dict[str, Example] = {
     # transactions
     "TXNIDX-1": transactions("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
     "DISK-11": transactions("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),
+    "DISK-74": transactions("a marker that an entry names is damaged", _damage_marker),
     "DISK-12": transactions("the last entry of the index is cut off", cut(ABORTED, 34)),
     "DISK-21": transactions(
         "an entry's first offset is negative", overwrite(ABORTED, 10, int64(-1))

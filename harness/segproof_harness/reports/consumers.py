@@ -42,6 +42,8 @@ OF_LAWS = {
     "DISK-13": "a consumer may be given records twice, or pass some over",
     "DISK-69": "consumers are given records of another topic, or of other offsets; those that were"
     " here are gone",
+    "DISK-74": "a read_committed consumer may miss committed records; once the index is made new by"
+    " the log, it may be given aborted ones too",
     "LOG-4": "a consumer may be given records twice, or pass some over",
     "CKPT-3": "nothing, while the broker that keeps this directory is down",
     "META-2": "nothing, while the broker that keeps this directory is down",

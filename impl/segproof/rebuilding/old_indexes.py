@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the old index files of a segment say, as far as they are sound by themselves."""
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,22 @@ from segproof.files import Files, status_of
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
-from segproof.rebuilding.partition_files import Segment
+
+
+class Segment(Protocol):
+    """What is asked of a segment: a segment of a rebuild has it, and one of a check."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset that its name says."""
+
+    @property
+    def suffixes(self) -> frozenset[str]:
+        """Which of its files exist."""
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of its files."""
+
 
 LARGEST_BYTES = 1 << 28
 """A larger file is damaged, and not taken into memory: a full index has 10 MiB."""

@@ -54,8 +54,8 @@ def keep_producers(
     `logs` are the new logs in order. Each new snapshot gets those of the newest sound old one that
     is not of a later offset. Raises: OSError for the new directory.
     """
-    old = dict(_sound_snapshots(partition, told.last_offset + 1, files))
-    made = dict(_new_snapshots(told, files))
+    old = dict(sound_snapshots(partition, told.last_offset + 1, files))
+    made = dict(new_snapshots(told, files))
     asked = {
         offset: (source, {one: old[source][one] for one in old[source] if one not in made[offset]})
         for offset in made
@@ -113,7 +113,7 @@ def _agree(old: Entries, made: Entries) -> bool:
     return True
 
 
-def _sound_snapshots(
+def sound_snapshots(
     partition: Partition, end_offset: int, files: Files
 ) -> Iterator[tuple[int, Entries]]:
     """Yield offset and entries of each old snapshot in which nothing is wrong."""
@@ -127,7 +127,8 @@ def _sound_snapshots(
             yield known.base_offset, {one.producer_id: one for one in entries}
 
 
-def _new_snapshots(told: SalvagedPartition, files: Files) -> Iterator[tuple[int, Entries]]:
+def new_snapshots(told: SalvagedPartition, files: Files) -> Iterator[tuple[int, Entries]]:
+    """Yield offset and entries of each snapshot that the salvage has made."""
     assert told.target is not None
     for name in sorted(files.list_directory(told.target)):
         known = read_file_name(name)

@@ -54,6 +54,7 @@ from segproof.salvaging.lost_gaps import (
     lost_cut_outs,
     take_doubts,
 )
+from segproof.salvaging.lost_markers import keep_transactions
 from segproof.salvaging.moved_batches import KEPT, is_missing_elsewhere, parted, to_move_back
 from segproof.salvaging.open_transactions import OpenTransactions
 from segproof.salvaging.other_logs import (
@@ -138,13 +139,11 @@ class _Salvage:
         """All of this segment."""
         self._contents = Contents(partition, files)
         self._transactions = OpenTransactions()
-        self._held: Piece | None = None
-        """Misplaced batches that lie between two sound ones, as far as is known."""
+        self._held: Piece | None = None  # misplaced, between two sound batches, as far as known
         self._log: File | None = None
         """The new log that is written."""
         self._log_bytes = 0
-        self._logs: list[str] = []
-        """The new logs so far."""
+        self._logs: list[str] = []  # the new logs so far
         self._ranges: list[tuple[int, int]] = []
         """The first offset of each new log, and the offset after its last batch."""
         self._wrong_names: list[NamedLog] = []
@@ -586,3 +585,4 @@ class _Salvage:
                 hint="stop the broker, if one is at work here, and save again; else report it",
             )
         keep_producers(self._partition, told, self._logs, self._files)
+        keep_transactions(self._partition, told, self._files)

@@ -52,6 +52,8 @@ class SalvagedPartition:
     """The first GAPS_TOLD of them."""
     open_transactions: int = 0
     """Transactions without an end in what was kept: read_committed consumers stop at the first."""
+    lost_markers: list[str] = field(default_factory=list)
+    """Transactions whose end is lost, or may be: what their readers get, and how to decide."""
     left_out: list[str] = field(default_factory=list)
     """Files whose content is in no new file, each with the reason."""
 

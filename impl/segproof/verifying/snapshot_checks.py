@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.findings import Severity
+from segproof.hints import Hint, reads
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
@@ -24,6 +25,11 @@ from segproof.verifying.segment_carry import ProducerTable
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 
+LOST_MARKER_HINT = reads(
+    "keep the snapshot: its checksum is right, and a broker that makes it new by the log finds the"
+    " transaction open, so that consumers with read_committed get nothing from its beginning on."
+    " Take the partition from another replica, if one is whole"
+)
 HEADER, ENTRY = 10, 46
 """Bytes before the first entry of a snapshot, and of each (PROD-1)."""
 
@@ -56,9 +62,17 @@ def check_snapshot(
         row = None
         if place < len(rows) and rows["producer_id"][place] == entry.producer_id:
             row = _Known(*(int(rows[name][place]) for name in columns))
-        words = _of_batches(entry, row, known) or _of_transaction(entry, known)
+        position, words = HEADER + number * ENTRY, _of_batches(entry, row, known)
         if words:
-            _report(report, entry.producer_id, words, HEADER + number * ENTRY)
+            _report(report, entry.producer_id, words, position)
+        elif words := _of_transaction(entry, known):
+            first, told = known.open.get(entry.producer_id), entry.current_txn_first_offset
+            is_longer = first is not None and (told is None or told > first)
+            hint = None
+            if is_longer and not known.is_whole:
+                words += ". Offsets are missing before, and the marker may be among them"
+                hint = LOST_MARKER_HINT
+            _report(report, entry.producer_id, words, position, hint)
     listed = set(ids.tolist())
     for producer_id, first in known.open.items():
         if producer_id not in listed:
@@ -66,12 +80,19 @@ def check_snapshot(
             _report(report, producer_id, words, None)
 
 
-def _report(report: PathReporter, producer_id: int, words: str, position: int | None) -> None:
+def _report(
+    report: PathReporter,
+    producer_id: int,
+    words: str,
+    position: int | None,
+    hint: Hint | None = None,
+) -> None:
     report.add(
         "PROD-14",
         f"producer {producer_id} is not as the log says: {words}",
         position=position,
         actual=producer_id,
+        hint=hint,
     )
 
 

@@ -8,12 +8,13 @@ beginning: a broker's clock set their time.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner, TransactionsCommand
   (find-hanging).
-Laws: BATCH-19; DISK-11, DISK-12, DISK-32, DISK-33, DISK-34.
+Laws: BATCH-19; DISK-11, DISK-12, DISK-32, DISK-33, DISK-34, DISK-74.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.counts import plural
 from segproof.errors import InvalidRecordError, SegproofError
@@ -25,6 +26,7 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.reading.index_entries import TRANSACTION_ENTRY
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.lost_markers import LOOKED_AT, LostMarkers
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import REMAKE_TRANSACTIONS, RESTORE, declare
 from segproof.verifying.segment_carry import (
@@ -93,6 +95,7 @@ class TransactionMarkers(LogCheck):
         self._is_matched = np.zeros(len(kept), np.bool_)
         self._unsure: list[tuple[int, int]] = []
         self._missing = MissingEntries(segment, log.reporter)
+        self._lost = LostMarkers(log.file, log.report)
         self._last_markers: dict[int, int] = {}
         self._untimed: list[int] = []
         """Producers whose transaction began behind the last marker."""
@@ -107,6 +110,7 @@ class TransactionMarkers(LogCheck):
             for row in np.flatnonzero(~block.crc_valid)[:1024].tolist():
                 base = int(table["base_offset"][row])
                 self._unsure.append((base, base + max(0, int(table["last_offset_delta"][row]))))
+                self._lost.take_damaged(base)
         relevant = (table["magic"] == 2) & block.crc_valid
         relevant &= attributes & (TRANSACTIONAL | CONTROL) != 0
         rows = np.flatnonzero(relevant)
@@ -231,7 +235,13 @@ class TransactionMarkers(LogCheck):
             self._is_matched[number] = True
             claimed = int(entry["first_offset"])
             before = self._last_markers.get(producer_id, -1)
-            if (first is not None and claimed > first) or claimed <= before:
+            if (
+                first is not None
+                and claimed > first
+                and self._lost.is_end_lost(producer_id, first, claimed)
+            ):
+                self._lost.report_end(producer_id, first, claimed)
+            elif (first is not None and claimed > first) or claimed <= before:
                 limits = f"{before + 1} to {'the marker' if first is None else first}"
                 self._index_report.add(
                     "DISK-11",
@@ -258,7 +268,7 @@ class TransactionMarkers(LogCheck):
         unmatched = ~self._is_matched
         if not is_complete:
             unmatched &= self._kept["last_offset"] <= last_offset
-        numbers = np.flatnonzero(unmatched)
+        numbers = self._without_lost(np.flatnonzero(unmatched))
         for low, high in self._unsure:
             lasts = self._kept["last_offset"][numbers]
             numbers = numbers[(lasts < low) | (lasts > high)]
@@ -274,6 +284,20 @@ class TransactionMarkers(LogCheck):
             last=last,
             producer_id=self._kept["producer_id"],
         )
+
+    def _without_lost(self, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Report the entries whose marker is lost; return the others."""
+        if not 0 < len(numbers) <= LOOKED_AT:
+            return numbers
+        others = []
+        for number in numbers.tolist():
+            entry = self._kept[number]
+            told = int(entry["producer_id"]), int(entry["first_offset"]), int(entry["last_offset"])
+            if self._lost.is_lost(*told):
+                self._lost.report_marker(*told)
+            else:
+                others.append(number)
+        return np.array(others, np.intp)
 
 
 class _Aborted(NamedTuple):

@@ -113,6 +113,11 @@ PLANTED = [
         ("or claimed <= before:", "or claimed < before:", "DISK-11"),
     ),
     *_in(
+        "verifying.lost_markers",
+        ("self._first[at] > following", "self._first[at] >= following", "DISK-74"),
+        ("first < self._begin", "first <= self._begin", "DISK-74"),
+    ),
+    *_in(
         "verifying.lost_offsets",
         ('block["position"] >= self', 'block["position"] > self', "DISK-25"),
         ("(distances > log.reach)", "(distances >= log.reach)", "DISK-25"),

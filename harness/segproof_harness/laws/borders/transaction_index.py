@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The borders of the laws of a transaction index."""
 
+from segproof.findings import Severity
 from segproof_harness.laws.borders.border import DIRECTORY, Border, Due, Files
 from segproof_harness.laws.borders.log_files import (
     BASE,
@@ -33,6 +34,13 @@ OWN = "the offset of an ABORT marker of this producer"
 VERSION = "the version of the entry, which the model's entries do not keep"
 
 
+GAP = _of(BASE) + _of(BASE + 2, 1) + marker(BASE + 3)
+"""The log lacks offset 1001."""
+NO_MARKER = _of(BASE) + batch(BASE + 2)
+LOST = name(BASE, ".log")
+MARKER_DUE = Due(LOST, None, f"an ABORT marker at offset {BASE + 1}", "none", Severity.WARNING)
+
+
 UNSURE = _of(BASE) + with_byte(marker(BASE + 1), 20, marker(BASE + 1)[20] ^ 1) + batch(BASE + 2)
 """The marker may be right: its checksum is wrong."""
 TORN = PLAIN + batch(BASE + 1)[:-1]
@@ -45,6 +53,12 @@ def _index(*entries: bytes, log: bytes = LOG) -> Files:
 
 def _range(first: int, last: int, stable: int | None = None) -> Files:
     return _index(aborted(first, last, stable))
+
+
+def _due_end(following: int) -> Due:
+    """Return what is due where the marker before a transaction is lost."""
+    expected = f"a marker between the offsets {BASE} and {following}"
+    return Due(LOST, None, expected, "none", Severity.WARNING)
 
 
 def _two(first: int) -> Files:
@@ -162,6 +176,47 @@ BORDERS = (
         "DISK-11", "the offset lies behind what can be read of the log, or is the last read",
         _index(aborted(BASE, BASE + 1), log=TORN), _index(aborted(BASE, BASE), log=TORN),
         Due(ABORTED, 0, OWN, BASE), not_by_the_model=IN_DOUBT,
+    ),
+    # a marker that the log lacks
+    Border(
+        "DISK-74", "an entry begins with the transaction before a gap, or with a batch after it",
+        _index(aborted(BASE, BASE + 3), log=GAP), _index(aborted(BASE + 2, BASE + 3), log=GAP),
+        _due_end(BASE + 2),
+    ),
+    Border(
+        "DISK-74", "an entry begins with the transaction before a gap, or in the gap",
+        _index(aborted(BASE, BASE + 3), log=GAP), _index(aborted(BASE + 1, BASE + 3), log=GAP),
+        _due_end(BASE + 1),
+    ),
+    Border(
+        "DISK-74", "the offset of a marker is there, or missing",
+        _index(aborted(BASE, BASE + 1), log=_of(BASE) + marker(BASE + 1) + batch(BASE + 2)),
+        _index(aborted(BASE, BASE + 1), log=NO_MARKER),
+        MARKER_DUE,
+    ),
+    Border(
+        "DISK-74", "the log has no batch of the transaction without a marker, or one",
+        _index(aborted(BASE, BASE + 1, producer_id=8), log=NO_MARKER),
+        _index(aborted(BASE, BASE + 1), log=NO_MARKER),
+        MARKER_DUE,
+    ),
+    Border(
+        "DISK-74", "the marker is right, or its checksum is wrong",
+        _index(aborted(BASE, BASE + 1), log=_of(BASE) + marker(BASE + 1) + batch(BASE + 2)),
+        _index(aborted(BASE, BASE + 1), log=UNSURE),
+        MARKER_DUE,
+    ),
+    Border(
+        "DISK-74", "the log begins with the transaction without a marker, or after it",
+        _index(aborted(BASE, BASE + 1), log=batch(BASE) + batch(BASE + 2)),
+        _index(aborted(BASE - 1, BASE + 1), log=batch(BASE) + batch(BASE + 2)),
+        MARKER_DUE,
+    ),
+    Border(
+        "DISK-74", "the log ends with the marker, or before it",
+        _index(aborted(BASE, BASE + 1), log=_of(BASE) + marker(BASE + 1)),
+        _index(aborted(BASE, BASE + 1), log=_of(BASE)),
+        MARKER_DUE,
     ),
     # the entry of a marker
     Border(

@@ -369,7 +369,7 @@ def aborted_transaction_has_its_marker(
 ) -> bool:
     """Every entry's last offset is the offset of an ABORT marker of its producer, and the entry
     begins at or before the first batch of that transaction in the log, after the producer's
-    previous marker.
+    previous marker. Where the log lacks the offset of a marker, it may be lost: see DISK-74.
     """
     ended = {one[1:4]: one[4:] for one in ended_transactions([log], codecs)}
 
@@ -377,7 +377,52 @@ def aborted_transaction_has_its_marker(
         begin, previous = ended.get((slot.producer_id, slot.last_offset, "ABORT"), (-1, -1))
         return previous < slot.first_offset and (begin is None or slot.first_offset <= begin)
 
-    return all(map(is_right, slots_of(transaction_index)))
+    lost = _shown_as_lost(log, transaction_index, codecs)
+    return all(slot in lost or is_right(slot) for slot in slots_of(transaction_index))
+
+
+@law("DISK-74", LogSegment, PRODUCERS)
+def ends_of_transactions_are_there(log: bytes, transaction_index: bytes, codecs: Codecs) -> bool:
+    """No missing offset held the end of a transaction, as far as the transaction index shows it: by
+    an entry that ends there, if the log has a batch of it or begins after it does, or by one that
+    begins after offsets are missing from what the log has as one transaction.
+    """
+    return not _shown_as_lost(log, transaction_index, codecs)
+
+
+def _shown_as_lost(log: bytes, transaction_index: bytes, codecs: Codecs) -> list[Slot]:
+    """Return the entries which show that the log lacks a marker."""
+    batches = valid_batches(log, codecs)
+    gaps = [
+        range(one.last_offset + 1, first_offset(other))
+        for one, other in pairwise(batches)
+        if one.last_offset + 1 < first_offset(other)
+    ]
+    data = [
+        (one.producer_id, first_offset(one))
+        for one in batches
+        if one.is_transactional and not one.is_control
+    ]
+    begins = {one[1:4]: one[4] for one in ended_transactions([log], codecs)}
+
+    def is_missing(offset: int) -> bool:
+        return not any(first_offset(one) <= offset <= one.last_offset for one in batches)
+
+    def is_shown(slot: Slot) -> bool:
+        producer, first, last = slot.producer_id, slot.first_offset, slot.last_offset
+        if is_missing(last):
+            is_of_earlier_log = bool(batches) and first < first_offset(batches[0])
+            is_here = any(one == producer and first <= offset < last for one, offset in data)
+            return is_of_earlier_log or is_here
+        begin = begins.get((producer, last, "ABORT"))
+        return (
+            begin is not None
+            and begin < first
+            and ((producer, first) in data or is_missing(first))
+            and any(begin < gap.start <= first for gap in gaps)
+        )
+
+    return list(filter(is_shown, slots_of(transaction_index)))
 
 
 @law("DISK-12", TransactionIndex, PRODUCERS)
