@@ -20,10 +20,9 @@ from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import declare
 
 declare("log-segment", Severity.WARNING,
-    reads("keep the transaction index, and make no new one: only it says which records are"
-    " aborted. A broker that recovers this log after a crash makes it by the log, which lacks the"
-    " marker, and so does a rebuild. Take the partition from another replica, if one is"
-    " whole"),
+    reads("compare with another replica, and take the partition from there if it is whole. Keep"
+    " this transaction index: only it says which records are aborted. A broker that recovers the"
+    " log after a crash takes this from the log alone, which lacks the marker"),
     "DISK-74")  # fmt: skip
 
 LOOKED_AT = 1024

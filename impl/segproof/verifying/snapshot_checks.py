@@ -5,7 +5,7 @@ The log may know less: producers expire, and retention and compaction remove bat
 no such history explains is reported.
 
 Upstream: Kafka since 0.11.0: ProducerStateManager, ProducerStateEntry.
-Laws: PROD-14.
+Laws: PROD-14, DISK-74.
 Not covered: timestamps and coordinator epochs; producers that a snapshot leaves out, which may have
     expired, unless they have a transaction open.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.findings import Severity
-from segproof.hints import Hint, reads
+from segproof.hints import reads
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
@@ -26,9 +26,9 @@ from segproof.verifying.segment_carry import ProducerTable
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 
 LOST_MARKER_HINT = reads(
-    "keep the snapshot: its checksum is right, and a broker that makes it new by the log finds the"
-    " transaction open, so that consumers with read_committed get nothing from its beginning on."
-    " Take the partition from another replica, if one is whole"
+    "compare with another replica, and take the partition from there if it is whole. Keep this"
+    " snapshot: a broker without it takes the transaction for open, and consumers with"
+    " read_committed get nothing from its first offset on"
 )
 HEADER, ENTRY = 10, 46
 """Bytes before the first entry of a snapshot, and of each (PROD-1)."""
@@ -67,12 +67,10 @@ def check_snapshot(
             _report(report, entry.producer_id, words, position)
         elif words := _of_transaction(entry, known):
             first, told = known.open.get(entry.producer_id), entry.current_txn_first_offset
-            is_longer = first is not None and (told is None or told > first)
-            hint = None
-            if is_longer and not known.is_whole:
-                words += ". Offsets are missing before, and the marker may be among them"
-                hint = LOST_MARKER_HINT
-            _report(report, entry.producer_id, words, position, hint)
+            if known.is_whole or first is None or (told is not None and told < first):
+                _report(report, entry.producer_id, words, position)
+            else:
+                _report_lost_marker(report, entry.producer_id, first, position)
     listed = set(ids.tolist())
     for producer_id, first in known.open.items():
         if producer_id not in listed:
@@ -85,14 +83,26 @@ def _report(
     producer_id: int,
     words: str,
     position: int | None,
-    hint: Hint | None = None,
 ) -> None:
     report.add(
         "PROD-14",
         f"producer {producer_id} is not as the log says: {words}",
         position=position,
         actual=producer_id,
-        hint=hint,
+    )
+
+
+def _report_lost_marker(report: PathReporter, producer_id: int, first: int, position: int) -> None:
+    """Report a transaction that had ended, by a snapshot, and that a log with gaps has open."""
+    report.add(
+        "DISK-74",
+        f"the end of the transaction of producer {producer_id} that begins at offset {first} is"
+        " lost: by this snapshot it had ended, and the log before it lacks offsets, and has no"
+        " marker",
+        position=position,
+        expected=f"a marker after offset {first}",
+        actual="none",
+        hint=LOST_MARKER_HINT,
     )
 
 

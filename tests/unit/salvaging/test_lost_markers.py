@@ -193,7 +193,7 @@ def test_what_the_old_files_prove_is_used(
     assert bool(words) == len(told.lost_markers) == sum(words in one for one in told.lost_markers)
 
 
-@pytest.mark.checks("PROD-14")
+@pytest.mark.checks("PROD-14", "DISK-74")
 def test_a_snapshot_that_says_that_nothing_is_open_is_believed(tmp_path: Path) -> None:
     """Else consumers with read_committed would get nothing from the lost marker's begin on."""
     folder = partition(tmp_path / "t-0", *OPEN, snapshot=(3, None))
@@ -203,6 +203,8 @@ def test_a_snapshot_that_says_that_nothing_is_open_is_believed(tmp_path: Path) -
     }
     assert (None, 2, 1) == (made[7].current_txn_first_offset, made[8].current_txn_first_offset,
                             told.open_transactions)  # fmt: skip
+    found = [one for one in verify(target) if one.law in ("PROD-14", "DISK-74")]
+    assert [("DISK-74", Severity.WARNING)] == [(one.law, one.severity) for one in found]
 
 
 def test_a_control_batch_is_what_the_cases_break(tmp_path: Path) -> None:

@@ -271,12 +271,13 @@ def _entry_is_right(
     reached, end = max([-1, *(one.last_offset for one in data)]), entry.last_offset
     told = [(one.producer_epoch, last_sequence(one)) for one in data if one.last_offset == end]
     begun = entry.current_txn_first_offset
+    is_whole = known_from < INT64_MAX  # else the marker may be missing: see DISK-74
     is_wrong = (
         end > max(reached, known_from - 1)
         or 0 <= end < reached
         or any(entry.producer_epoch < one.producer_epoch for one in own[-1:])
         or any(one != (entry.producer_epoch, entry.last_seq) for one in told)
-        or (first is not None and (begun is None or begun > first))
+        or (is_whole and first is not None and (begun is None or begun > first))
     )
     return not is_wrong and (begun in (None, first) or begun < known_from)
 

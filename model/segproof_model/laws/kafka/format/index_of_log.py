@@ -385,7 +385,8 @@ def aborted_transaction_has_its_marker(
 def ends_of_transactions_are_there(log: bytes, transaction_index: bytes, codecs: Codecs) -> bool:
     """No missing offset held the end of a transaction, as far as the transaction index shows it: by
     an entry that ends there, if the log has a batch of it or begins after it does, or by one that
-    begins after offsets are missing from what the log has as one transaction.
+    begins after offsets are missing from what the log has as one transaction. `verify` also reports
+    a producer snapshot by which a transaction had ended that a log with missing offsets has open.
     """
     return not _shown_as_lost(log, transaction_index, codecs)
 
