@@ -20,9 +20,9 @@ from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import declare
 
 declare("log-segment", Severity.WARNING,
-    reads("compare with another replica, and take the partition from there if it is whole. Keep"
-    " this transaction index: only it says which records are aborted. A broker that recovers the"
-    " log after a crash takes this from the log alone, which lacks the marker"),
+    reads("compare with another replica, which may have the marker. The transaction index alone"
+    " says which records are aborted: a broker that recovers the log after a crash knows only the"
+    " log"),
     "DISK-74")  # fmt: skip
 
 LOOKED_AT = 1024

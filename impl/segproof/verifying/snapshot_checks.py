@@ -26,9 +26,9 @@ from segproof.verifying.segment_carry import ProducerTable
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 
 LOST_MARKER_HINT = reads(
-    "compare with another replica, and take the partition from there if it is whole. Keep this"
-    " snapshot: a broker without it takes the transaction for open, and consumers with"
-    " read_committed get nothing from its first offset on"
+    "compare with another replica, which may have the marker. The snapshot alone says that the"
+    " transaction has ended: by the log it is open, and consumers with read_committed would get"
+    " nothing from its first offset on"
 )
 HEADER, ENTRY = 10, 46
 """Bytes before the first entry of a snapshot, and of each (PROD-1)."""
