@@ -27,7 +27,7 @@ from segproof.reading.store_layouts import (
     layout_around,
     rocksdb_lacks,
 )
-from segproof.reading.store_paths import is_store_folder
+from segproof.reading.store_paths import has_partition, is_store_folder
 from segproof.reading.timer_log import TIMER_LOG
 
 OTHER_ROWS: Final = {
@@ -111,7 +111,8 @@ def check_read(path: str, files: Files) -> None:
 def _unread_place(path: str, status: FileStatus, files: Files) -> UnreadPlace | None:
     folder, name = (path, "") if status.is_directory else posixpath.split(path)
     names = names_of(folder, files)
-    if any(map(is_of_redpanda, names)) and not _is_segment(name):
+    is_of_others = is_store_folder(folder, files) or has_partition(folder, files)
+    if any(map(is_of_redpanda, names)) and not _is_segment(name) and not is_of_others:
         words = f"the layout of Redpanda, in 1 place: {REDPANDA_WORDS}"
         return UnreadPlace("DISK-46", words, REDPANDA_HINT)
     return (

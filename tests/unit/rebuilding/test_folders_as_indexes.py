@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.findings import Verdict
+from segproof.findings import Summary, Verdict
 from segproof.hints import Effect
 from segproof.rebuilding.partition_rebuild import rebuild
 from segproof.rebuilding.store_rebuild import rebuild_index
@@ -71,7 +71,7 @@ def test_the_hint_of_a_folder_leads_to_a_sound_partition(suffix: str, partition:
     path = partition / f"{BASE}{suffix}"
     path.unlink()
     (path / "notes").mkdir(parents=True)
-    summaries = []
+    summaries: list[Summary] = []
     found = verify(partition, on_summary=summaries.append)
     (told,) = [one for one in found if one.path == str(path)]
     assert Verdict.INDEX_DAMAGE_ONLY == summaries[-1].verdict

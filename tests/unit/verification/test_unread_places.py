@@ -192,3 +192,17 @@ def test_a_partition_is_judged_whatever_lies_in_it(extra: str, data: Path) -> No
     (folder / extra).write_bytes(b"MANIFEST-000005\n")
     for path in (folder, min(folder.glob("*.log"))):
         assert judged(path)[1].batches
+
+
+@pytest.mark.checks("DISK-46")
+@pytest.mark.parametrize("is_store", [True, False])
+def test_a_file_of_redpanda_hides_no_store_and_no_partitions(
+    is_store: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One such file in the folder around them, and a dump and a salvage of all were refused."""
+    folder = long_store(tmp_path / "store") if is_store else data
+    (folder / "0-1-v1.log").write_bytes(b"\3" * 43)
+    assert cli.run(["salvage", str(folder), "--out", str(tmp_path / "out")]) in (0, 1)
+    assert "messages" in (out := capsys.readouterr().out) or "batches" in out
+    if is_store:
+        assert cli.run(["dump", str(folder), "--max", "1"]) == 0
