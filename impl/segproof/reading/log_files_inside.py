@@ -27,10 +27,16 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import sound_messages
 from segproof.reading.log_rows import is_filled
 from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION
-from segproof.rocketmq.commit_log import LAST_START, LogFile, inferred_size, named_offset
+from segproof.rocketmq.commit_log import (
+    LAST_START,
+    MAPPED_FILE_BYTES,
+    LogFile,
+    inferred_size,
+    named_offset,
+)
 from segproof.rocketmq.message import MESSAGE_MAGICS
 
-__all__ = ["LogFileInside", "files_that_lack", "log_files_inside"]
+__all__ = ["LogFileInside", "files_that_lack", "length_of_files", "log_files_inside"]
 
 LEVELS: Final = 4
 """Folders below each other that are looked into."""
@@ -54,6 +60,10 @@ class LogFileInside(NamedTuple):
     is_told: bool = True
     """Whether its first message says so; else only its name does, or both say different offsets."""
 
+    def is_partial(self, size: int) -> bool:
+        """Return whether it is plain and shorter than `size`, the length of the log's files."""
+        return not self.packed and self.size_bytes < size
+
 
 def log_files_inside(path: str, files: Files, levels: int = LEVELS) -> list[LogFileInside]:
     """Return what may be files of a log at a path: itself, or those in the folder.
@@ -70,6 +80,16 @@ def log_files_inside(path: str, files: Files, levels: int = LEVELS) -> list[LogF
     return sorted(found, key=lambda one: (one.start, one.path))
 
 
+def length_of_files(found: Sequence[LogFileInside], log_files: Sequence[LogFile]) -> int:
+    """Return the length of the files of a log: what its own say, else plain ones inside.
+
+    0: unknown, since all that is found is packed.
+    """
+    told = {one.start: one.size_bytes for one in found if one.is_told and not one.packed}
+    plain = [LogFile(start, "", length) for start, length in sorted(told.items())]
+    return inferred_size(sorted(log_files) or plain) if log_files or plain else 0
+
+
 def files_that_lack(
     found: Sequence[LogFileInside],
     log_files: Sequence[LogFile],
@@ -77,16 +97,16 @@ def files_that_lack(
     files: Files,
 ) -> dict[int, LogFileInside]:
     """Return the files that the log lacks, one for each offset: those that fill a gap in it, or
-    lead on to its first file or from its last one. Plain ones come first; of several, the one with
-    the most sound messages, then the longest.
+    lead on to its first file or from its last one. Plain ones of the length of the log's files come
+    first, then packed ones, then shorter ones, which no broker loads; of several, the one with the
+    most sound messages, then the longest.
 
     `unread`: where files of the log begin that can't be read. Cost: the last file of the log is
     read, if one follows it, and each plain file of an offset that has several.
     """
     told = [one for one in found if one.is_told]
     row = sorted(log_files)
-    plain = sorted({one.start: one.size_bytes for one in told if not one.packed}.items())
-    size = inferred_size(row or [LogFile(start, "", length) for start, length in plain])
+    size = length_of_files(found, row) or MAPPED_FILE_BYTES
     starts = [one.start for one in row] + list(unread)
     step = max((start % size for start in starts), default=told[0].start % size if told else 0)
     if any(start % size != step for start in starts):
@@ -94,13 +114,14 @@ def files_that_lack(
     best: dict[int, LogFileInside] = {}
     copies = Counter(one.start for one in told if not one.packed and one.start not in starts)
 
-    def rank(one: LogFileInside) -> tuple[bool, int, int, str]:
+    def rank(one: LogFileInside) -> tuple[bool, bool, int, int, str]:
         sound = 0
         if not one.packed and copies[one.start] > 1:
             with suppress(OSError):
                 copy = LogFile(one.start, one.path, one.size_bytes)
                 sound = sound_messages(copy, size, files)
-        return bool(one.packed), -sound, -one.size_bytes, one.path
+        is_partial = one.is_partial(size)
+        return is_partial, bool(one.packed), -sound, -one.size_bytes, one.path
 
     for one in sorted(told, key=rank):
         fits = one.start % size == step and one.start not in starts
@@ -109,10 +130,10 @@ def files_that_lack(
     if not starts:
         return best
     first, last = min(starts), max(starts)
-    while first - size in best:
+    while first - size in best and (first not in best or not best[first].is_partial(size)):
         first -= size
     if last + size in best and last not in unread and is_filled(row[-1], size, files):
-        while last + size in best:
+        while last + size in best and (last not in best or not best[last].is_partial(size)):
             last += size
     return {start: one for start, one in best.items() if first <= start <= last}
 

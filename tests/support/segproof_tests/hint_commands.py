@@ -5,7 +5,7 @@ import re
 
 FOLLOWED = (
     "segproof rebuild", "segproof salvage", "cp", "mv", "rm", "touch", "mkdir", "install", "ln",
-    "gzip", "bzip2", "xz",
+    "gzip", "bzip2", "xz", "test",
 )  # fmt: skip
 """Commands that do something to files, by their first words."""
 READING = (

@@ -259,7 +259,7 @@ SITUATIONS = (
     ),
     Situation(
         "the log lies in the store itself",
-        "verifying/rocketmq/missing_log.report_missing_log",
+        "verifying/rocketmq/missing_log._put_in",
         log_in_the_store, "RMQDISK-23", (STORE,),
     ),
     Situation(

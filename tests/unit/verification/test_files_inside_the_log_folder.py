@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a commit log in a folder inside of `commitlog`, packed, or under another name."""
+"""Files of a commit log in a folder inside of `commitlog`, packed, under another name, or above."""
 
 import bz2
 import gzip
 import lzma
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -308,3 +308,147 @@ def test_of_two_files_with_messages_of_their_own_a_person_decides(
     assert "you have compared the two" in only.hint
     move_out(only)
     assert [] == strays(store)
+
+
+# --- lengths: all files of a log have the same one
+
+
+def commands_into_the_log(found: Sequence[Finding], store: Path) -> list[str]:
+    """Return the commands of hints that put a file into the folder of the log."""
+    commands = [step for one in found for step in one.hint.split("`")[1::2]]
+    return [one for one in commands if f" {store}/commitlog/" in one and one.split()[0] != "cmp"]
+
+
+@pytest.mark.checks("RMQDISK-39")
+@pytest.mark.parametrize(
+    ("start", "length"), [(FIRST, LOG_BYTES - 1), (MIDDLE, LOG_BYTES + 1), (LAST, LOG_BYTES - 1)]
+)
+def test_a_better_copy_of_another_length_gets_no_place_in_the_log(
+    start: int, length: int, tmp_path: Path
+) -> None:
+    """The hint gave it the place of the log's file; a broker then ends its start."""
+    store = long_store(tmp_path / "store")
+    copy = copy_of(store, "d2", start)
+    data = bytearray(copy.read_bytes())
+    copy.write_bytes(bytes(data + bytes(2))[:length])
+    data[bodies(store, start)[1]] ^= 1
+    log_path(store, start).write_bytes(data)
+    (only,) = strays(store)
+    assert "1 sound message of it is not there" in only.message
+    assert f"d2/{start:020d} has {length} bytes, but a file of this log has 1500" in only.message
+    assert "segproof salvage" in only.hint
+    assert [] == commands_into_the_log([only], store)
+    assert only.hint.startswith("keep it as it is")
+
+
+@pytest.mark.checks("RMQDISK-39")
+@pytest.mark.parametrize("start", [MIDDLE, LAST])
+def test_a_shorter_copy_of_a_missing_file_is_not_put_back(start: int, tmp_path: Path) -> None:
+    """It was copied into the log, also where nothing but its rest of zeros lacked."""
+    store = long_store(tmp_path / "store")
+    copy = copy_of(store, "d2", start)
+    copy.write_bytes(copy.read_bytes()[:-1])
+    log_path(store, start).unlink()
+    (only,) = strays(store)
+    assert "the log has no file of its offset" in only.message
+    assert f"d2/{start:020d} has 1499 bytes, but a file of this log has 1500" in only.message
+    assert [] == commands_into_the_log([only], store)
+    assert only.hint.startswith("keep it as it is")
+
+
+@pytest.mark.checks("RMQDISK-39")
+def test_of_copies_the_one_with_the_length_of_the_log_is_put_back(tmp_path: Path) -> None:
+    """The one with the most sound messages was, of any length."""
+    store = long_store(tmp_path / "store")
+    shorter = copy_of(store, "a", MIDDLE)
+    shorter.write_bytes(shorter.read_bytes()[:-1])
+    whole = copy_of(store, "b", MIDDLE, 1)
+    log_path(store, MIDDLE).unlink()
+    found = strays(store)
+    (command,) = commands_into_the_log(found, store)
+    assert str(whole) in command
+    (other,) = [one for one in found if Path(one.path).name == "a"]
+    assert "b/" in other.message
+    assert "comes first" in other.message
+    assert "no fewer" not in other.message
+
+
+@pytest.mark.checks("RMQDISK-39")
+@pytest.mark.parametrize("place", [FIRST, 2 * LOG_BYTES])
+def test_nothing_is_put_back_beyond_a_part_of_a_file(place: int, tmp_path: Path) -> None:
+    """The log would have a gap: two files lack at its begin or its end, and one copy is short."""
+    store = long_store(tmp_path / "store")
+    starts = (place, place + LOG_BYTES)
+    copies = {start: copy_of(store, f"d{start}", start) for start in starts}
+    inner = starts[1] if place == FIRST else starts[0]
+    copies[inner].write_bytes(copies[inner].read_bytes()[:-1])
+    for start in starts:
+        log_path(store, start).unlink()
+    found = strays(store)
+    assert len(found) == len(starts)
+    assert [] == commands_into_the_log(found, store)
+    assert all(one.hint.startswith("keep it as it is") for one in found)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_an_unpacked_file_is_measured_before_it_is_put_back(tmp_path: Path, is_whole: bool) -> None:
+    """A packed part of a file was sound where it was unpacked, and was copied into the log."""
+    store = long_store(tmp_path / "store")
+    copy = copy_of(store, "d2", MIDDLE)
+    data = copy.read_bytes()
+    copy.with_name(f"{copy.name}.gz").write_bytes(
+        gzip.compress(data if is_whole else data[: bodies(store, MIDDLE)[1] - 90])
+    )
+    copy.unlink()
+    log_path(store, MIDDLE).unlink()
+    (only,) = strays(store)
+    assert only.hint.count("test 1500 -eq ") == 1
+    if is_whole:
+        follow(only, tmp_path / "unpacked")
+    else:
+        with pytest.raises((subprocess.CalledProcessError, AssertionError)):
+            follow(only, tmp_path / "unpacked")
+    assert is_whole is log_path(store, MIDDLE).exists()
+
+
+@pytest.mark.checks("RMQDISK-39")
+def test_messages_beyond_the_end_of_a_cut_file_are_compared(tmp_path: Path) -> None:
+    """A log of one file that lost its end had "each sound message" of the whole copy in it."""
+    store = long_store(tmp_path / "store")
+    for start in (LOG_BYTES, 2 * LOG_BYTES, LAST):
+        log_path(store, start).unlink()
+    end = bodies(store, FIRST)[1]
+    copy = copy_of(store, "d2", FIRST)
+    log_path(store, FIRST).write_bytes(copy.read_bytes()[: end - 90])
+    (only,) = strays(store)
+    assert "no message in it is lacking" not in only.hint
+    assert "of it are not there" in only.message
+    assert [] == commands_into_the_log([only], store)
+
+
+@pytest.mark.checks("RMQDISK-23")
+@pytest.mark.parametrize("other", ["", "shorter", "longer", "0000000000000000.bak"])
+def test_files_in_the_store_itself_get_a_place_only_with_one_length(
+    other: str, tmp_path: Path
+) -> None:
+    """All that began with 0 was to be moved into the log, of any length."""
+    store = long_store(tmp_path / "store")
+    for path in (store / "commitlog").iterdir():
+        path.rename(store / path.name)
+    (store / "commitlog").rmdir()
+    last = store / f"{LAST:020d}"
+    if other.startswith("0"):
+        (store / other).write_bytes(b"x")
+    elif other:
+        size = {"shorter": LOG_BYTES - 1, "longer": LOG_BYTES + 1}[other]
+        last.write_bytes((last.read_bytes() + bytes(2))[:size])
+    (store / "0notes").write_bytes(b"x")
+    (only,) = [one for one in verify(store) if one.law == "RMQDISK-23"]
+    commands = commands_into_the_log([only], store)
+    assert bool(commands) is not bool(other)
+    for one in commands:
+        subprocess.run(["/bin/bash", "-c", one], check=True)
+        assert [LOG_BYTES] * 4 == [each.stat().st_size for each in (store / "commitlog").iterdir()]
+    if other:
+        assert only.hint.startswith("keep the store as it is")
+        assert "several lengths" in only.hint

@@ -3,8 +3,10 @@
 
 It may hold files of this log all the same: in a folder, packed, or under another name. Then nobody
 may move it away before its messages are in the log. Nothing may be copied into the log but a file
-that it lacks.
+that it lacks or has damaged, and only with the length of the log's files: a broker ends its start
+with a file of another length.
 
+Upstream: RocketMQ 5.5.1: MappedFileQueue.load.
 Laws: RMQDISK-39.
 """
 
@@ -16,11 +18,16 @@ from typing import NamedTuple
 from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.files import Files, status_of
-from segproof.hints import Hint, changes, reads
+from segproof.hints import Hint, changes, reads, writes
 from segproof.reading.log_file_shares import are_same, share_of
-from segproof.reading.log_files_inside import LogFileInside, files_that_lack, log_files_inside
+from segproof.reading.log_files_inside import (
+    LogFileInside,
+    files_that_lack,
+    length_of_files,
+    log_files_inside,
+)
 from segproof.reading.new_places import own_place
-from segproof.rocketmq.commit_log import LogFile, inferred_size, log_file_name
+from segproof.rocketmq.commit_log import LogFile, log_file_name
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import NO_BROKER, report_stray, words_of_folder
 
@@ -34,6 +41,13 @@ KEEP = reads(
 OTHER_FIRST = reads(
     "keep it as it is, and see what the finding about the other one says; then verify again, which"
     " compares this one with the log"
+)
+OTHER_LENGTH = writes(
+    "keep it as it is, and put nothing of it into the log: a broker starts only if all files of the"
+    " log have the same length. Save what the log has with `segproof salvage STORE --out DIR2`,"
+    " which leaves this one out. The verb dump shows its messages: their application knows whether"
+    " those that the log lacks are still wanted. If it is a part of a copy, look for the whole file"
+    " where it was copied from, or on a replica"
 )
 ARE_KNOWN = reads(
     "compare each file in it with the one of its name in the log (`cmp`), and keep it as it is"
@@ -68,6 +82,7 @@ def report_inside(
     inside = {path: log_files_inside(path, files) for path in strays}
     every = [one for found in inside.values() for one in found]
     lacking = files_that_lack(every, log_files, unread, files)
+    size = length_of_files(every, log_files)
     known = {one.start: one for one in log_files}
     for path, found in inside.items():
         mine = [one for one in found if lacking.get(one.start) == one]
@@ -76,16 +91,17 @@ def report_inside(
         elif mine:
             words = f"the log has no file of {'its offset' if len(mine) == 1 else 'their offsets'}"
             words += ": what the log lacks there is not lost, as far as it is whole here"
-            words += _beside(mine, every, path, files)
-            hint = _put_back(mine, posixpath.dirname(path))
+            words += _beside(mine, every, path, files) + _lengths(mine, size, path)
+            whole = [one for one in mine if not one.is_partial(size)]
+            hint = OTHER_LENGTH if log_files else OTHER_FIRST
+            hint = _put_back(whole, posixpath.dirname(path), size) if whole else hint
             report_stray(path, reporter, f"{_are_here(mine, path)}; {words}", hint=hint)
         elif better := [lacking[one.start] for one in found if one.start in lacking]:
-            words = f"{_name(better[0], path)} has no fewer sound messages, and is to be put back"
+            words = f"{_name(better[0], path)} {_is_better(better[0], found, size)}"
             report_stray(path, reporter, f"{_are_here(found, path)}; {words}", hint=OTHER_FIRST)
         elif all(one.start in known or one.start in unread for one in found):
-            size = inferred_size(log_files) if log_files else 0
             told = [_compared(one, known.get(one.start), size, files) for one in found]
-            _report_known(path, told, reporter)
+            _report_known(path, told, size, reporter)
         else:
             report_stray(path, reporter, words_of_folder(status_of(files, path)), hint=KEEP)
     return lacking
@@ -99,14 +115,17 @@ def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Fi
     with suppress(OSError):
         if are_same(one.path, log_file.path, files):
             return _Known(one, log_file, is_same=True, sound=1, more=0)
-        share = share_of(copy, log_file.path, size, files)
-        back = share_of(log_file, one.path, size, files)
+        share = share_of(copy, log_file.path, max(size, copy.size_bytes), files)
+        back = share_of(log_file, one.path, max(size, log_file.size_bytes), files)
         return _Known(one, log_file, False, share.sound, share.lacking, back.lacking)
     return _Known(one, log_file)
 
 
-def _report_known(path: str, found: Sequence[_Known], reporter: Reporter) -> None:
-    """Report files that the log has too: the same ones, worse ones, better ones."""
+def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Reporter) -> None:
+    """Report files that the log has too: the same ones, worse ones, better ones.
+
+    A better one gets the place of the log's file if it has the length of the log's files: `size`.
+    """
     inside = [one.inside for one in found]
     words = f"the log has {'a file' if len(found) == 1 else 'files'} of the same name"
     more = sum(one.more or 0 for one in found)
@@ -123,8 +142,9 @@ def _report_known(path: str, found: Sequence[_Known], reporter: Reporter) -> Non
         words += f"; {not_in_log}, and that one has others that this one lacks"
         hint = _move_out(path, found, more)
     elif better:
-        words += f"; {not_in_log}"
-        hint = _replace(better, posixpath.dirname(path))
+        words += f"; {not_in_log}{_lengths([one.inside for one in better], size, path)}"
+        whole = [one for one in better if one.inside.size_bytes == size]
+        hint = _replace(whole, posixpath.dirname(path)) if whole else OTHER_LENGTH
     else:
         is_same = all(one.is_same for one in found)
         is_packed = any(one.inside.packed for one in found)
@@ -132,6 +152,24 @@ def _report_known(path: str, found: Sequence[_Known], reporter: Reporter) -> Non
         words += "" if is_packed else f", {'with the same bytes' if is_same else how}"
         hint = _move_out(path, found)
     report_stray(path, reporter, f"{_are_here(inside, path)}; {words}", hint=hint)
+
+
+def _lengths(found: Sequence[LogFileInside], size: int, path: str) -> str:
+    """Return which files have another length than those of the log: plain ones."""
+    odd = [one for one in found if not one.packed and one.size_bytes != size]
+    named = [f"{_name(one, path)} has {plural(one.size_bytes, 'byte')}" for one in odd[:NAMED_MAX]]
+    more = f" and {len(odd) - NAMED_MAX} more another length" * (len(odd) > NAMED_MAX)
+    end = f", but a file of this log has {size}: a broker ends its start with one of another length"
+    return f"; {', '.join(named)}{more}{end}" if odd else ""
+
+
+def _is_better(best: LogFileInside, found: Sequence[LogFileInside], size: int) -> str:
+    """Return in words why another file than those found is the one to look at first."""
+    if best.is_partial(size):
+        return "has no fewer sound messages"
+    if best.packed or any(one.is_partial(size) for one in found if one.start == best.start):
+        return "may be the whole file, and comes first"
+    return "has no fewer sound messages, and is to be put back"
 
 
 def _beside(
@@ -218,8 +256,11 @@ def _name(one: LogFileInside, stray: str) -> str:
     return name if posixpath.basename(name) == own else f"{name} (the log's {own})"
 
 
-def _put_back(lacking: Sequence[LogFileInside], folder: str) -> Hint:
-    """Return the hint that puts files into the log that it lacks."""
+def _put_back(lacking: Sequence[LogFileInside], folder: str, size: int) -> Hint:
+    """Return the hint that puts files into the log that it lacks.
+
+    `size`: the length of the log's files, which an unpacked file must have; 0: unknown.
+    """
     some = lacking[:NAMED_MAX]
     names = {one.path: log_file_name(one.start) for one in some}
     packed, words = [one for one in some if one.packed], ""
@@ -235,7 +276,8 @@ def _put_back(lacking: Sequence[LogFileInside], folder: str) -> Hint:
     for one in some:
         source = f"DIR2/commitlog/{names[one.path]}" if one.packed else quoted_path(one.path)
         target = quoted_path(posixpath.join(folder, names[one.path]))
-        steps.append(f"`cp -pn {source} {target}`")
+        is_whole = f"test {size} -eq $(wc -c < {source}) && " if one.packed and size else ""
+        steps.append(f"`{is_whole}cp -pn {source} {target}`")
     words += f"copy what the log lacks to its place with {', '.join(steps)}"
     if len(lacking) > NAMED_MAX:
         words += ", and the others likewise, each to the name of its offset"
@@ -243,7 +285,8 @@ def _put_back(lacking: Sequence[LogFileInside], folder: str) -> Hint:
         f"{words}, and verify the store again; leave what is here until the broker serves these"
         " messages",
         only_if="these are files of this log, which neither an operator nor the broker deleted on"
-        " purpose, and each is the best copy of its offset (compare those with one name by `cmp`)",
+        " purpose, each has the length of all its files (mappedFileSizeCommitLog), and each is the"
+        " best copy of its offset (compare those with one name by `cmp`)",
         if_wrong="the log has messages of another one or older ones, or damaged ones: where the"
         " next verify tells an error that this one did not tell, remove the copies again",
         copy_step="stop the broker and copy the store away",

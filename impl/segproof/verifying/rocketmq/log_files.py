@@ -47,11 +47,10 @@ class ListedLog(NamedTuple):
         folder = posixpath.join(self.log.store_path, COMMIT_LOG)
         names = ", ".join(posixpath.relpath(path, folder) for path in there[:NAMED_MAX])
         names += f" and {len(there) - NAMED_MAX} more" * (len(there) > NAMED_MAX)
-        it, is_put = ("it", "it is") if len(there) == 1 else ("them", "they are")
-        its = "its" if len(there) == 1 else "their"
+        it, its = ("it", "its") if len(there) == 1 else ("them", "their")
         return (
             f"; RMQDISK-39 names {names} of this part of the log, in its folder, where no broker"
-            f" reads {it}: {its} messages count as lost until {is_put} put into place"
+            f" reads {it}: {its} messages count as lost until the log has them"
         )
 
 

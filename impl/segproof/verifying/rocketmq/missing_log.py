@@ -2,7 +2,8 @@
 """A store without a commit log, though its other parts show that it had one.
 
 A broker that starts there makes a new log, which begins at offset 0. It removes what index and
-queues lead to beyond that.
+queues lead to beyond that. Files of a log that lie in the store itself are put into its folder only
+if all have one length: a broker ends its start with others.
 
 Upstream: RocketMQ 4.9.8 and 5.5.1: DefaultMessageStore.load, MappedFileQueue.load.
 Laws: RMQDISK-23.
@@ -13,8 +14,9 @@ import posixpath
 from segproof.commands import quoted_path
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import changes, reads
-from segproof.reading.log_rows import log_in_store, words_of_log_in_store
+from segproof.hints import Hint, changes, reads, writes
+from segproof.reading.folder_names import names_of
+from segproof.reading.log_rows import log_folder, log_in_store, words_of_log_in_store
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.reporting import Reporter
 
@@ -34,6 +36,14 @@ EMPTY = reads(
     " where else the broker keeps some (several paths in storePathCommitLog), in lost+found, in a"
     " backup or on a replica, and keep index and queues until then: they tell what is missing"
 )
+OF_SEVERAL_LENGTHS = writes(
+    "keep the store as it is: what lies in it under such names has several lengths, or is no file,"
+    " and a broker starts only if all files of its log have the same length. Make a copy of the"
+    " store on another disk, with the files of the log in its folder commitlog, and save that with"
+    " `segproof salvage`, which makes files of one length"
+)
+NAMES = f"0{'?' * 19}"
+"""The names of the files of a log as a shell matches them: each offset is below 10 ** 19."""
 
 
 def report_missing_log(
@@ -54,17 +64,31 @@ def report_missing_log(
             severity=Severity.NOTE if is_index_alone else None,
         )
         return
-    put_in = f"mv -n {quoted_path(store)}/0* {quoted_path(folder)}/"
-    put_in = f"`install -d {quoted_path(folder)} && {put_in}`"
     reporter.at(folder).add(
         "RMQDISK-23",
         f"{words}, and {words_of_log_in_store(found)}, where no broker reads them; {AT_A_START}",
-        hint=changes(
-            f"put them into the folder of the log with {put_in}, and verify the store again",
-            only_if="these files are the log of this store, as the next verify shows: else it tells"
-            " RMQDISK-44",
-            if_wrong="index and queues are of another log than the one beside them: move the files"
-            " back",
-            copy_step="stop the broker and copy the store away",
-        ),
+        hint=_put_in(store, folder) if _have_one_length(store, files) else OF_SEVERAL_LENGTHS,
+    )
+
+
+def _have_one_length(store: str, files: Files) -> bool:
+    """Return whether all that `NAMES` matches are files of a log, with the same length."""
+    log = log_folder(store, files)
+    matched = [one for one in names_of(store, files) if len(one) == len(NAMES) and one[0] == "0"]
+    found = () if log is None else log.log_files
+    lengths = {posixpath.basename(one.path): one.size_bytes for one in found}
+    return all(one in lengths for one in matched) and len(set(lengths.values())) == 1
+
+
+def _put_in(store: str, folder: str) -> Hint:
+    """Return the hint that puts the files in the store into the folder of its log."""
+    put_in = f"mv -n {quoted_path(store)}/{NAMES} {quoted_path(folder)}/"
+    put_in = f"`install -d {quoted_path(folder)} && {put_in}`"
+    return changes(
+        f"put them into the folder of the log with {put_in}, and verify the store again",
+        only_if="these files are the log of this store, as the next verify shows: else it tells"
+        " RMQDISK-44; and their length is that of its files (mappedFileSizeCommitLog)",
+        if_wrong="index and queues are of another log than the one beside them: move the files"
+        " back",
+        copy_step="stop the broker and copy the store away",
     )
