@@ -18,7 +18,7 @@ from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.processes import Progress
 from segproof.verifying.changed_files import Since
-from segproof.verifying.path_verification import KnownPlace, known_places, run
+from segproof.verifying.path_verification import KnownPlace, KnownPlaces, known_places, run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import DECLARED
 
@@ -103,7 +103,8 @@ def verify(
 
 def partition_places(paths: Iterable[str | os.PathLike[str]]) -> list[KnownPlace]:
     """Return where paths have partitions, data directories and stores, for `beside` of `verify`."""
-    return [one for path in paths for one in known_places(os.fspath(path), REAL_FILES)]
+    found = (one for path in paths for one in known_places(os.fspath(path), REAL_FILES))
+    return KnownPlaces(found)
 
 
 def _check(wanted: Wanted, jobs: int) -> None:

@@ -2,8 +2,9 @@
 """What two commit logs have of each other: the same messages, as a copy has them, and which not.
 
 Two logs are of one log if a file of both begins with the same message at the same offset. Files
-with the same bytes are not read as messages; of others the sound messages are compared, one block
-of each log at a time. Messages with which a salvage fills gaps do not count.
+of both are compared byte by byte; messages are read only around the bytes that differ, one block of
+each log at a time. Files that one log lacks are counted, and not their messages. Messages with
+which a salvage fills gaps do not count.
 
 Upstream: RocketMQ 5.5.1: CommitLog.
 Laws: RMQDISK-58.
@@ -12,14 +13,13 @@ Laws: RMQDISK-58.
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, status_of
-from segproof.reading.log_rows import begins
 from segproof.reading.store_pieces import (
     HEAD_BYTES,
     OFFSET_POSITION,
@@ -30,26 +30,50 @@ from segproof.reading.store_pieces import (
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import MESSAGE_MAGICS
 
-__all__ = ["LogDifferences", "are_of_one_log", "differences", "shared_files"]
+__all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 
 FIELDS_BYTES = 84
 """Length, magic, checksum, numbers, times and hosts of a message: up to its body."""
 COMPARED_BYTES = 1 << 20
+BEFORE_BYTES = 1 << 20
+"""So far before bytes that differ a message is looked for, to read from there on."""
+AFTER_BYTES = 4 << 20
+"""So far after bytes that differ messages are read: a broker stores no longer ones by default."""
 Rows = NDArray[np.int64]
 """For each message its offset in the log, its length, and a checksum of all its bytes."""
 NO_ROWS: Rows = np.empty((0, 3), np.int64)
+NO_MESSAGE = -1
+
+
+@dataclass(slots=True)
+class OnlyOne:
+    """What one of two logs has, and the other one lacks."""
+
+    messages: int = 0
+    """Sound messages, in files that both have."""
+    files: int = 0
+    """Files with a sound message."""
+    lost_messages: int = 0
+    """How many of the messages lie between those of the other log, and not before or after."""
+    lost_files: int = 0
+
+    @property
+    def is_more(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.messages or self.files)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the other log lacks something between its own messages."""
+        return bool(self.lost_messages or self.lost_files)
 
 
 @dataclass(slots=True)
 class LogDifferences:
     """Which sound messages one of two logs has, and the other one lacks."""
 
-    only_here: int = 0
-    only_there: int = 0
-    lacking_here: int = 0
-    """How many of `only_there` lie between the messages of this log, and not before or after."""
-    lacking_there: int = 0
-    """The same of `only_here`, in the other log."""
+    here: OnlyOne = field(default_factory=OnlyOne)
+    there: OnlyOne = field(default_factory=OnlyOne)
     clashes: int = 0
     """Offsets at which both have a message, and not the same one."""
     first_clash: int = -1
@@ -57,67 +81,205 @@ class LogDifferences:
     agrees_after: bool = False
     """Whether both have the same message after the first such offset."""
 
-
-def shared_files(one: CommitLog, other: CommitLog, files: Files) -> list[LogFile]:
-    """Return the files of a log that are files of the other one too: by a link, or a hard link."""
-    theirs = {identity for each in other.log_files if (identity := _identity(each, files))}
-    return [each for each in one.log_files if _identity(each, files) in theirs]
+    def seen_from_there(self) -> "LogDifferences":
+        """Return the same with the logs exchanged."""
+        return replace(self, here=self.there, there=self.here)
 
 
-def are_of_one_log(
-    one: CommitLog, other: CommitLog, files: Files, known_heads: dict[LogFile, bytes]
-) -> bool:
-    """Return whether a file of both logs begins with the same message. Raises: OSError.
+class LogFileFacts:
+    """What is known of files of logs: each of them is looked at once."""
 
-    `known_heads` keeps the first bytes of each file for later calls. Cost: the first bytes of the
-    files that both have. If none of these has a message there, the first message of the first file
-    that both have is looked for.
-    """
-    pairs = _pairs(one, other)
-    for each in (each for pair in pairs for each in pair if each not in known_heads):
-        known_heads[each] = _head(each, each.start, files)
-    heads = [(known_heads[mine], known_heads[its]) for mine, its in pairs]
-    known = [(mine, its) for mine, its in heads if mine and its]
-    if known or not pairs:
-        return any(mine == its for mine, its in known)
-    mine, its = pairs[0]
-    for log, here, there in ((one, mine, its), (other, its, mine)):
-        first = next(_rows(log, [here], files), NO_ROWS)
-        if len(first):
-            at = int(first[0][0])
-            head = _head(here, at, files)
-            return bool(head) and head == _head(there, at, files)
-    return False
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._identities: dict[str, tuple[int, int] | None] = {}
+        self._heads: dict[LogFile, bytes] = {}
+        self._firsts: dict[LogFile, int] = {}
+        self._same: dict[LogFile, LogFile] = {}
+        """For a file another one with the same bytes."""
+
+    def identity(self, one: LogFile) -> tuple[int, int] | None:
+        """Return what tells a file from others, by whatever path it is met; None if unknown."""
+        if one.path not in self._identities:
+            status = status_of(self.files, one.path)
+            is_known = status is not None and status.identity[1] > 0
+            self._identities[one.path] = status.identity if status and is_known else None
+        return self._identities[one.path]
+
+    def head(self, one: LogFile) -> bytes:
+        """Return the fields of the message that begins a file, or nothing. Raises: OSError."""
+        if one not in self._heads:
+            self._heads[one] = _head(one, one.start, self.files)
+        return self._heads[one]
+
+    def first(self, one: LogFile, mapped_file_size: int) -> int:
+        """Return the offset of the first sound message of a file, or -1. Raises: OSError."""
+        if one not in self._firsts:
+            log = CommitLog("", mapped_file_size, (one,), self.files)
+            found = (int(rows[0][0]) for rows in _rows(log, [one], self.files) if len(rows))
+            self._firsts[one] = next(found, NO_MESSAGE)
+        return self._firsts[one]
+
+    def shared(self, one: CommitLog, other: CommitLog) -> list[LogFile]:
+        """Return the files of a log that are files of the other one too: by a link or hard link."""
+        theirs = {identity for each in other.log_files if (identity := self.identity(each))}
+        return [each for each in one.log_files if self.identity(each) in theirs]
+
+    def are_of_one_log(self, one: CommitLog, other: CommitLog) -> bool:
+        """Return whether a file of both logs begins with the same message. Raises: OSError.
+
+        If no file that both have begins with a message in both, the first message of the first such
+        file is looked for.
+        """
+        theirs = {each.start: each for each in other.log_files}
+        pairs = [(each, theirs[each.start]) for each in one.log_files if each.start in theirs]
+        heads = [(self.head(mine), self.head(its)) for mine, its in pairs]
+        known = [(mine, its) for mine, its in heads if mine and its]
+        if known or not pairs:
+            return any(mine == its for mine, its in known)
+        mine, its = pairs[0]
+        for log, each in ((one, mine), (other, its)):
+            at = self.first(each, log.mapped_file_size)
+            if at != NO_MESSAGE:
+                head = _head(mine, at, self.files)
+                return bool(head) and head == _head(its, at, self.files)
+        return False
+
+    def differing(self, one: LogFile, other: LogFile) -> list[tuple[int, int]]:
+        """Return the ranges of bytes in which two files differ. Raises: OSError.
+
+        Cost: both are read, unless others have shown that they have the same bytes.
+        """
+        mine, its = self._leader(one), self._leader(other)
+        identity = self.identity(one)
+        if mine == its or (identity is not None and identity == self.identity(other)):
+            return []
+        ranges = _differing(one, other, self.files)
+        if not ranges:
+            self._same[its] = mine
+        return ranges
+
+    def _leader(self, one: LogFile) -> LogFile:
+        while one in self._same:
+            one = self._same[one]
+        return one
 
 
 def differences(
-    one: CommitLog, other: CommitLog, files: Files, starts: set[int] | None = None
+    one: CommitLog, other: CommitLog, facts: LogFileFacts, starts: set[int] | None = None
 ) -> LogDifferences:
     """Return what one log has and the other one lacks. Raises: OSError.
 
-    `starts`: only files that begin there are compared. Files of both logs are compared byte by
-    byte; where they differ, or one log lacks the file, their messages are read.
+    `starts`: only files that begin there are compared. Cost: files of both are read once, and once
+    more around what differs; of files that one log lacks the first messages are read. Logs whose
+    files have different lengths are read message by message.
     """
-    found = LogDifferences()
-    bounds: list[tuple[int, int]] = []
-    for mine, its, is_equal in _compared(one, other, files, starts):
-        if is_equal:
-            found.agrees_after |= found.clashes > 0 and begins(mine[0], files)
-            continue
-        bounds = bounds or [_bounds(log, files) for log in (one, other)]
-        for here, there in _windows(_rows(one, mine, files), _rows(other, its, files)):
-            _add(found, here, there, bounds)
-    return found
+    count = _Counting(one, other, facts)
+    mine, its = (
+        {each.start: each for each in log.log_files if starts is None or each.start in starts}
+        for log in (one, other)
+    )
+    if one.mapped_file_size != other.mapped_file_size and starts is None:
+        count.messages(list(mine.values()), list(its.values()))
+        return count.found
+    for start in sorted({*mine, *its}):
+        here, there = mine.get(start), its.get(start)
+        if here is not None and there is not None:
+            count.pair(here, there)
+        elif here is not None:
+            count.alone(here, 0)
+        elif there is not None:
+            count.alone(there, 1)
+    return count.found
 
 
-def _identity(one: LogFile, files: Files) -> tuple[int, int] | None:
-    status = status_of(files, one.path)
-    return status.identity if status is not None and status.identity[1] > 0 else None
+class _Counting:
+    """Counts what two logs have alone, by offset. What only one has is lost in the other one if
+    that has a message after it.
+    """
 
+    def __init__(self, one: CommitLog, other: CommitLog, facts: LogFileFacts) -> None:
+        self.found = LogDifferences()
+        self._logs = one, other
+        self._facts = facts
+        self._only = self.found.here, self.found.there
+        self._waiting = OnlyOne(), OnlyOne()
+        """What lies after all messages of the other log so far."""
+        self._ends = [0, 0]
+        """After the last message of each log so far."""
 
-def _pairs(one: CommitLog, other: CommitLog) -> list[tuple[LogFile, LogFile]]:
-    theirs = {each.start: each for each in other.log_files}
-    return [(each, theirs[each.start]) for each in one.log_files if each.start in theirs]
+    def pair(self, here: LogFile, there: LogFile) -> None:
+        """Count files of both logs that begin at one offset."""
+        ranges = self._facts.differing(here, there)
+        if not ranges:
+            if any(one.is_more for one in self._waiting) or self.found.clashes:
+                self._agree(here)
+            return
+        places = [
+            (_message_before(self._logs[0], here, begin, self._facts.files), end + AFTER_BYTES)
+            for begin, end in ranges
+        ]
+        if any(begin == here.start for begin, _ in places[1:]):
+            places = [(here.start, places[-1][1])]
+        for begin, end in places:
+            self.messages([here], [there], begin, here.start + end)
+
+    def alone(self, log_file: LogFile, side: int) -> None:
+        """Count a file that only one of the logs has: 0 is this one, 1 the other one."""
+        log, other = self._logs[side], self._logs[1 - side]
+        if self._facts.first(log_file, log.mapped_file_size) == NO_MESSAGE:
+            return
+        self._settle(1 - side)
+        self._only[side].files += 1
+        self._waiting[side].files += log_file.start >= other.min_offset
+
+    def messages(
+        self, here: Sequence[LogFile], there: Sequence[LogFile], begin: int | None = None,
+        end: int | None = None,
+    ) -> None:  # fmt: skip
+        """Count the messages of files that begin in a range of offsets."""
+        rows = (
+            _rows(log, some, self._facts.files, begin, end)
+            for log, some in zip(self._logs, (here, there), strict=True)
+        )
+        for window in _windows(*rows):
+            self._add(window)
+
+    def _agree(self, log_file: LogFile) -> None:
+        if self._facts.first(log_file, self._logs[0].mapped_file_size) != NO_MESSAGE:
+            self.found.agrees_after |= self.found.clashes > 0
+            self._settle(0)
+            self._settle(1)
+
+    def _settle(self, side: int) -> None:
+        """Take what only one log has so far for lost in the other one, which goes on after it."""
+        waiting = self._waiting[side]
+        self._only[side].lost_messages += waiting.messages
+        self._only[side].lost_files += waiting.files
+        waiting.messages = waiting.files = 0
+
+    def _add(self, window: tuple[Rows, Rows]) -> None:
+        """Count the messages of one stretch."""
+        found = self.found
+        mine, its = ({tuple(row) for row in rows.tolist()} for rows in window)
+        alone = [sorted(row[0] for row in one) for one in (mine - its, its - mine)]
+        clashes = sorted({*alone[0]} & {*alone[1]})
+        found.clashes += len(clashes)
+        if clashes and found.first_clash < 0:
+            found.first_clash = clashes[0]
+        if found.clashes:
+            found.agrees_after |= any(row[0] > found.first_clash for row in mine & its)
+        for side, rows in enumerate(window):
+            if len(rows):
+                self._settle(1 - side)
+                self._ends[side] = int(rows[-1][0] + rows[-1][1])
+        apart = set(clashes)
+        for side, offsets in enumerate(alone):
+            self._only[side].messages += len(offsets)
+            begin, end = self._logs[1 - side].min_offset, self._ends[1 - side]
+            counted = [at for at in offsets if at >= begin and at not in apart]
+            lost = sum(at < end for at in counted)
+            self._only[side].lost_messages += lost
+            self._waiting[side].messages += len(counted) - lost
 
 
 def _head(one: LogFile, offset: int, files: Files) -> bytes:
@@ -129,51 +291,51 @@ def _head(one: LogFile, offset: int, files: Files) -> bytes:
     return head if is_there else b""
 
 
-def _compared(
-    one: CommitLog, other: CommitLog, files: Files, starts: set[int] | None
-) -> Iterator[tuple[list[LogFile], list[LogFile], bool]]:
-    """Yield the files of both logs, one of each at a time or all at once, and whether two have the
-    same bytes.
-    """
-    mine, its = (
-        {each.start: each for each in log.log_files if starts is None or each.start in starts}
-        for log in (one, other)
-    )
-    if one.mapped_file_size != other.mapped_file_size and starts is None:
-        yield list(mine.values()), list(its.values()), False
-        return
-    for start in sorted({*mine, *its}):
-        here, there = mine.get(start), its.get(start)
-        is_equal = here is not None and there is not None and _are_equal(here, there, files)
-        yield [here] if here else [], [there] if there else [], is_equal
-
-
-def _are_equal(one: LogFile, other: LogFile, files: Files) -> bool:
-    identity = _identity(one, files)
-    if identity is not None and identity == _identity(other, files):
-        return True
-    if one.size_bytes != other.size_bytes:
-        return False
+def _differing(one: LogFile, other: LogFile, files: Files) -> list[tuple[int, int]]:
+    """Return where the bytes of two files differ, in blocks; ranges close to each other are one."""
+    ranges: list[tuple[int, int]] = []
+    sizes = one.size_bytes, other.size_bytes
     with closing(files.open(one.path)) as mine, closing(files.open(other.path)) as its:
-        return all(
-            mine.pread(COMPARED_BYTES, position) == its.pread(COMPARED_BYTES, position)
-            for position in range(0, one.size_bytes, COMPARED_BYTES)
-        )
+        for at in range(0, max(sizes), COMPARED_BYTES):
+            wanted = [max(0, min(COMPARED_BYTES, size - at)) for size in sizes]
+            if mine.pread(wanted[0], at) == its.pread(wanted[1], at):
+                continue
+            begin, end = at, at + max(wanted)
+            if ranges and at - ranges[-1][1] <= BEFORE_BYTES + AFTER_BYTES:
+                begin, _ = ranges.pop()
+            ranges.append((begin, end))
+    return ranges
 
 
-def _rows(log: CommitLog, log_files: Sequence[LogFile], files: Files) -> Iterator[Rows]:
-    """Yield the sound messages of some files of a log, block by block."""
+def _message_before(log: CommitLog, one: LogFile, position: int, files: Files) -> int:
+    """Return the offset of a message not far before a byte of a file; the file's without one."""
+    if position > BEFORE_BYTES:
+        alone = CommitLog(log.store_path, log.mapped_file_size, (one,), files)
+        for piece in StorePieces(alone, files, start=one.start + position - BEFORE_BYTES):
+            if not isinstance(piece, Gap):
+                first = int(piece.lies_at[0])
+                return first if first <= one.start + position else one.start
+    return one.start
+
+
+def _rows(
+    log: CommitLog, log_files: Sequence[LogFile], files: Files, begin: int | None = None,
+    end: int | None = None,
+) -> Iterator[Rows]:  # fmt: skip
+    """Yield the sound messages of some files of a log that begin in a range, block by block."""
     alone = CommitLog(log.store_path, log.mapped_file_size, tuple(log_files), files)
-    for piece in StorePieces(alone, files) if log_files else ():
+    for piece in StorePieces(alone, files, start=begin) if log_files else ():
+        if end is not None and (piece.start if isinstance(piece, Gap) else piece.offset) >= end:
+            return
         if isinstance(piece, Gap):
             continue
-        positions, sizes = piece.rows[:, 0].tolist(), piece.rows[:, 1].tolist()
-        sums = [
-            zlib.crc32(piece.data[at : at + size])
-            for at, size in zip(positions, sizes, strict=True)
-        ]  # fmt: skip
-        rows = np.column_stack([piece.lies_at, piece.rows[:, 1], np.array(sums, np.int64)])
-        yield np.delete(rows, filler_rows(piece), axis=0)
+        kept = np.ones(len(piece.rows), np.bool_)
+        kept[filler_rows(piece)] = False
+        if end is not None:
+            kept &= piece.lies_at < end
+        places = piece.rows[kept, :2]
+        sums = [zlib.crc32(piece.data[at : at + size]) for at, size in places.tolist()]
+        yield np.column_stack([piece.lies_at[kept], places[:, 1], np.array(sums, np.int64)])
 
 
 def _windows(one: Iterator[Rows], other: Iterator[Rows]) -> Iterator[tuple[Rows, Rows]]:
@@ -192,33 +354,3 @@ def _windows(one: Iterator[Rows], other: Iterator[Rows]) -> Iterator[tuple[Rows,
         yield rows, NO_ROWS
     for rows in chain([] if beside is None else [beside], other):
         yield NO_ROWS, rows
-
-
-def _bounds(log: CommitLog, files: Files) -> tuple[int, int]:
-    """Return where the first file of a log begins, and the offset after its last message."""
-    for one in reversed(log.log_files):
-        ends = [int(rows[-1][0] + rows[-1][1]) for rows in _rows(log, [one], files) if len(rows)]
-        if ends:
-            return log.min_offset, ends[-1]
-    return log.min_offset, log.min_offset
-
-
-def _add(found: LogDifferences, here: Rows, there: Rows, bounds: Sequence[tuple[int, int]]) -> None:
-    """Count the messages of one stretch; `bounds` are those of this log and of the other one."""
-    mine, its = ({tuple(row) for row in rows.tolist()} for rows in (here, there))
-    only_here = sorted(row[0] for row in mine - its)
-    only_there = sorted(row[0] for row in its - mine)
-    found.only_here += len(only_here)
-    found.only_there += len(only_there)
-    clashes = sorted({*only_here} & {*only_there})
-    found.clashes += len(clashes)
-    if clashes and found.first_clash < 0:
-        found.first_clash = clashes[0]
-    if found.clashes:
-        found.agrees_after |= any(row[0] > found.first_clash for row in mine & its)
-    (begin, end), (other_begin, other_end) = bounds
-    apart = set(clashes)
-    found.lacking_here += sum(begin <= at < end for at in only_there if at not in apart)
-    found.lacking_there += sum(
-        other_begin <= at < other_end for at in only_here if at not in apart
-    )  # fmt: skip

@@ -35,6 +35,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.layout_checks import report_unread_place
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.rocketmq.stores_twice import (
+    KnownStores,
     StorePlace,
     as_store_places,
     report_twice,
@@ -57,6 +58,20 @@ BYTES_TOGETHER = 1 << 20
 
 KnownPlace = KnownDirectory | StorePlace
 """What lies at or below another path of a call, and is compared with what is verified."""
+
+
+class KnownPlaces(list[KnownPlace]):
+    """The same of all paths of a call; what is found out of their stores is kept for each path."""
+
+    def __init__(self, places: Iterable[KnownPlace] = ()) -> None:
+        super().__init__(places)
+        self._stores: KnownStores | None = None
+
+    def stores(self, files: Files) -> KnownStores:
+        """Return what is known of the stores."""
+        if self._stores is None or self._stores.files is not files:
+            self._stores = KnownStores(_stores_of(self), files)
+        return self._stores
 
 
 class Result(NamedTuple):
@@ -116,6 +131,10 @@ def known_places(path: str, files: Files) -> list[KnownPlace]:
     return [*places_below(path, files), *store_places(path, files)]
 
 
+def _stores_of(places: Iterable[KnownPlace]) -> list[StorePlace]:
+    return [one for one in places if isinstance(one, StorePlace)]
+
+
 def plan(
     path: str, wanted: Wanted, files: Files, beside: Sequence[KnownPlace] = ()
 ) -> tuple[list[Work], list[Finding]]:
@@ -140,11 +159,14 @@ def walk(
     Raises: OSError where `path` itself can't be read.
     """
     places = [replace(one, size_bytes=size_of(one, files)) for one in find_places(path, files)]
-    stores = [one for one in beside if isinstance(one, StorePlace)]
+    stores = _stores_of(beside) if places else []
     directories = [one for one in beside if not isinstance(one, StorePlace)]
     if len(places) + len(stores) > 1 and places:
-        twice = Reporter(wanted)
-        report_twice(as_store_places(places, files), stores, files, twice)
+        twice, own = Reporter(wanted), as_store_places(places, files)
+        known = beside.stores(files) if isinstance(beside, KnownPlaces) else None
+        if known is None or not known.has(own):
+            known = KnownStores((*stores, *own), files)
+        report_twice(own, known, twice)
         findings += twice.finish()
     if [one.path for one in places] == [path] and not has_partition(path, files):
         yield from places

@@ -19,7 +19,7 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.path_verification import KnownPlace, known_places, walk
+from segproof.verifying.path_verification import KnownPlaces, known_places, walk
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.split_logs import cuts_of, log_state
@@ -111,7 +111,7 @@ def make_plan(
     """
     works: list[tuple[str, Work]] = []
     units: list[tuple[int, Unit]] = []
-    beside: list[KnownPlace] = []
+    beside = KnownPlaces()
     for files, path in map(open_place, places if len(places) > 1 else ()):
         beside += known_places(path, files)
     for place in places:

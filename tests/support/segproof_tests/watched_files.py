@@ -7,7 +7,7 @@ from typing import Any, cast
 from segproof.files import File
 from segproof_harness.files.memory_files import MemoryFiles
 
-__all__ = ["CHANGES", "WatchedFiles"]
+__all__ = ["CHANGES", "READS", "WatchedFiles"]
 
 CHANGES_OF_FILES = frozenset({"pwrite", "truncate", "sync", "map", "flush"})
 """Calls of a file, or of a mapping of it."""
@@ -19,11 +19,16 @@ CHANGES_OF_NAMES = frozenset(
 )  # fmt: skip
 CHANGES = CHANGES_OF_FILES | CHANGES_OF_NAMES
 """Calls that change bytes, names or what is durable; opening a file may change names too."""
+READS = frozenset({"pread", "pread_into"})
+"""Calls that read bytes of a file."""
 QUESTIONS = frozenset({"status", "list_directory"})
 
 
 class WatchedFiles(MemoryFiles):
     """Files in memory; a subclass says in `before` what comes before each call."""
+
+    calls_of_files = CHANGES_OF_FILES
+    """Calls of a file that are told; a subclass may add `READS`."""
 
     def __init__(self, *, clock_ms: Callable[[], int] | None = None) -> None:
         super().__init__(clock_ms=clock_ms)
@@ -94,7 +99,7 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.inner, name)
-        if name not in CHANGES_OF_FILES:
+        if name not in self._files.calls_of_files:
             return found
 
         def call(*arguments: Any) -> Any:

@@ -10,20 +10,17 @@ Laws: RMQDISK-58.
 
 import os
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
-from segproof.reading.log_differences import (
-    LogDifferences,
-    are_of_one_log,
-    differences,
-    shared_files,
-)
+from segproof.reading.log_differences import LogDifferences, LogFileFacts, OnlyOne, differences
 from segproof.reading.log_names import with_right_names
 from segproof.reading.log_rows import begins, log_folder
 from segproof.reading.store_layouts import unread_layout
@@ -108,34 +105,132 @@ def _identity(path: str, files: Files) -> object:
     return status.identity if status is not None and status.identity[1] > 0 else path
 
 
-class _Logs:
-    """The logs of the places of one path and of others, each listed once."""
+class KnownStores:
+    """What the paths of a call have, and what is known of their logs: each is looked at once, and
+    two copies are compared once for both.
+    """
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._known: dict[str, CommitLog | None] = {}
-        self._heads: dict[LogFile, bytes] = {}
+    def __init__(self, places: Iterable[StorePlace], files: Files) -> None:
+        self.files = files
+        self.facts = LogFileFacts(files)
+        self._places = {_plain(one): one for one in places}
+        self._by_identity: dict[object, list[str]] = defaultdict(list)
+        self._times: dict[str, int] = defaultdict(int)
+        """How many single files of a log have a name."""
+        for plain, one in sorted(self._places.items()):
+            self._by_identity[one.identity].append(plain)
+            self._times[_name_of(one)] += 1
+        self._stores = sum(one.kind is PlaceKind.STORE for one in self._places.values())
+        self._logs: dict[str, CommitLog | None] = {}
+        self._found: dict[tuple[str, str], LogDifferences] = {}
+        self._index: _Index | None = None
 
-    def of(self, one: StorePlace) -> CommitLog | None:
-        """Return the log of a place; None if it has none that is read. Raises: OSError."""
-        if one.path not in self._known:
-            self._known[one.path] = _log_of(one, self._files)
-        return self._known[one.path]
+    def has(self, places: Iterable[StorePlace]) -> bool:
+        """Return whether all these places are among those known."""
+        return all(_plain(one) in self._places for one in places)
 
-    def are_of_one(self, one: CommitLog, other: CommitLog) -> bool:
-        """Return whether two logs have a message in common. Raises: OSError."""
-        return are_of_one_log(one, other, self._files, self._heads)
+    def once_more(self, one: StorePlace) -> StorePlace | None:
+        """Return another place that is the same one, by another path; None without any."""
+        same = (plain for plain in self._by_identity[one.identity] if plain != _plain(one))
+        found = next(same, None)
+        return None if found is None else self._places[found]
+
+    def log(self, one: StorePlace) -> CommitLog | None:
+        """Return the log of a place; None if it has none that can be read."""
+        if one.path not in self._logs:
+            try:
+                self._logs[one.path] = _log_of(one, self.files)
+            except OSError:
+                self._logs[one.path] = None  # the checks of the log report it
+        return self._logs[one.path]
+
+    def copies(self, one: StorePlace) -> Iterator[tuple[StorePlace, CommitLog, CommitLog]]:
+        """Yield the other places whose logs are of one log with that of a place, by path, and both
+        logs. Raises: OSError.
+        """
+        mine = self.log(one) if self._may_be_copied(one) else None
+        if mine is None:
+            return
+        if self._index is None:
+            asked = {
+                plain: each for plain, each in self._places.items() if self._may_be_copied(each)
+            }
+            logs = {plain: log for plain, each in asked.items() if (log := self.log(each))}
+            self._index = _Index(logs, self.facts)
+        found, in_doubt = self._index.of_one_log(mine)
+        for plain in sorted(found | in_doubt):
+            two = self._places[plain]
+            its = self.log(two)
+            if plain == _plain(one) or its is None or not _may_have_same(one, two):
+                continue
+            if plain in found or self.facts.are_of_one_log(mine, its):
+                yield two, mine, its
+
+    def differences(
+        self, one: StorePlace, two: StorePlace, mine: CommitLog, its: CommitLog
+    ) -> LogDifferences:
+        """Return what the log of a place has and that of another one lacks. Raises: OSError."""
+        plain, other = _plain(one), _plain(two)
+        if other < plain:
+            return self.differences(two, one, its, mine).seen_from_there()
+        if (plain, other) not in self._found:
+            files_alone = {one.kind, two.kind} - {PlaceKind.STORE}
+            starts = {each.start for each in min(mine, its, key=_files_of).log_files}
+            self._found[plain, other] = differences(
+                mine, its, self.facts, starts if files_alone else None
+            )
+        return self._found[plain, other]
+
+    def _may_be_copied(self, one: StorePlace) -> bool:
+        """Return whether another place may have its log: a store, or a file of the same name."""
+        is_file, is_store = one.kind is PlaceKind.LOG_FILE, one.kind is PlaceKind.STORE
+        others = self._stores - is_store
+        if is_file:
+            others += self._times[_name_of(one)] - 1
+        elif is_store:
+            others += len(self._places) - self._stores
+        return others > 0
 
 
-def report_twice(
-    own: Sequence[StorePlace], others: Iterable[StorePlace], files: Files, reporter: Reporter
-) -> None:
+class _Index:
+    """Which logs have a file, by what it is and by the message that begins it."""
+
+    def __init__(self, logs: dict[str, CommitLog], facts: LogFileFacts) -> None:
+        self._facts = facts
+        self._logs = logs
+        self._by_identity: dict[object, set[str]] = defaultdict(set)
+        self._by_head: dict[int, dict[bytes, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for plain, log in logs.items():
+            for each in log.log_files:
+                if (identity := facts.identity(each)) is not None:
+                    self._by_identity[identity].add(plain)
+                self._by_head[each.start][self._head(each)].add(plain)
+
+    def of_one_log(self, log: CommitLog) -> tuple[set[str], set[str]]:
+        """Return the logs that have a file of a log, or the message that begins one of its files;
+        and those that may be of one log with it, for no message begins a file here or there.
+        """
+        found: set[str] = set()
+        in_doubt: set[str] = set()
+        for each in log.log_files:
+            if (identity := self._facts.identity(each)) is not None:
+                found |= self._by_identity[identity]
+            head, others = self._head(each), self._by_head[each.start]
+            found |= others[head] if head else set()
+            in_doubt = in_doubt.union(others[b""]) if head else in_doubt.union(*others.values())
+        return found, in_doubt - found
+
+    def _head(self, one: LogFile) -> bytes:
+        try:
+            return self._facts.head(one)
+        except OSError:
+            return b""  # the checks of the log report what can't be read
+
+
+def report_twice(own: Sequence[StorePlace], known: KnownStores, reporter: Reporter) -> None:
     """Report each place of a path that is another one too, or whose log is a copy."""
-    every = {_plain(one): one for one in (*others, *own)}
-    logs = _Logs(files)
     for one in own:
-        rivals = [two for place, two in sorted(every.items()) if place != _plain(one)]
-        told = _twice(one, rivals, logs, files)
+        told = _twice(one, known)
         if told is not None:
             report = reporter.at(one.path)
             found = report.finding(
@@ -149,46 +244,27 @@ def _plain(one: StorePlace) -> str:
     return os.path.abspath(one.path)
 
 
-def _twice(
-    one: StorePlace, rivals: Sequence[StorePlace], logs: _Logs, files: Files
-) -> _Told | None:
+def _name_of(one: StorePlace) -> str:
+    """Return the name of a single file of a log; empty for all else."""
+    return posixpath.basename(one.path) if one.kind is PlaceKind.LOG_FILE else ""
+
+
+def _twice(one: StorePlace, known: KnownStores) -> _Told | None:
     """Return what is to be said of a place and one other; None if nothing is."""
-    for two in rivals:
-        if two.identity == one.identity:
-            what = "store" if one.kind is PlaceKind.STORE else one.kind.value
-            by = "a link or a mount" if one.kind is PlaceKind.STORE else "a link or a hard link"
-            words = f"it is {two.path} once more, by {by}: one {what} is verified under"
-            return _Told(Severity.NOTE, f"{words} both names, and counts twice", ONE_BY_LINK, two)
+    two = known.once_more(one)
+    if two is not None:
+        what = "store" if one.kind is PlaceKind.STORE else one.kind.value
+        by = "a link or a mount" if one.kind is PlaceKind.STORE else "a link or a hard link"
+        words = f"it is {two.path} once more, by {by}: one {what} is verified under"
+        return _Told(Severity.NOTE, f"{words} both names, and counts twice", ONE_BY_LINK, two)
     if one.kind not in (PlaceKind.STORE, PlaceKind.LOG_FILE):
         return None
     try:
-        told = list(_of_logs(one, rivals, logs, files))
+        told = [_told(one, *copy, known) for copy in islice(known.copies(one), RIVALS_MAX)]
     except OSError:
         return None  # the checks of the log report what can't be read
     order = list(Severity)
     return min(told, key=lambda each: order.index(each.severity), default=None)
-
-
-def _of_logs(
-    one: StorePlace, rivals: Sequence[StorePlace], logs: _Logs, files: Files
-) -> Iterator[_Told]:
-    """Yield what is to be said of the first copies of a log. Raises: OSError."""
-    rivals = [two for two in rivals if _may_have_same(one, two)]
-    mine, count = logs.of(one) if rivals else None, 0
-    for two in rivals if mine is not None else ():
-        its = logs.of(two)
-        if mine is None or its is None:
-            continue
-        shared = shared_files(mine, its, files)
-        if not shared and not logs.are_of_one(mine, its):
-            continue
-        files_alone = {one.kind, two.kind} - {PlaceKind.STORE}
-        starts = {each.start for each in min(mine, its, key=_files_of).log_files}
-        found = differences(mine, its, files, starts if files_alone else None)
-        yield _told(one, two, mine, its, shared, found, files)
-        count += 1
-        if count >= RIVALS_MAX:
-            return
 
 
 def _files_of(log: CommitLog) -> int:
@@ -223,10 +299,14 @@ def _log_of(one: StorePlace, files: Files) -> CommitLog | None:
 
 
 def _told(
-    one: StorePlace, two: StorePlace, mine: CommitLog, its: CommitLog,
-    shared: Sequence[LogFile], found: LogDifferences, files: Files,
-) -> _Told:  # fmt: skip
-    """Return what is to be said of two logs: one is a copy of the other, or both are one."""
+    one: StorePlace, two: StorePlace, mine: CommitLog, its: CommitLog, known: KnownStores
+) -> _Told:
+    """Return what is to be said of two logs: one is a copy of the other, or both are one.
+
+    Raises: OSError.
+    """
+    shared = known.facts.shared(mine, its)
+    found = known.differences(one, two, mine, its)
     is_file = one.kind is PlaceKind.LOG_FILE
     severity, hint = Severity.NOTE, COPIES
     if len(shared) == len(mine.log_files):
@@ -243,14 +323,14 @@ def _told(
     if shared:
         words += ", by a link or a hard link: one copy on the disk"
         hint = SHARED
-        if not {each.path for each in shared}.isdisjoint(_written(mine, files)):
+        if not {each.path for each in shared}.isdisjoint(_written(mine, known.files)):
             severity, hint = Severity.WARNING, SHARED_END
             words += ", and the file to which a broker appends is among them"
     words += f"; {_words_of(found)}"
-    if found.clashes or found.lacking_here:
+    if found.clashes or found.there.is_lost:
         severity = Severity.WARNING
         if not shared:
-            hint = LACKING if found.only_here else OTHER_HAS_ALL
+            hint = LACKING if found.here.is_more else OTHER_HAS_ALL
     return _Told(severity, words, hint, two)
 
 
@@ -266,9 +346,8 @@ def _written(log: CommitLog, files: Files) -> list[str]:
 
 def _words_of(found: LogDifferences) -> str:
     """Return in words which of two logs has more."""
-    here = plural(found.only_here, "sound message")
-    there = plural(found.only_there, "sound message")
-    if not found.only_here and not found.only_there:
+    here, there = _amount(found.here), _amount(found.there)
+    if not found.here.is_more and not found.there.is_more:
         return "both have the same sound messages"
     if found.clashes and not found.agrees_after:
         return (
@@ -278,18 +357,34 @@ def _words_of(found: LogDifferences) -> str:
     if found.clashes:
         words = f"at {plural(found.clashes, 'offset')} they have different messages, first at"
         words += f" {found.first_clash}: one of two is damaged where no checksum covers it"
-        if (found.only_here, found.only_there) == (found.clashes, found.clashes):
+        if found.here == found.there == OnlyOne(found.clashes):
             return words
         return f"{words}; {here} only here, {there} only there"
-    lacking_here = f", {found.lacking_here} of them missing or damaged within this log"
-    lacking_there = f", {found.lacking_there} of them missing or damaged within that log"
-    lacking_here *= found.lacking_here > 0
-    lacking_there *= found.lacking_there > 0
-    if not found.only_there:
-        return f"this one has more: {here} that the other one lacks{lacking_there}"
-    if not found.only_here:
-        return f"the other one has more: {there} that this one lacks{lacking_here}"
+    lost_here, lost_there = _lost(found.there, "this"), _lost(found.here, "that")
+    if not found.there.is_more:
+        return f"this one has more: {here} that the other one lacks{lost_there}"
+    if not found.here.is_more:
+        return f"the other one has more: {there} that this one lacks{lost_here}"
     return (
-        f"each has what the other one lacks: {here} only here{lacking_there}; {there} only there"
-        f"{lacking_here}"
+        f"each has what the other one lacks: {here} only here{lost_there}; {there} only there"
+        f"{lost_here}"
     )
+
+
+def _amount(only: OnlyOne) -> str:
+    """Return in words what one of two logs has alone."""
+    parts = [f"{plural(only.files, 'file')} of the log"] if only.files else []
+    if only.messages or not parts:
+        parts.insert(0, plural(only.messages, "sound message"))
+    return " and ".join(parts)
+
+
+def _lost(only: OnlyOne, which: str) -> str:
+    """Return in words what of it the other log lacks between its own messages."""
+    if not only.is_lost:
+        return ""
+    parts = [f"{only.lost_messages} of these messages"] if only.lost_messages else []
+    parts += [f"{only.lost_files} of these files"] if only.lost_files else []
+    if len(parts) == 1 and not (only.messages and only.files):
+        parts = [f"{only.lost_messages or only.lost_files} of them"]
+    return f", {' and '.join(parts)} missing or damaged within {which} log"
