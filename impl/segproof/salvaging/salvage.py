@@ -131,7 +131,7 @@ def salvage(
         told.removed += _words_of(removed, partition)
         if told.target is not None:
             told.left_out += missing_topic_ids(findings, partition.directory)
-            told.doubts += _held_aside(findings, partition.directory, told, files)
+            told.doubts += _held_aside(findings, partition, told, files)
         start = dict(partition.offsets).get(START, 0)
         known = read_partition_name(name)
         if known is not None and told.first_offset < start <= told.last_offset:
@@ -173,18 +173,23 @@ def _taken(target: str, partitions: Collection[str], files: SharedFiles) -> dict
 
 
 def _held_aside(
-    findings: Iterable[Finding], directory: str, told: SalvagedPartition, files: SharedFiles
+    findings: Iterable[Finding], partition: Partition, told: SalvagedPartition, files: SharedFiles
 ) -> list[str]:
-    """Return in words what a folder that is set aside has, and the saved partition lacks."""
+    """Return in words what a folder that is set aside has, and the saved partition lacks.
+
+    What the log cleaner may have taken is no doubt where a file shows that it was here.
+    """
+    directory = partition.directory
     own = os.path.normpath(directory)
     words = [
         f"{one.path}: {one.message}; {JOIN}"
         for one in findings
         if one.law == LACKS_ASIDE and one.is_defect and os.path.normpath(one.path) == own
     ]
-    if not words and told.unproven_offsets:
+    if not words and told.unproven_offsets and not partition.was_cleaned:
         held = HeldBeside(directory, files).words(told.first_offset, told.last_offset + 1)
-        words = [f"{directory}: {held}; {JOIN}"] if held else []
+        why = "compaction took them, or they are lost"
+        words = [f"{directory} lacks offsets: {why}. {held}; {JOIN}"] if held else []
     return words
 
 

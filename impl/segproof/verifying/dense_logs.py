@@ -131,7 +131,10 @@ class DenseLog:
             if one.missing == one.missing_at_end and one.next_base_offset is not None:
                 first = one.next_base_offset - one.missing_at_end
             held = beside.words(first, one.next_base_offset or first)
-            severity = Severity.NOTE if known is Cleaning.SHOWN and not held else None
+            severity = Severity.NOTE if known is Cleaning.SHOWN else None
+            hint = HINT_OF_HELD if held else None
+            if hint is not None and known is not Cleaning.EXCLUDED:
+                hint = hint.after("nothing, if compaction took them (see cleanup.policy); else ")
             reporter.at(one.path, shown_by=partition.directory).add(
                 "DISK-63",
                 f"{plural(one.missing, 'offset', 'is', 'are')} in no batch, {where} up to the next"
@@ -141,5 +144,5 @@ class DenseLog:
                 expected=0,
                 actual=lost,
                 severity=severity,
-                hint=HINT_OF_HELD if held else None,
+                hint=hint,
             )

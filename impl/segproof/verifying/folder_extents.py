@@ -70,6 +70,12 @@ class Extent(NamedTuple):
         return min([*names, *(first for first, _ in self.ranges[:1])], default=0)
 
     @property
+    def end(self) -> int:
+        """Return the offset after all that the logs held, by their names and batches."""
+        names = [int(name[:20]) for name in self.by_log]
+        return max([*names, *(last + 1 for _, last in self.ranges[-1:])], default=0)
+
+    @property
     def may_be_cleaned(self) -> bool:
         """Whether the log cleaner may have taken records: a batch or an offset is missing."""
         return self.is_thinned or len(self.ranges) > 1

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a folder that is set aside tells of the segments that its partition in use lacks.
 
-Retention moves the start of a log, and then the first entry of `leader-epoch-checkpoint` too. So an
-entry from before the first segment shows that nobody moved the start: the segments are lost.
-Compaction thins segments out; it takes none as a whole from a log that is dense else.
+Retention moves the start of a log, and then the first entry of `leader-epoch-checkpoint` too. A
+topic in remote storage keeps the entries from the start of its whole log, while local retention
+removes segments. So an entry from before the first segment proves no loss. Compaction takes a
+segment as a whole if all of its keys are written again, and merges its neighbours.
 
-Upstream: Kafka 4.4.0: UnifiedLog.maybeIncrementLogStartOffset,
-    LeaderEpochFileCache.truncateFromStart.
+Upstream: Kafka 4.4.0: UnifiedLog.maybeIncrementLogStartOffset, UnifiedLog.deleteOldSegments,
+    LeaderEpochFileCache.truncateFromStartAsyncFlush, Cleaner.cleanSegments.
 Laws: DISK-41, DISK-63.
 """
 
@@ -23,18 +24,21 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.hints import writes
 from segproof.kafka.checkpoint_file import EPOCH_FORMATTER, read_checkpoint
+from segproof.reading.cleaner_traces import CleanerTraces, cleaner_was_here
 from segproof.reading.file_names import read_partition_name
 from segproof.reading.folder_names import names_of
-from segproof.verifying.folder_extents import (
-    Extent,
-    extent_of,
-    generations,
-    lacking,
-    outside,
-    ranges_of,
+from segproof.verifying.folder_extents import Extent, extent_of, generations, lacking, outside
+from segproof.verifying.keyless_records import first_keyless
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_listing import kinds_of, parent_of
+from segproof.verifying.small_files import (
+    CLEANER,
+    EPOCHS,
+    METADATA,
+    SMALL_FILE_BYTES,
+    read_offsets,
+    topic_id_of,
 )
-from segproof.verifying.segment_listing import parent_of
-from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES, topic_id_of
 
 FOLDERS_MAX = 8
 """At most this many folders beside a partition are read."""
@@ -63,18 +67,16 @@ def are_of_one_topic(one: str, two: str, files: Files) -> bool:
     return found[0] is not None and found[0] == found[1]
 
 
-def lacks_whole_logs(aside: Extent, used: Extent) -> bool:
-    """Return whether all that a partition lacks, up to the end of a folder that is set aside, are
-    whole logs of that folder; neither has a batch without all of its records."""
-    if aside.is_thinned or used.is_thinned or not aside.ranges or not used.ranges:
-        return False
-    end = aside.ranges[-1][1]
-    taken = [used.batches[used.batches[:, 0] <= end]]
-    for log in aside.by_log.values():
-        if len(log.batches) and len(outside(log.batches, used.ranges)) == len(log.batches):
-            taken.append(log.batches)
-    rows = np.unique(np.concatenate(taken), axis=0)
-    return len(taken) > 1 and len(ranges_of(rows)) == 1
+def traces_in(
+    directory: str, topic: str, partition: int, used: Extent, files: Files
+) -> CleanerTraces:
+    """Return what the files of a partition in use say of the log cleaner. Raises: never."""
+    checkpoint = Reporter(Wanted()).at(posixpath.join(parent_of(directory), CLEANER))
+    told = {(one.topic, one.partition): one.offset for one in read_offsets(checkpoint, files) or ()}
+    kinds = kinds_of(names_of(directory, files))
+    was_here = cleaner_was_here(topic, kinds, told.get((topic, partition), 0))
+    logs = [posixpath.join(directory, name) for name in used.by_log]
+    return CleanerTraces(was_here, first_keyless(logs, files))
 
 
 class HeldBeside:

@@ -6,7 +6,8 @@ A broker with KRaft sets a log without its topic id aside, and the partition beg
 to another log directory, which is never ahead of its source: one that is ahead shows what the
 source has lost, and the next start cuts the copy to the end of the source. A -delete folder is of a
 deleted topic, or of a replica that was moved away; only the latter has the id of the topic, and it
-is told only where the partition in use has lost what it has.
+is told only where the partition in use may have lost what it has. Where compaction, retention or
+remote storage explains what the partition lacks, the finding is a note, and says so.
 
 Upstream: Kafka 4.4.0: LogManager.loadLog, ReplicaAlterLogDirsThread.truncate.
 Laws: DISK-41.
@@ -21,6 +22,7 @@ from segproof.counts import plural
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.reading.cleaner_traces import Cleaning
 from segproof.reading.new_places import own_place
 from segproof.verifying.folder_extents import (
     Extent,
@@ -30,8 +32,7 @@ from segproof.verifying.folder_extents import (
     logs_to_take,
     outside,
 )
-from segproof.verifying.held_beside import are_of_one_topic, epochs_begin, lacks_whole_logs
-from segproof.verifying.keyless_records import first_keyless
+from segproof.verifying.held_beside import are_of_one_topic, epochs_begin, traces_in
 from segproof.verifying.log_directories import (
     LOGS_NAMED,
     KnownDirectory,
@@ -61,6 +62,10 @@ HINT_OF_UNPROVEN = reads(
     "nothing, if retention or compaction removed them from the partition in use; else compare both"
     " folders with another replica, and keep a copy of this one"
 )
+UNLESS_EXPLAINED = (
+    "nothing, if retention or compaction removed them from the partition in use, or remote storage"
+    " has them; else "
+)
 HINT_OF_TOPICS = writes(
     "nothing, if the topic was deleted and made again; else copy both folders to another disk, and"
     " compare their topic ids with the one that `kafka-topics.sh --describe` shows"
@@ -76,6 +81,8 @@ class _Compared(NamedTuple):
     """Whether the partition has lost batches that are in the folder."""
     hint: Hint | None
     """None: the usual one, to do nothing."""
+    may_be_lost: bool = False
+    """Whether it lacks batches, and no file tells why."""
 
 
 def report_aside(
@@ -163,7 +170,7 @@ def _report_pair(
     if compared.is_lost and not is_sure and hint is not None:
         hint = hint.after("nothing, if the two directories are of two brokers; else ")
     severity = Severity.WARNING if is_loss else None
-    if one.state == DELETE and not is_loss:
+    if one.state == DELETE and not (is_loss or compared.may_be_lost):
         return
     if one.identity in mine:
         report = reporter.at(one.path)
@@ -201,17 +208,16 @@ def _compared(
     )
     if not len(recent):
         return _before_the_start(words, one, two, aside, used, files)
-    end = used.ranges[-1][1] if used.ranges else used.start - 1
-    keyless = first_keyless([posixpath.join(two.path, name) for name in used.by_log], files)
-    is_ahead = is_lost = bool((recent[:, 1] > end).any())
+    last = int(recent[:, 1].max())
+    traces = traces_in(two.path, *two.key, used, files)
+    is_ahead = is_lost = last >= used.end
     is_lost |= used.damages > 0 and len(outside(recent, used.ranges)) > 0
-    is_lost |= keyless is not None and bool((recent[:, 1] > keyless).any())
-    is_lost |= not aside.may_be_cleaned and not used.may_be_cleaned
-    is_lost |= lacks_whole_logs(aside, used)
+    is_lost |= traces.of_gap(last) is Cleaning.EXCLUDED
+    differ = len(outside(recent, used.ranges)) < len(recent)
+    is_lost |= differ and not aside.may_be_cleaned and not used.may_be_cleaned
     if not is_lost:
-        return _Compared(
-            f"{words}: compaction took them, or they are lost", False, HINT_OF_UNPROVEN
-        )
+        hint = _steps(one, two, _taken(ids, aside, used)).after(UNLESS_EXPLAINED)
+        return _Compared(f"{words}: compaction took them, or they are lost", False, hint, True)
     if one.state != FUTURE:
         words += ". No consumer gets their records"
     elif is_ahead:
@@ -229,22 +235,22 @@ def _before_the_start(
 ) -> _Compared:
     """Compare a folder that has only offsets before the start of the partition in use.
 
-    Where retention, or a new replica, moved the start, its leader epochs begin there too.
+    Where retention, or a new replica, moved the start of the whole log, its leader epochs begin
+    there too. Whether its topic is in remote storage, no file tells.
     """
     begin = epochs_begin(two.path, files)
-    if begin is None:
-        is_lost = one.state != FUTURE and used.start > 0
-        shown = f": its segments before offset {used.start} are lost, or retention removed them,"
-        shown += f" and no {EPOCHS} there tells which"
-    else:
-        is_lost = begin < used.start
-        shown = f": its leader epochs begin at offset {begin}, so no retention has removed its"
-        shown += f" segments before offset {used.start}, and they are lost"
-    if not is_lost:
+    may_be_lost = one.state != FUTURE and used.start > 0 if begin is None else begin < used.start
+    if not may_be_lost:
         words += f", which retention may have removed before offset {used.start}"
         return _Compared(words, False, HINT_OF_UNPROVEN)
+    words += f". The partition begins at offset {used.start}"
+    if begin is None:
+        words += f", and no readable {EPOCHS} there tells why"
+    else:
+        words += f", and its leader epochs at offset {begin}"
+    words += ": retention removed them, they are in remote storage, or they are lost"
     taken = _taken(generations(one.path, two.path, files)[0], aside, used)
-    return _Compared(words + shown, True, _steps(one, two, taken))
+    return _Compared(words, False, _steps(one, two, taken).after(UNLESS_EXPLAINED), True)
 
 
 def _taken(ids: str, aside: Extent, used: Extent) -> list[str]:

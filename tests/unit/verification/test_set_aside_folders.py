@@ -207,11 +207,17 @@ SEGMENTS = {0: range(3), 3: range(3, 6), 6: range(6, 9)}
 """The offsets of each segment of a partition, by its base."""
 
 
-def segments(folder: Path, *bases: int, epochs: int | None = 0, topic: int | None = 1) -> Path:
+def segments(
+    folder: Path,
+    *bases: int,
+    epochs: int | None = 0,
+    topic: int | None = 1,
+    has_keys: bool = True,
+) -> Path:
     """Write some segments, the checkpoint of leader epochs, and the topic's id."""
     folder.mkdir()
     for base in bases:
-        data = b"".join(batch(one, key=b"%d" % one) for one in SEGMENTS[base])
+        data = b"".join(batch(one, key=b"%d" % one if has_keys else None) for one in SEGMENTS[base])
         (folder / name(base, ".log")).write_bytes(data)
     if epochs is not None:
         (folder / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {epochs}\n")
@@ -220,13 +226,11 @@ def segments(folder: Path, *bases: int, epochs: int | None = 0, topic: int | Non
     return folder
 
 
-LOST: dict[str, tuple[tuple[int, ...], tuple[int, ...], str]] = {
-    "the first segment": ((3, 6), (0, 3, 6), "0 to 2"),
-    "the first two": ((6,), (0, 3, 6), "0 to 5"),
-    "one in the middle": ((0, 6), (0, 3, 6), "3 to 5"),
-    "the last one": ((0, 3), (0, 3, 6), "6 to 8"),
-    "all of the folder, which ends before": ((6,), (0, 3), "0 to 5"),
-    "one in the middle, after which the folder ends": ((0, 6), (0, 3), "3 to 5"),
+LOST: dict[str, tuple[tuple[int, ...], tuple[int, ...], str, bool]] = {
+    "one in the middle, without keys": ((0, 6), (0, 3, 6), "3 to 5", False),
+    "the last one": ((0, 3), (0, 3, 6), "6 to 8", True),
+    "the last one, without keys": ((0, 3), (0, 3, 6), "6 to 8", False),
+    "one in the middle, after which the folder ends": ((0, 6), (0, 3), "3 to 5", False),
 }
 
 
@@ -237,18 +241,26 @@ def test_a_lost_segment_that_a_folder_has(
     tmp_path: Path, case: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was a note with "nothing, if retention or compaction removed them", and both sound."""
-    kept, aside, offsets = LOST[case]
+    kept, aside, offsets, has_keys = LOST[case]
     broker = data(tmp_path / "it's data")
-    used = segments(broker / "t-0", *kept)
-    folder = segments(broker / f"t-0.{STATE}-{state}", *aside)
+    used = segments(broker / "t-0", *kept, has_keys=has_keys)
+    folder = segments(broker / f"t-0.{STATE}-{state}", *aside, has_keys=has_keys)
     found = told(broker)
     assert set(found) == {str(folder), str(used)}
     for one in found.values():
         assert one.severity is Severity.WARNING
         assert f"of the offsets {offsets}" in one.message
         assert str(folder) in one.message + one.path
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
+    _follow(broker, tmp_path / "here", monkeypatch)
+    salvaged = {one.directory: one for one in salvage(broker, tmp_path / "out")}
+    assert not salvaged[str(used)].is_whole
+    assert any(str(folder) in one for one in salvaged[str(used)].doubts)
+
+
+def _follow(broker: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands of the hint, which join both in a copy."""
+    here.mkdir()
+    monkeypatch.chdir(here)
     hints = {one.hint for one in told(broker).values()}
     assert len(hints) == 1
     for command in split_commands(hints.pop())[1]:
@@ -258,9 +270,6 @@ def test_a_lost_segment_that_a_folder_has(
         path.name for path in joined.glob("*.log")
     )
     assert not lost(joined)
-    salvaged = {one.directory: one for one in salvage(broker, tmp_path / "out")}
-    assert not salvaged[str(used)].is_whole
-    assert any(str(folder) in one for one in salvaged[str(used)].doubts)
 
 
 def lost(path: Path) -> int:
@@ -279,7 +288,7 @@ def test_a_gap_names_the_folder_that_fills_it(tmp_path: Path) -> None:
     other = segments(broker / f"t-0.1{STATE[1:]}-stray", 0, 3, 6, topic=2)
     for path in (broker, used):
         (one,) = (each for each in verify(path) if each.law == "DISK-63")
-        assert one.severity is Severity.WARNING
+        assert one.severity is Severity.NOTE
         assert f"{folder} has the offsets 3 to 5 of them" in one.message
         assert str(other) not in one.message
         assert "DISK-41" in one.hint
@@ -311,13 +320,75 @@ def test_a_later_start_that_retention_explains(tmp_path: Path, case: str) -> Non
     assert (state == "delete") is not bool(found)
 
 
-def test_compaction_that_leaves_single_batches_is_a_note(tmp_path: Path) -> None:
-    """It thins segments out, and takes none as a whole."""
+THINNED: dict[str, tuple[dict[int, Iterable[int]], bool]] = {
+    "a segment of which one batch is left": ({0: range(3), 3: (4,), 6: range(6, 9)}, False),
+    "a superseded segment, merged away": ({0: range(3), 6: range(6, 9)}, False),
+    "a superseded segment, and the cleaner's checkpoint": ({0: range(3), 6: range(6, 9)}, True),
+    "two segments merged into one": ({0: (0, 1, 2, 7), 8: (8,)}, True),
+    "all but the last batch of the active log": ({0: (), 8: (8,)}, True),
+    "all, before an active log without a batch": ({0: (), 9: ()}, True),
+}
+
+
+@pytest.mark.checks("DISK-41", "DISK-63")
+@pytest.mark.parametrize("state", ["stray", "future", "delete"])
+@pytest.mark.parametrize("case", THINNED)
+def test_what_compaction_takes_is_no_loss(tmp_path: Path, case: str, state: str) -> None:
+    """A segment whose keys are all written again goes as a whole: it was a warning, and lost."""
+    kept, is_told = THINNED[case]
     broker = data(tmp_path / "data")
-    used = segments(broker / "t-0", 0, 6)
-    (used / name(3, ".log")).write_bytes(batch(4, key=b"4"))
-    segments(broker / f"t-0.{STATE}-stray", 0, 3, 6)
-    assert {Severity.NOTE} == {one.severity for one in told(broker).values()}
+    used = segments(broker / "t-0")
+    for base, offsets in kept.items():
+        found = [batch(one, key=b"%d" % one) for one in offsets]
+        (used / name(base, ".log")).write_bytes(b"".join(found))
+    if is_told:
+        (broker / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 8\n")
+    folder = segments(broker / f"t-0.{STATE}-{state}", 0, 3, 6)
+    _is_open(broker, used, folder, tmp_path / "out", has_doubt=not is_told)
+
+
+STARTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int | None]] = {
+    "local retention, after an upload": ((6,), (0, 3, 6), 0),
+    "the same, of one segment": ((3, 6), (0, 3, 6), 0),
+    "the same, from a later start of the whole log": ((6,), (0, 3, 6), 2),
+    "a folder that ends before": ((6,), (0, 3), 0),
+    "no checkpoint of epochs": ((3, 6), (0, 3, 6), None),
+}
+
+
+@pytest.mark.parametrize("state", ["stray", "delete"])
+@pytest.mark.parametrize("case", STARTS)
+def test_a_later_start_is_no_proof_of_a_loss(
+    tmp_path: Path, case: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epochs of a topic in remote storage begin before its local logs: it was "lost"."""
+    kept, aside, epochs = STARTS[case]
+    broker = data(tmp_path / "it's data")
+    used = segments(broker / "t-0", *kept, epochs=epochs, has_keys=False)
+    folder = segments(broker / f"t-0.{STATE}-{state}", *aside, has_keys=False)
+    _is_open(broker, used, folder, tmp_path / "out", has_doubt=False)
+    assert "remote storage" in told(broker)[str(folder)].message
+    _follow(broker, tmp_path / "here", monkeypatch)
+
+
+def _is_open(broker: Path, used: Path, folder: Path, out: Path, *, has_doubt: bool) -> None:
+    """Assert that nothing says for sure that a partition lost what a folder has."""
+    aside = out.with_name(folder.name)
+    folder.rename(aside)
+    gaps = {one.path: one.severity for one in verify(broker) if one.law == "DISK-63"}
+    aside.rename(folder)
+    found = [one for one in verify(broker) if one.law in {"DISK-41", "DISK-63"}]
+    assert {one.path: one.severity for one in found} == {**gaps, str(folder): Severity.NOTE}
+    for one in found:
+        assert one.hint is not None
+        assert one.hint.startswith(("nothing, if ", "look at cleanup.policy"))
+        words = one.message
+        for open_word in ("or they are lost", "are lost is not known", "lost, unless the topic"):
+            words = words.replace(open_word, "")
+        assert not any(sure in words for sure in ("lost", "No consumer", "no retention"))
+    (saved,) = salvage(used, out)
+    assert bool(saved.doubts) <= has_doubt
+    assert all("compaction took them, or they are lost" in one for one in saved.doubts)
 
 
 def test_folders_are_read_once_for_all_gaps(
