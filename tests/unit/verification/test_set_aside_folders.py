@@ -321,7 +321,7 @@ def test_a_later_start_that_retention_explains(tmp_path: Path, case: str) -> Non
 
 
 THINNED: dict[str, tuple[dict[int, Iterable[int]], bool]] = {
-    "a segment of which one batch is left": ({0: range(3), 3: (4,), 6: range(6, 9)}, False),
+    "a segment with one batch left": ({0: range(3), 3: (4,), 6: range(6, 9)}, False),
     "a superseded segment, merged away": ({0: range(3), 6: range(6, 9)}, False),
     "a superseded segment, and the cleaner's checkpoint": ({0: range(3), 6: range(6, 9)}, True),
     "two segments merged into one": ({0: (0, 1, 2, 7), 8: (8,)}, True),

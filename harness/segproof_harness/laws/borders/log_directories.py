@@ -75,11 +75,7 @@ BORDERS = (
     ),
     _aside(
         "the batch in the -stray folder is before the begin of the partition, or its first one",
-        "stray", batch(BASE - 1), batch(BASE), batch(BASE + 1), (BASE, BASE),
-    ),
-    _aside(
-        "the leader epochs begin with the partition, or one offset before, as the -stray folder",
-        "stray", batch(BASE - 1), batch(BASE - 1), batch(BASE + 1), (BASE, BASE - 1),
+        "stray", batch(BASE - 1), batch(BASE), batch(BASE + 1, key=None), (BASE, BASE),
     ),
     Border(
         "DISK-3", "a folder in the partition has its last batch, or the next one",
