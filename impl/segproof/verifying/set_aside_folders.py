@@ -63,8 +63,8 @@ HINT_OF_UNPROVEN = reads(
     " folders with another replica, and keep a copy of this one"
 )
 UNLESS_EXPLAINED = (
-    "nothing, if retention or compaction removed them from the partition in use, or remote storage"
-    " has them; else "
+    "nothing, if compaction or retention (of a topic in remote storage: the local one) removed them"
+    " from the partition in use; else "
 )
 HINT_OF_TOPICS = writes(
     "nothing, if the topic was deleted and made again; else copy both folders to another disk, and"

@@ -28,14 +28,15 @@ DAMAGE_AT = 65
 
 
 def log(folder: Path, offsets: Iterable[int], suffix: str = ".log", **options: Any) -> Path:
-    """Write a log with a batch of one record without a key for each offset; return its path.
+    """Write a log with a batch of one record, by default without a key, for each offset.
 
-    No two batches are alike, so that each one that is lost is missed.
+    Returns its path. No two batches are alike, so that each one that is lost is missed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     numbers = [*offsets]
     path = folder / name(numbers[0], suffix)
-    batches = [batch(one, key=None, value=b"value %d" % one, **options) for one in numbers]
+    options = {"key": None} | options
+    batches = [batch(one, value=b"value %d" % one, **options) for one in numbers]
     path.write_bytes(b"".join(batches))
     return path
 
@@ -160,6 +161,24 @@ def aside_with_a_segment(folder: Path) -> None:
     for base in (0, 3, 6):
         log(data / f"t-0.{STATE}-stray", range(base, base + 3))
         if base != 3:
+            log(data / "t-0", range(base, base + 3))
+
+
+def aside_with_keys(folder: Path) -> None:
+    """Write the same of records with keys: compaction may have taken the segment."""
+    data = broker(folder)
+    for base in (0, 3, 6):
+        log(data / f"t-0.{STATE}-stray", range(base, base + 3), key=b"k")
+        if base != 3:
+            log(data / "t-0", range(base, base + 3), key=b"k")
+
+
+def aside_from_the_start(folder: Path) -> None:
+    """Write a folder that was set aside, and a partition that begins after its first segment."""
+    data = broker(folder)
+    for base in (0, 3, 6):
+        log(data / f"t-0.{STATE}-stray", range(base, base + 3))
+        if base:
             log(data / "t-0", range(base, base + 3))
 
 
@@ -377,6 +396,20 @@ SITUATIONS = (
         "a stray folder has a segment that the partition lacks",
         "verifying/set_aside_folders._joined", aside_with_a_segment, "DISK-41", ("data",),
         holds=(f"data/t-0.{STATE}-stray", PARTITION),
+    ),
+    Situation(
+        "a stray folder has a segment that compaction may have taken",
+        "verifying/set_aside_folders._compared", aside_with_keys, "DISK-41", ("data",),
+        holds=(f"data/t-0.{STATE}-stray", PARTITION),
+    ),
+    Situation(
+        "a stray folder has a segment that retention may have removed",
+        "verifying/set_aside_folders._before_the_start", aside_from_the_start, "DISK-41",
+        ("data",), holds=(f"data/t-0.{STATE}-stray", PARTITION),
+    ),
+    Situation(
+        "a gap that a stray folder fills, and compaction may have left",
+        "verifying/dense_logs.DenseLog.report", aside_with_keys, "DISK-63", ("data",),
     ),
     Situation(
         "a copy on its way has more, perhaps of another broker",
