@@ -27,7 +27,7 @@ from segproof.reading.store_layouts import (
     layout_around,
     rocksdb_lacks,
 )
-from segproof.reading.store_paths import has_partition, is_store_folder
+from segproof.reading.store_paths import LOG_NAME, has_partition, is_store_folder
 from segproof.reading.timer_log import TIMER_LOG
 
 OTHER_ROWS: Final = {
@@ -111,24 +111,28 @@ def check_read(path: str, files: Files) -> None:
 def _unread_place(path: str, status: FileStatus, files: Files) -> UnreadPlace | None:
     folder, name = (path, "") if status.is_directory else posixpath.split(path)
     names = names_of(folder, files)
-    is_of_others = is_store_folder(folder, files) or has_partition(folder, files)
-    if any(map(is_of_redpanda, names)) and not _is_segment(name) and not is_of_others:
+    is_of_redpanda_here = any(map(is_of_redpanda, names)) and not _is_segment(name)
+    if (
+        is_of_redpanda_here
+        and not is_store_folder(folder, files)
+        and not has_partition(folder, files)
+    ):
         words = f"the layout of Redpanda, in 1 place: {REDPANDA_WORDS}"
         return UnreadPlace("DISK-46", words, REDPANDA_HINT)
     return (
-        _of_dledger(folder, name, files)
+        _of_dledger(folder, name, names, files)
         or _of_rocksdb(folder, name, names, files)
-        or (_of_several_paths(folder, files) if status.is_directory else None)
+        or (_of_several_paths(folder, names, files) if status.is_directory else None)
         or _of_store_part(path, files)
     )
 
 
-def _of_dledger(folder: str, name: str, files: Files) -> UnreadPlace | None:
+def _of_dledger(folder: str, name: str, names: Sequence[str], files: Files) -> UnreadPlace | None:
     """Return the words of a DLedger group, of its folders and of the files in them."""
     above, own = posixpath.split(folder)
     part = own if own in ("data", "index") else ""
     group = above if part else folder
-    if not is_dledger(group, files):
+    if not (part or "data" in names) or not is_dledger(group, files):
         return None
     what = f"the {'log' if part == 'data' else 'index'} of DLedger"
     if not part:
@@ -159,9 +163,11 @@ def _is_segment(name: str) -> bool:
     return segment_file(name) is not None and _OF_DATABASE.fullmatch(name) is None
 
 
-def _of_several_paths(folder: str, files: Files) -> UnreadPlace | None:
+def _of_several_paths(folder: str, names: Sequence[str], files: Files) -> UnreadPlace | None:
     """Return the words of a folder with files of a commit log that lies over several folders."""
-    if not holds_log(folder, files) or (layout := layout_around(folder, files)) is None:
+    if not any(map(LOG_NAME.fullmatch, names)) or not holds_log(folder, files):
+        return None
+    if (layout := layout_around(folder, files)) is None:
         return None
     return UnreadPlace("RMQDISK-42", layout.words, layout.hint)
 

@@ -125,13 +125,13 @@ def files_are_looked_into(store: StoreFiles) -> bool:
 
 
 @law("RMQDISK-58", MessageStore, "segproof")
-def logs_are_met_once(logs: Sequence[Collection[tuple[int, bytes]]]) -> bool:
+def logs_are_met_once(paths: Sequence[Collection[tuple[int, bytes]]]) -> bool:
     """No two paths of a call have a message of one commit log: by a link, by shared files, or as a
     copy. A note, that says which one has more; a warning if both share the file to which a broker
     appends, if they have different messages at one offset, or if one lacks a message within its log
-    that the other one has. `logs`: the messages of each store or file, with their offsets.
+    that the other one has. `paths`: the messages of the store or file at each, with their offsets.
     """
-    return all(set(one).isdisjoint(two) for one, two in combinations(logs, 2))
+    return all(set(one).isdisjoint(two) for one, two in combinations(paths, 2))
 
 
 @law("RMQDISK-51", MessageStore, "RocketMQ MessageStoreConfig 4.7.0 to 5.5.1")
