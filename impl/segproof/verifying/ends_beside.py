@@ -18,7 +18,7 @@ Not covered: segments that lack offsets without a proof (DISK-63), and batches t
 import posixpath
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -123,7 +123,16 @@ def why_short(end: LogEnd, following: int | None, files: Files) -> SegproofError
         paths = (end.directory, end.file.path)
         if seconds is None or not wait_for_a_step(paths, files, seconds):
             break
+    reached = _reached(end)
+    if reached > end.next_offset:  # an older batch was written to the end of the log
+        return why_short(replace(end, next_offset=reached), following, files)
     return found
+
+
+def _reached(end: LogEnd) -> int:
+    """Return the offset after the highest one that a batch of the log says."""
+    lasts = read_batch_headers(end.file, 0, end.position).table["last_offset"]
+    return int(lasts.max(initial=end.next_offset - 1)) + 1
 
 
 def _logs_in(names: Iterable[str]) -> list[int]:

@@ -196,6 +196,20 @@ def test_a_closed_log_that_lost_its_end(
 
 
 @pytest.mark.checks("DISK-25")
+@pytest.mark.parametrize("base", [0, 8])
+def test_a_batch_that_is_there_twice_is_no_end(
+    base: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An older batch at the end of a log was its end, and what was before it was called lost."""
+    folder = partition(tmp_path / "t-0", batches=KEYLESS)
+    log = folder / name_of(base, ".log")
+    log.write_bytes(log.read_bytes() + KEYLESS[base])
+    rows = sorted([*range(COUNT), base])
+    found, words = scanned(folder)
+    assert (rows, []) == (sorted(found), words)
+    assert 0 == dumped(folder, capsys)[1]
+
+
 def test_a_compacted_log_stays_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Compaction leaves gaps at the end of a log, and cleans its index too."""
     folder = partition(tmp_path / "t-0")
