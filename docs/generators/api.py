@@ -36,6 +36,8 @@ GROUPS = {
             "segproof.verification.partition_places",
             "segproof.verifying.log_directories.PartitionPlace",
             "segproof.verifying.log_directories.BrokerPlace",
+            "segproof.verifying.rocketmq.stores_twice.StorePlace",
+            "segproof.reading.store_paths.PlaceKind",
             "segproof.reading.node_ids.Broker",
             "segproof.verification.VERIFIED_LAWS",
             "segproof.findings",

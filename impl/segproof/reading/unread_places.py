@@ -130,7 +130,8 @@ def _unread_place(path: str, status: FileStatus, files: Files) -> UnreadPlace | 
 def _of_dledger(folder: str, name: str, names: Sequence[str], files: Files) -> UnreadPlace | None:
     """Return the words of a DLedger group, of its folders and of the files in them."""
     above, own = posixpath.split(folder)
-    part = own if own in ("data", "index") else ""
+    has_files = any(map(LOG_NAME.fullmatch, names))
+    part = own if own in ("data", "index") and has_files else ""
     group = above if part else folder
     if not (part or "data" in names) or not is_dledger(group, files):
         return None

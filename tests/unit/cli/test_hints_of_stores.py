@@ -73,4 +73,4 @@ def test_commands_of_a_shell_are_whole_lines(
     shutil.move(other / log_files[1].name, store)
     assert 1 == run(["verify", str(store)])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert f"install -d {store}/commitlog && mv -n {store}/0* {store}/commitlog/" in lines
+    assert f"install -d {store}/commitlog && mv -n {store}/0{'?' * 19} {store}/commitlog/" in lines

@@ -71,7 +71,7 @@ def test_log_files_in_the_store_itself_are_named(
     assert Verdict.UNREADABLE is summary.verdict
     (told,) = (one for one in found if one.law == "RMQDISK-23")
     assert "lie in the store itself" in told.message
-    assert f"mv -n {store}/0* {store}/commitlog/" in (told.hint or "")
+    assert f"mv -n {store}/0{'?' * 19} {store}/commitlog/" in (told.hint or "")
     with pytest.raises(InvalidArgumentError, match="in the store itself"):
         salvage_store(store, tmp_path / "saved")
     with pytest.raises(InvalidArgumentError, match="in the store itself"):
