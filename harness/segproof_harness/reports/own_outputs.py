@@ -3,7 +3,8 @@
 
 A finding prints its command alone: it does not know what those before it will have written when it
 is run. `segproof salvage` refuses a directory that has another partition of the same name, and
-`segproof rebuild` one that is not empty.
+`segproof rebuild` one that is not empty. Where partitions lie, both refuse a new store, and a
+partition is not saved where a store lies.
 """
 
 import posixpath
@@ -30,6 +31,8 @@ class OwnOutputs:
     def __init__(self) -> None:
         self._taken: dict[str, dict[str, str]] = {}
         """By new directory: the partitions that commands put there, and whence they come."""
+        self._with_stores: set[str] = set()
+        """The new directories among them to which stores go, and no partition."""
 
     def of(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings, in their hints no new directory that an earlier one takes."""
@@ -49,31 +52,36 @@ class OwnOutputs:
             folder = posixpath.dirname(out)
         elif read_partition_name(name) is None:
             name = ALL
-        free = self._free(folder, name, source)
+        is_store = folder != out and (verb == "salvage" or read_partition_name(name) is None)
+        free = self._free(folder, name, source, is_store=is_store)
         self._taken.setdefault(free, {})[name] = source
+        if is_store:
+            self._with_stores.add(free)
         if free == folder:
             return command[0]
         new = free if folder == out else posixpath.join(free, posixpath.basename(out))
         head, _, tail = command[0].rpartition(f" --out {quoted_path(out)}")
         return f"{head} --out {quoted_path(new)}{tail}"
 
-    def _free(self, folder: str, name: str, source: str) -> str:
-        """Return the first directory to which no other partition of this name goes."""
-        if self._has_room(folder, name, source):
+    def _free(self, folder: str, name: str, source: str, *, is_store: bool) -> str:
+        """Return the first directory to which nothing goes that is refused beside this source."""
+        if self._has_room(folder, name, source, is_store=is_store):
             return folder
         match = NUMBERED.fullmatch(folder)
         base = folder if match is None else match[1]
         for number in count(2):
             new = f"{base}-{number}"
             if new in self._taken:
-                if self._has_room(new, name, source):
+                if self._has_room(new, name, source, is_store=is_store):
                     return new
             elif status_of(REAL_FILES, new) is None:
                 return new
         raise AssertionError
 
-    def _has_room(self, folder: str, name: str, source: str) -> bool:
+    def _has_room(self, folder: str, name: str, source: str, *, is_store: bool) -> bool:
         taken = self._taken.get(folder, {})
+        if taken and is_store is not (folder in self._with_stores):
+            return False
         if name == ALL:
             return all(known == source for known in taken.values())
         whole = taken.get(ALL)

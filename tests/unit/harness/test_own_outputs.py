@@ -10,6 +10,7 @@ from segproof.findings import Finding, Severity
 from segproof_harness import cli
 from segproof_harness.reports.own_outputs import OwnOutputs
 from segproof_tests.partition_files import copied_partition
+from segproof_tests.store_files import LOG, copied_store
 
 
 def outputs(*commands: str) -> list[str]:
@@ -48,6 +49,51 @@ def test_whole_directories_stores_and_rebuilds() -> None:
     assert ["saved/store", "saved-2/store"] == told
     told = outputs("salvage 'a b/t-0' --out 'my saved'", "salvage c/t-0 --out 'my saved'")
     assert ["'my saved'", "'my saved-2'"] == told
+
+
+@pytest.mark.parametrize(("verb", "out"), [("salvage", "saved"), ("rebuild", "rebuilt")])
+def test_a_store_does_not_go_where_partitions_go(verb: str, out: str) -> None:
+    """A new store among partitions was refused, and so was a partition beside a new store."""
+    below = "/t-0" if verb == "rebuild" else ""
+    partition, store = f"{verb} d/t-0 --out {out}{below}", f"{verb} d/store --out {out}/store"
+    assert [out + below, f"{out}-2/store", out + below] == outputs(partition, store, partition)
+    told = outputs(store, partition, partition.replace("t-0", "t-1"), store)
+    assert [f"{out}/store", *(f"{out}-2" + one for one in told_below(below))] == told[:3]
+    assert told[0] == told[3]
+    # A store that has a partition's name, and a second one of the same folder.
+    named = f"{verb} d/rolled-4 --out {out}/rolled-4"
+    if verb == "salvage":
+        assert ["saved", "saved-2/rolled-4", "saved-2/store"] == outputs(partition, named, store)
+
+
+def told_below(below: str) -> tuple[str, str]:
+    """Return what follows the directory for the partitions t-0 and t-1."""
+    return below, below.replace("t-0", "t-1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_store_and_partitions_are_saved_in_both_orders(
+    is_reversed: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As printed, one salvage of a call ended with 2, whichever was run first."""
+    folders = [copied_partition(one, tmp_path / "data") for one in ("plain", "compacted")]
+    logs = [folder / f"{0:020d}.log" for folder in folders]
+    for log in (*logs, copied_store(tmp_path / "data") / LOG):
+        data = bytearray(log.read_bytes())
+        data[1000:1020] = bytes(20)
+        log.write_bytes(data)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert 1 == cli.run(["verify", "../data", "--no-notes"])
+    lines = re.findall(r"^ +segproof (salvage .*)$", capsys.readouterr().out, re.MULTILINE)
+    commands = list(dict.fromkeys(lines))
+    assert 3 == len(commands)
+    for one in reversed(commands) if is_reversed else commands:
+        assert 1 == cli.run(one.split()), one
 
 
 @pytest.mark.slow
