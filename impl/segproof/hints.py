@@ -55,6 +55,11 @@ class Hint(str):
         begin, end = f"Only if {self.only_if}: ", f". If that is wrong, {self.if_wrong}"
         return self.partition(begin)[2].removesuffix(end) if self.only_if else str(self)
 
+    @property
+    def beside_copy(self) -> str:
+        """The whole text for a reader who has a copy: without the step that keeps one."""
+        return self.removeprefix(f"{self.copy_step}. ") if self.copy_step else str(self)
+
     def after(self, words: str) -> "Hint":
         """Return this hint with words before it; the words themselves only read."""
         parts = (self.effect, self.only_if, self.if_wrong, self.copy_step)

@@ -234,6 +234,8 @@ def _number_lines(told: "SalvagedStore") -> Iterator[str]:
 
 def _offset_lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield the offsets of consumers beyond their queues, and what to do."""
+    from segproof.reading.config_offsets import WRITE_OFFSET
+
     for one in told.offsets_beyond[:GAPS_SHOWN]:
         yield (
             f"offsets: {one.file}: byte {one.position}: {printable(one.words)} up to offset"
@@ -244,10 +246,24 @@ def _offset_lines(told: "SalvagedStore") -> Iterator[str]:
         yield f"offsets: {len(told.offsets_beyond) - GAPS_SHOWN} more; --format jsonl tells them"
     if told.offsets_beyond:
         yield (
-            f"offsets: before a broker starts, write in {told.target}/config the end of the queue"
-            f" in place of each of these offsets. The copy has them as they were, and so has"
-            f" {told.directory}"
+            f"offsets: the copies in {told.target}/config have them as they were, and so has"
+            f" {told.directory}. Before a broker starts, for each of these offsets:"
+            f" {WRITE_OFFSET.beside_copy}"
         )
+        if broken := list(_broken_beside(told)):
+            yield f"offsets: damaged files that may have the right ones: {', '.join(broken)}"
+
+
+def _broken_beside(told: "SalvagedStore") -> Iterator[str]:
+    """Yield the paths of the damaged files that were kept of those that have the told offsets."""
+    from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG
+    from segproof.salvaging.store_extras import BROKEN_SUFFIX
+
+    for name in sorted({one.file.removesuffix(BACKUP_SUFFIX) for one in told.offsets_beyond}):
+        for end in ("", BACKUP_SUFFIX):
+            path = Path(told.target or "", CONFIG, f"{name}{end}{BROKEN_SUFFIX}")
+            if path.exists():
+                yield str(path)
 
 
 def _gap(gap: "StoreGap", file_bytes: int) -> str:

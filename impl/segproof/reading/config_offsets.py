@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from segproof.files import Files, status_of
+from segproof.hints import changes
 from segproof.reading.config_file import (
     BACKUP_SUFFIX,
     CONFIG,
@@ -28,6 +29,7 @@ from segproof.reading.config_file import (
 )
 
 __all__ = [
+    "WRITE_OFFSET",
     "StoredOffset",
     "known_topics",
     "offsets_in_file",
@@ -55,6 +57,18 @@ NAME_MAX: Final = 127
 """Characters of a name that are shown."""
 QUEUE_MAX: Final = 10**9
 """A broker names the folder of a queue by a number of at most 9 digits."""
+
+WRITE_OFFSET: Final = changes(
+    "write the end of the queue in place of the offset; else the offset that the group has in a"
+    " damaged file beside this one, which is text (a salvage names it .broken), in a backup or on a"
+    " slave. When in doubt write a lower one: messages come twice, and none is passed over",
+    only_if="the group had read all that the queue has, as where the offset was right and the queue"
+    " has lost its last messages since",
+    if_wrong="the messages from the group's own offset to the end of the queue are passed over, and"
+    " the group never gets them",
+    copy_step="stop the broker and copy the folder config away",
+)
+"""What to do about an offset beyond the end of its queue."""
 
 _TOKEN = re.compile(
     rb"(?P<skip>[\x00-\x20]++|//[^\n]*+|/\*.*?\*/)"

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding
+from segproof.reading.config_offsets import WRITE_OFFSET
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_tests.store_files import long_store
 
+ROOT = Path(__file__).resolve().parents[3]
 COUNT = 24
 """Messages of the store, in three queues: each queue ends at 8."""
 NAME = "consumerOffset.json"
@@ -69,7 +71,7 @@ def test_a_queue_that_ends_earlier_is_told(store: Path, tmp_path: Path) -> None:
 
 @pytest.mark.checks("RMQDISK-54")
 def test_what_the_report_says_makes_the_result_sound(store: Path, tmp_path: Path) -> None:
-    """The person writes the end of the queue in place of the offset."""
+    """The group had read all: the person writes the end of the queue in place of the offset."""
     write(store, '{"offsetTable":{"T@g":{0:8,1:8,2:1}}}')
     lose_end(store)
     told = salvage_store(store, tmp_path / "out")
@@ -79,6 +81,29 @@ def test_what_the_report_says_makes_the_result_sound(store: Path, tmp_path: Path
         data[one.position : one.position + len(str(one.offset))] = str(one.end).encode()
     path.write_bytes(data)
     assert [] == [one for one in verify(tmp_path / "out", deep=True) if one.is_defect]
+
+
+@pytest.mark.checks("RMQDISK-54")
+def test_no_offset_is_ordered_without_a_condition(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The backup was of another store, and the cut file beside it had the right offset: 5 messages
+    would have been passed over. Hint, report and both pages have one text.
+    """
+    write(store, '{"offsetTable":{"T@g":{0:3,1:1')
+    write(store, '{"offsetTable":{"T@g":{0:999999,1:1}}}', f"{NAME}.bak")
+    (told,) = of_offsets(store)
+    assert 1 == run(["salvage", str(store), "--out", str(tmp_path / "out")])
+    report = " ".join(capsys.readouterr().out.split())
+    assert str(tmp_path / "out" / "config" / f"{NAME}.broken") in report
+    pages = (ROOT / "docs" / "howto").glob("*.md")
+    texts = {one.name: " ".join(one.read_text("utf-8").split()) for one in pages}
+    for text in (
+        told.hint, report,
+        texts["save-a-damaged-store.md"], texts["bring-back-a-whole-directory.md"],
+    ):  # fmt: skip
+        assert WRITE_OFFSET.beside_copy in text
+        assert text.count("the end of the queue in place") == 1
 
 
 @pytest.mark.checks("RMQDISK-54")
@@ -101,7 +126,7 @@ def test_an_offset_that_was_beyond_before_is_told_too(
         "group g has consumed queue 1 of T up to offset 11",
         "ends at 8",
         "2 consumer offsets beyond the new queues",
-        "before a broker starts",
+        "Before a broker starts",
     ):
         assert part in words, part
     again = ["salvage", str(store), "--out", str(tmp_path / "three"), "--format", "jsonl"]

@@ -94,6 +94,10 @@ def _from_a_backup(path: Path) -> None:
     path.write_text(json.dumps(topics))
 
 
+def _write_end(path: Path) -> None:
+    path.write_text(path.read_text().replace("999999", "12"))
+
+
 STEPS: dict[str, Step] = {
     "DISK-43": _correct_start,
     "DISK-47": move_out,
@@ -109,6 +113,7 @@ STEPS: dict[str, Step] = {
     "RMQDISK-39": move_out,
     "RMQDISK-43": _from_a_backup,
     "RMQDISK-51": Path.unlink,
+    "RMQDISK-54": _write_end,
     "RMQDISK-57": _from_a_backup,
 }
 """What the hint of the rule of a law asks for, by its law."""

@@ -20,8 +20,7 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import reads
-from segproof.reading.config_offsets import StoredOffset, read_offsets
+from segproof.reading.config_offsets import WRITE_OFFSET, StoredOffset, read_offsets
 from segproof.rocketmq.message import INNER_BATCH
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.log_records import LogBlock
@@ -29,7 +28,8 @@ from segproof.verifying.rocketmq.queue_checks import QueueChecks
 from segproof.verifying.rules import declare
 
 declare("index-service", Severity.WARNING,
-    reads("decide by the numbers before consumers start. If a replica's queue goes as far, this"
+    WRITE_OFFSET.after(
+    "decide by the numbers before consumers start. If a replica's queue goes as far, this"
     " broker has lost the messages up to there, as after a loss of power those that were not"
     " flushed: keep that replica. If several groups are far beyond their queues, this"
     " file is of another store, or older files of the log were put in place. Nothing is lost if"
@@ -38,8 +38,7 @@ declare("index-service", Severity.WARNING,
     " `mqadmin cleanExpiredCQ` took away a queue without messages; or if a tool or a client set"
     " the offset. A broker sends such a consumer back to the end of the queue, or in older releases"
     " to its begin if that is 0; one that comes later passes over the new messages that get these"
-    " numbers. If the messages are lost, as in a saved store, the page about saving a damaged store"
-    " has the step"),
+    " numbers. For each offset that is wrong then: "),
     "RMQDISK-54")  # fmt: skip
 
 TRANSACTION_BITS = 12
