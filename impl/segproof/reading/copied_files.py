@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
-from segproof.files import Files, ReadOnlyFile
+from segproof.files import Files, first_byte
+from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.queue_units import first_led_to
 from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION, Gap, GapKind, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-
-COMPARED_BYTES = 1 << 20
 
 
 class CopiedFile(NamedTuple):
@@ -103,26 +102,12 @@ def _holds_nothing_else(one: LogFile, other: LogFile, files: Files) -> bool:
         closing(files.open(one.path)) as copy,
         closing(files.open(other.path)) as original,
     ):
-        return _begins_alike(copy, original, one.size_bytes)
+        found = next(blocks_that_differ(copy.pread, original.pread, one.size_bytes), None)
+        if found is None:
+            return True
+        alike = len(posixpath.commonprefix((found.one, found.other)))
+        return first_byte(copy, found.begin + alike, one.size_bytes) is None
     return False
-
-
-def _begins_alike(copy: ReadOnlyFile, original: ReadOnlyFile, size_bytes: int) -> bool:
-    is_alike = True
-    for at in range(0, size_bytes, COMPARED_BYTES):
-        count = min(COMPARED_BYTES, size_bytes - at)
-        data = copy.pread(count, at)
-        if is_alike:
-            right = original.pread(count, at)
-            if data == right:
-                continue
-            is_alike = False
-            pairs = zip(data, right, strict=False)
-            others = (number for number, (left, wanted) in enumerate(pairs) if left != wanted)
-            data = data[next(others, len(right)) :]
-        if data.strip(b"\0"):
-            return False
-    return True
 
 
 def _without_replaced(

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, status_of
+from segproof.reading.equal_files import blocks_that_differ
+from segproof.reading.file_parts import FilePart
 from segproof.reading.store_pieces import (
     HEAD_BYTES,
     OFFSET_POSITION,
@@ -34,7 +36,6 @@ __all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 
 FIELDS_BYTES = 84
 """Length, magic, checksum, numbers, times and hosts of a message: up to its body."""
-COMPARED_BYTES = 1 << 20
 BEFORE_BYTES = 1 << 20
 """So far before bytes that differ a message is looked for, to read from there on."""
 AFTER_BYTES = 4 << 20
@@ -294,17 +295,19 @@ def _head(one: LogFile, offset: int, files: Files) -> bytes:
 def _differing(one: LogFile, other: LogFile, files: Files) -> list[tuple[int, int]]:
     """Return where the bytes of two files differ, in blocks; ranges close to each other are one."""
     ranges: list[tuple[int, int]] = []
-    sizes = one.size_bytes, other.size_bytes
-    with closing(files.open(one.path)) as mine, closing(files.open(other.path)) as its:
-        for at in range(0, max(sizes), COMPARED_BYTES):
-            wanted = [max(0, min(COMPARED_BYTES, size - at)) for size in sizes]
-            if mine.pread(wanted[0], at) == its.pread(wanted[1], at):
-                continue
-            begin, end = at, at + max(wanted)
-            if ranges and at - ranges[-1][1] <= BEFORE_BYTES + AFTER_BYTES:
-                begin, _ = ranges.pop()
-            ranges.append((begin, end))
+    size = max(one.size_bytes, other.size_bytes)
+    with closing(_as_long(one, files)) as mine, closing(_as_long(other, files)) as its:
+        for begin, end, _, _ in blocks_that_differ(mine.pread, its.pread, size):
+            if ranges and begin - ranges[-1][1] <= BEFORE_BYTES + AFTER_BYTES:
+                ranges[-1] = ranges[-1][0], end
+            else:
+                ranges.append((begin, end))
     return ranges
+
+
+def _as_long(one: LogFile, files: Files) -> FilePart:
+    """Return a file of a log without the bytes that it got since it was found. Raises: OSError."""
+    return FilePart(files.open(one.path), one.path, 0, one.size_bytes)
 
 
 def _message_before(log: CommitLog, one: LogFile, position: int, files: Files) -> int:

@@ -17,9 +17,7 @@ from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 
-__all__ = ["Share", "are_same", "share_of", "sound_messages"]
-
-COMPARED_BYTES = 1 << 20
+__all__ = ["Share", "share_of", "sound_messages"]
 
 
 class Share(NamedTuple):
@@ -47,16 +45,6 @@ def share_of(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> 
             sound += len(block.rows)
             lacking += _lacking(block, file, copy.start)
     return Share(sound, lacking)
-
-
-def are_same(one: str, other: str, files: Files) -> bool:
-    """Return whether two files have the same bytes. Raises: OSError."""
-    with closing(files.open(one)) as first, closing(files.open(other)) as second:
-        size = first.size()
-        return size == second.size() and all(
-            first.pread(COMPARED_BYTES, at) == second.pread(COMPARED_BYTES, at)
-            for at in range(0, size, COMPARED_BYTES)
-        )
 
 
 def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[MessageBlock]:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.reading.equal_files import Read, blocks_that_differ
 from segproof.reading.queue_units import led_to, told_messages
 from segproof.reading.store_log import LogReader
 from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
@@ -42,7 +43,6 @@ OpenFile = Callable[[str], ReadOnlyFile]
 OFFSET_BYTES = 8
 SECTOR_BYTES = 512
 """A disk writes blocks of a multiple of this, at a multiple of it."""
-COMPARED_BYTES = 1 << 20
 OF_MOVED = ".moved"
 """Ends the path of a file of moved messages alone whose name another file has. No disk has it."""
 FILES_BEYOND = 8
@@ -403,11 +403,11 @@ class MovedMessages:
 
     def _is_copy(self, one: Stretch, place: int) -> bool:
         """Return whether the same bytes lie at another place of the log."""
-        return all(
-            self._bytes(one.lies_at + at, size) == self._bytes(place + at, size)
-            for at in range(0, one.size_bytes, COMPARED_BYTES)
-            for size in [min(COMPARED_BYTES, one.size_bytes - at)]
-        )
+        mine, its = (self._from(begin) for begin in (one.lies_at, place))
+        return not any(blocks_that_differ(mine, its, one.size_bytes))
+
+    def _from(self, place: int) -> Read:
+        return lambda size, position: self._bytes(place + position, size)
 
     def _bytes(self, place: int, size: int) -> bytes:
         found = self._log.file_of(place)

@@ -12,8 +12,9 @@ from contextlib import closing
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import File, Files, ReadOnlyFile, SharedFiles
+from segproof.reading.equal_files import is_same
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
-from segproof.rebuilding.safe_places import is_same, make_directory
+from segproof.rebuilding.safe_places import make_directory
 
 COPY_BYTES = 1 << 20
 CANNOT_LINK = frozenset(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a rebuild and a salvage safe: locks, new directories, marks, comparisons.
+"""What keeps a rebuild and a salvage safe: locks, new directories, marks.
 
 Upstream: Kafka 4.3.1: LogManager.lockLogDirs. RocketMQ 5.5.1: DefaultMessageStore.lockFile.
 """
@@ -23,7 +23,6 @@ from segproof.reading.unfinished import (
 )
 
 IS_FULL: Final = "the directory exists and is not empty; give a new one"
-COMPARED_BYTES: Final = 1 << 20
 
 
 def log_changed(path: str) -> SegproofError:
@@ -188,25 +187,3 @@ def end_rebuild(directory: str, failed: Sequence[str], files: Files, *, is_new: 
         files.remove_directory(directory)
     else:
         files.sync_directory(directory)
-
-
-def is_as_long(old: str, new: str, files: Files) -> bool:
-    """Return whether two files are there and have the same length. Raises: OSError."""
-    before, after = files.status(old), files.status(new)
-    return before is not None and after is not None and before.size_bytes == after.size_bytes
-
-
-def is_same(old: str, new: str, files: Files) -> bool:
-    """Return whether two files are there and have the same bytes. Raises: OSError."""
-    return is_as_long(old, new, files) and starts_with(new, old, files)
-
-
-def starts_with(long: str, short: str, files: Files) -> bool:
-    """Return whether a file begins with all bytes of another one. Raises: OSError."""
-    with closing(files.open(short)) as one, closing(files.open(long)) as other:
-        position = 0
-        while data := one.pread(COMPARED_BYTES, position):
-            if data != other.pread(len(data), position):
-                return False
-            position += len(data)
-    return True

@@ -25,6 +25,7 @@ from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_recovery import SegmentRecovery
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.reading.equal_files import is_as_long, is_same, starts_with
 from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rebuilding.intervals import IntervalBounds
@@ -32,7 +33,7 @@ from segproof.rebuilding.judged_indexes import ASKED, INDEX_SUFFIXES, KEPT, Defe
 from segproof.rebuilding.kept_files import backup_of, copy_bytes
 from segproof.rebuilding.old_indexes import old_entries, old_positions
 from segproof.rebuilding.partition_files import BESIDE, Segment
-from segproof.rebuilding.safe_places import is_as_long, is_same, log_changed, starts_with
+from segproof.rebuilding.safe_places import log_changed
 from segproof.rebuilding.transactions import Transactions
 
 IntervalSource = Literal["given", "old index", "other segments", "default"]

@@ -27,6 +27,7 @@ from segproof.findings import Finding, Severity
 from segproof.hints import writes
 from segproof.integers import INT64_MAX
 from segproof.processes import Meter, Progress
+from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_layouts import check_layout, no_log_in
 from segproof.reading.store_log import LogReader, MessageBlock
@@ -40,8 +41,6 @@ from segproof.rebuilding.safe_places import (
     check_apart,
     check_finished,
     check_outside,
-    is_as_long,
-    is_same,
     log_changed,
 )
 from segproof.rebuilding.store_findings import (

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from segproof.findings import Finding
-from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES, COMPARED_BYTES
+from segproof.reading.equal_files import COMPARED_BYTES
+from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES
 from segproof.reading.store_log import CHUNK_BYTES
 from segproof.verifying.path_verification import KnownPlaces, known_places, plan
 from segproof.verifying.reporting import Wanted

@@ -19,7 +19,8 @@ from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.hints import Hint, changes, reads, writes
-from segproof.reading.log_file_shares import are_same, share_of
+from segproof.reading.equal_files import is_same
+from segproof.reading.log_file_shares import share_of
 from segproof.reading.log_files_inside import (
     LogFileInside,
     files_that_lack,
@@ -113,7 +114,7 @@ def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Fi
         return _Known(one, log_file)
     copy = LogFile(one.start, one.path, one.size_bytes)
     with suppress(OSError):
-        if are_same(one.path, log_file.path, files):
+        if is_same(one.path, log_file.path, files):
             return _Known(one, log_file, is_same=True, sound=1, more=0)
         share = share_of(copy, log_file.path, max(size, copy.size_bytes), files)
         back = share_of(log_file, one.path, max(size, log_file.size_bytes), files)
@@ -180,11 +181,11 @@ def _beside(
     told: list[str] = []
     for one in every:
         if one.start in best and one != best[one.start] and len(told) < NAMED_MAX:
-            is_same = False
+            has_same = False
             with suppress(OSError):
-                is_same = are_same(one.path, best[one.start].path, files)
-            how = "the same bytes" if is_same else "no more sound messages"
-            how = "unknown content" if one.packed and not is_same else how
+                has_same = is_same(one.path, best[one.start].path, files)
+            how = "the same bytes" if has_same else "no more sound messages"
+            how = "unknown content" if one.packed and not has_same else how
             told.append(f"; {_name(one, path)} is a copy of it too, with {how}")
     return "".join(told)
 
