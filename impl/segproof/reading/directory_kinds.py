@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 
-from segproof.files import Files, status_of
+from segproof.files import Files
 from segproof.reading.file_names import (
     NameKind,
     is_index_cache,
@@ -19,7 +19,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     read_remote_name,
 )
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import has_folder, names_of
 
 OF_PARTITION = frozenset({"leader-epoch-checkpoint", "partition.metadata"})
 """Files that a broker writes into each partition, and beside none."""
@@ -45,7 +45,7 @@ def holds_partitions(path: str, names: Collection[str], files: Files) -> bool:
     if is_index_cache(path):
         return False
     below = [name for name in names if read_partition_name(name) is not None]
-    if not any(_is_folder(path, name, files) for name in below):
+    if not any(has_folder(path, name, files) for name in below):
         return False
     own = partition_of(path)
     if own is None or any(map(is_known_in_data_directory, names)):
@@ -71,8 +71,3 @@ def _segments_in(names: Iterable[str]) -> set[str]:
     """Return the names that are files of a segment, or will be, without the suffix of waiting."""
     bare = (_WAITING.sub("", name) for name in names)
     return {name for name in bare if read_file_name(name).kind is NameKind.SEGMENT}
-
-
-def _is_folder(path: str, name: str, files: Files) -> bool:
-    status = status_of(files, posixpath.join(path, name))
-    return status is not None and status.is_directory

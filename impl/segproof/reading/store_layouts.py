@@ -25,7 +25,7 @@ from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, reads, writes
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
     LogFolder,
@@ -187,10 +187,8 @@ def is_rocksdb(folder: str, files: Files) -> bool:
         return False
     if "CURRENT" in names and any(_MANIFEST.fullmatch(name) for name in names):
         return True
-    statuses = (status_of(files, posixpath.join(folder, name)) for name in names)
-    return any(_OF_ROCKSDB.fullmatch(name) for name in names) and not any(
-        one is not None and one.is_directory for one in statuses
-    )
+    is_named = any(_OF_ROCKSDB.fullmatch(name) for name in names)
+    return is_named and not any(has_folder(folder, name, files) for name in names)
 
 
 def rocksdb_lacks(folder: str, files: Files) -> list[str]:

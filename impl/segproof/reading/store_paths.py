@@ -20,7 +20,7 @@ from segproof.files import Files, status_of
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import dledger_groups, holds_log, layout_around
 from segproof.reading.timer_log import TIMER_LOG
 from segproof.rocketmq.geometry import index_file_names
@@ -164,7 +164,7 @@ def _is_store(path: str, names: list[str], files: Files) -> bool:
     """Return whether a folder is a store; one named `index` alone must hold an index file."""
     if dledger_groups(path, files):
         return True
-    there = [name for name in PARTS if name in names and _is_folder(path, name, files)]
+    there = [name for name in PARTS if name in names and has_folder(path, name, files)]
     if there != ["index"]:
         return bool(there)
     if "checkpoint" in names:
@@ -173,11 +173,6 @@ def _is_store(path: str, names: list[str], files: Files) -> bool:
         return bool(index_file_names(files.list_directory(posixpath.join(path, "index"))))
     except OSError:
         return False
-
-
-def _is_folder(path: str, name: str, files: Files) -> bool:
-    status = status_of(files, posixpath.join(path, name))
-    return status is not None and status.is_directory
 
 
 def _folder(path: str, names: list[str], files: Files) -> Place | None:

@@ -29,9 +29,10 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from segproof.errors import TooLargeError
-from segproof.files import Files, status_of
+from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.reading.batch_queues import batch_topics
+from segproof.reading.folder_names import has_folder
 from segproof.reading.store_pieces import MESSAGE_BYTES_MIN
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
@@ -163,8 +164,7 @@ class ConsumeQueueCopy:
         queue = self._queues.get((topic, queue_id))
         if queue is not None:
             return queue.following
-        status = status_of(self._files, os.path.join(self._old, topic, str(queue_id)))
-        was_there = status is not None and status.is_directory
+        was_there = has_folder(os.path.join(self._old, topic), str(queue_id), self._files)
         return 0 if was_there or are_some_lost else None
 
     def goes_on(self, message: Message) -> bool:

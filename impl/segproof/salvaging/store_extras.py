@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from segproof.counts import plural, verb
-from segproof.files import File, ReadOnlyFile, SharedFiles, status_of
+from segproof.files import File, ReadOnlyFile, SharedFiles
 from segproof.reading.batch_queues import (
     BATCH_QUEUES,
     BatchTopics,
@@ -30,7 +30,7 @@ from segproof.reading.batch_queues import (
     batch_units,
 )
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import is_partition
 from segproof.reading.timer_log import TIMER_LOG, timer_entries
@@ -259,7 +259,7 @@ class Extras:
                 if is_partition(path, self._files):
                     reason = "a partition of Kafka; save it by itself"
                 self.left_out.append(f"{path}: it was not copied: {reason}")
-            elif name in (CONFIG, TIMER_LOG) and not _is_folder(path, self._files):
+            elif name in (CONFIG, TIMER_LOG) and not has_folder(self._store, name, self._files):
                 self.left_out.append(f"{path}: it was not copied: it is no folder")
 
     def _bring_folder(self, name: str) -> None:
@@ -328,11 +328,6 @@ class Extras:
         """Make the names of what was copied durable. Raises: OSError."""
         for folder in sorted(self._made, reverse=True):
             self._files.sync_directory(folder)
-
-
-def _is_folder(path: str, files: SharedFiles) -> bool:
-    status = status_of(files, path)
-    return status is not None and status.is_directory
 
 
 def _is_link(path: str) -> bool:

@@ -7,11 +7,12 @@ Laws: FILE-1, FILE-2, DISK-3, DISK-27.
 import posixpath
 from collections.abc import Iterable, Mapping
 
-from segproof.files import Files, status_of
+from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import changes, reads, writes
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, is_of_salvage
+from segproof.reading.folder_names import has_folder
 from segproof.reading.unfinished import VERBS
 from segproof.verifying.inner_folders import InnerFolders
 from segproof.verifying.reporting import Reporter
@@ -52,8 +53,7 @@ def report_names(
         if known.kind is not NameKind.FOREIGN:
             report_name(full, known, reporter)
             continue
-        status = status_of(files, full)
-        if status is not None and status.is_directory:
+        if has_folder(path, name, files):
             folders.report(full)
             continue
         report = reporter.at(full, shown_by=path)

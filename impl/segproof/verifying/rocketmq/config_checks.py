@@ -25,6 +25,7 @@ from segproof.reading.config_file import (
     is_null,
     json_fault,
 )
+from segproof.reading.folder_names import has_folder
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.unread_files import ROCKETMQ, not_looked_into
@@ -212,8 +213,7 @@ def without(name: str) -> str:
 def check_config(store: str, files: Files, reporter: Reporter) -> None:
     """Judge the files of JSON in `config`."""
     folder = posixpath.join(store, CONFIG)
-    status = status_of(files, folder)
-    if status is None or not status.is_directory:
+    if not has_folder(store, CONFIG, files):
         return
     try:
         names = files.list_directory(folder)

@@ -17,7 +17,7 @@ from segproof.findings import Severity
 from segproof.reading.config_file import CONFIG, config_files_in, is_known_config
 from segproof.reading.file_contents import is_from_fsck
 from segproof.reading.file_names import is_known_in_data_directory, read_partition_name
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.log_rows import log_in_store
 from segproof.reading.store_layouts import is_rocksdb, rocksdb_lacks
 from segproof.reading.store_paths import (
@@ -99,7 +99,7 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
         path = posixpath.join(store, name)
         report, reason = reporter.at(path, shown_by=store), why_unread(name, path, files)
         reason = OUTSIDE if path in outside else reason
-        if _is_in_the_place_of_a_file(name, path, files):
+        if _is_in_the_place_of_a_file(store, name, files):
             report.of_wrong_kind(NOT_REGULAR)
             continue
         if is_rocksdb(path, files) and rocksdb_lacks(path, files):
@@ -113,14 +113,13 @@ def report_unread_parts(store: str, files: Files, reporter: Reporter) -> None:
     report_found_files(folder, names_of(folder, files), files, reporter, is_all=False)
 
 
-def _is_in_the_place_of_a_file(name: str, path: str, files: Files) -> bool:
+def _is_in_the_place_of_a_file(store: str, name: str, files: Files) -> bool:
     """Return whether a broker reads or writes a file of this name, and a folder has it."""
     if name not in FILES and not is_known_config(
         name.removeprefix(f"{CONFIG}/").removesuffix(".tmp")
     ):
         return False
-    status = status_of(files, path)
-    return status is not None and status.is_directory
+    return has_folder(store, name, files)
 
 
 def _report_found(name: str, path: str, files: Files, reporter: Reporter) -> bool:
