@@ -19,11 +19,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files
+from segproof.files import Files, first_byte_of
 from segproof.rocketmq.commit_log import LogFile
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES
 
-__all__ = ["TIMER_ENTRY", "TIMER_LOG", "ends_blank", "timer_entries", "usual_length"]
+__all__ = [
+    "TIMER_ENTRY",
+    "TIMER_LOG",
+    "ends_blank",
+    "first_byte_after",
+    "other_length",
+    "timer_entries",
+    "usual_length",
+]
 
 TIMER_LOG: Final = "timerlog"
 TIMER_ENTRY: Final = np.dtype([
@@ -39,6 +47,16 @@ def usual_length(log_files: Iterable[LogFile]) -> int:
     """Return the length that most files of a timer log have; 0 if all are empty."""
     lengths = Counter(one.size_bytes for one in log_files if one.size_bytes)
     return max(lengths, key=lambda size: (lengths[size], size), default=0)
+
+
+def other_length(one: LogFile, usual: int) -> str:
+    """Return in words that a file lacks the length of the others, or all are empty; else nothing.
+
+    Every release ends its start at such a file.
+    """
+    if one.size_bytes == usual > 0:
+        return ""
+    return f"it has {one.size_bytes} bytes, and the other files of the timer log have {usual}"
 
 
 def timer_entries(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.void]]]:
@@ -66,3 +84,14 @@ def ends_blank(one: LogFile, position: int, files: Files) -> bool:
     """
     with closing(files.open(one.path)) as file:
         return file.pread(4, position + 12) == BLANK_MAGIC_BYTES
+
+
+def first_byte_after(one: LogFile, position: int, files: Files) -> int | None:
+    """Return where the first byte that is not zero lies after the entries of a file.
+
+    `position` is their end. None if there is no such byte, or a blank entry follows. A broker that
+    recovers the timer log cuts it at `position`. Raises: OSError.
+    """
+    if ends_blank(one, position, files):
+        return None
+    return first_byte_of(files, one.path, position, one.size_bytes)

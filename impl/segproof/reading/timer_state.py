@@ -22,13 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural
-from segproof.files import Files, first_byte_of, status_of
+from segproof.files import Files, status_of
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.timer_log import (
     ENTRY_BYTES,
     TIMER_LOG,
     ends_blank,
+    first_byte_after,
+    other_length,
     timer_entries,
     usual_length,
 )
@@ -224,13 +226,9 @@ def damaged_files(store: str, files: Files) -> list[TimerFault]:
         name = f"{TIMER_LOG}/{posixpath.basename(one.path)}"
         entries = sum(len(table) for _, table in timer_entries(one, files))
         end, size = entries * ENTRY_BYTES, one.size_bytes
-        if size != usual or not usual:
-            words = f"it has {size} bytes, and the other files of the timer log have {usual}"
+        if words := other_length(one, usual):
             found.append(TimerFault(name, words, usual or None, size))
-        elif (
-            not ends_blank(one, end, files)
-            and first_byte_of(files, one.path, end, size) is not None
-        ):
+        elif first_byte_after(one, end, files) is not None:
             words = f"no entry begins at byte {end}, and bytes that are not zero follow"
             found.append(TimerFault(name, words, None, None))
     return found

@@ -17,14 +17,15 @@ from contextlib import closing
 import numpy as np
 
 from segproof.counts import plural, verb
-from segproof.files import Files, first_byte_of, status_of
+from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import writes
 from segproof.reading.config_file import CONFIG
 from segproof.reading.timer_log import (
     ENTRY_BYTES,
     TIMER_LOG,
-    ends_blank,
+    first_byte_after,
+    other_length,
     timer_entries,
     usual_length,
 )
@@ -67,9 +68,8 @@ class TimerChecks:
         self._log_files, _ = numbered_files(folder, self._files, self._reporter)
         usual = usual_length(self._log_files)
         for one in self._log_files:
-            if one.size_bytes != usual or not usual:
-                words = f"it has {one.size_bytes} bytes, and the other files of the timer log have"
-                words += f" {usual}: every release ends its start at such a file"
+            if words := other_length(one, usual):
+                words += ": every release ends its start at such a file"
                 self._reporter.at(one.path).add(
                     "RMQDISK-45", words if one.size_bytes else f"it has 0 bytes: {EMPTY_FILE}",
                     expected=usual or None, actual=one.size_bytes, severity=Severity.WARNING,
@@ -128,9 +128,7 @@ class TimerChecks:
 
     def _check_end(self, one: LogFile, position: int) -> None:
         """Report what follows the entries, if that is no blank entry and not zeros."""
-        if ends_blank(one, position, self._files):
-            return
-        found = first_byte_of(self._files, one.path, position, one.size_bytes)
+        found = first_byte_after(one, position, self._files)
         if found is not None:
             self._reporter.at(one.path, shown_by=self._store).add(
                 "RMQDISK-45",
