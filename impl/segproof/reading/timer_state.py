@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from segproof.counts import plural
 from segproof.files import Files, status_of
+from segproof.integers import INT64_MAX
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
 from segproof.reading.timer_log import (
@@ -36,7 +37,7 @@ from segproof.reading.timer_log import (
 )
 from segproof.rocketmq.commit_log import LogFile, named_offset
 
-__all__ = ["TimerFault", "TimerState", "log_files_of_timers", "read_timer_state", "timer_faults"]
+__all__ = ["TimerFault", "TimerState", "damaged_files", "read_timer_state", "timer_faults"]
 
 CHECK_FIELDS: Final = 3
 CHECK_BYTES: Final = 8 * CHECK_FIELDS
@@ -88,9 +89,13 @@ class TimerState:
     is_wheel_read: bool = True
     has_wheel: bool = False
     has_entries: bool = False
+    ends: dict[LogFile, int] = field(default_factory=dict)
+    """For each file of the timer log how many bytes its entries take."""
+    beyond: int = 0
+    """The number of entries that lead beyond the end of the commit log, if that was given."""
 
 
-def log_files_of_timers(store: str, files: Files) -> list[LogFile]:
+def _log_files_of_timers(store: str, files: Files) -> list[LogFile]:
     """Return the files of the timer log, in the order of their positions. Raises: OSError."""
     folder, found = posixpath.join(store, TIMER_LOG), []
     for name in names_of(folder, files):
@@ -101,8 +106,11 @@ def log_files_of_timers(store: str, files: Files) -> list[LogFile]:
     return sorted(found, key=lambda one: one.start)
 
 
-def read_timer_state(store: str, files: Files) -> TimerState | None:
-    """Return what the files of timers say; None for a store without one. Raises: OSError."""
+def read_timer_state(store: str, files: Files, *, log_end: int = INT64_MAX) -> TimerState | None:
+    """Return what the files of timers say; None for a store without one.
+
+    `log_end` is the offset after the last message of the commit log. Raises: OSError.
+    """
     names = names_of(store, files)
     check = posixpath.join(store, CONFIG, "timercheck")
     has_check = status_of(files, check) is not None
@@ -116,12 +124,12 @@ def read_timer_state(store: str, files: Files) -> TimerState | None:
         state.read_to, state.flushed, state.queue_offset = fields
         state.has_check = any(data)
     _read_wheel(state, store, names, files)
-    _read_log(state, log_files_of_timers(store, files), files)
+    _read_log(state, _log_files_of_timers(store, files), log_end, files)
     return state
 
 
-def _read_log(state: TimerState, log_files: Sequence[LogFile], files: Files) -> None:
-    """Take the entries of the timer log up to the first position that lacks one.
+def _read_log(state: TimerState, log_files: Sequence[LogFile], log_end: int, files: Files) -> None:
+    """Take the entries of the timer log; `state.end` is the first position that lacks one.
 
     Memory: that of a block. The wheel was read before.
     """
@@ -137,6 +145,8 @@ def _read_log(state: TimerState, log_files: Sequence[LogFile], files: Files) -> 
             times = table["written"].astype(np.int64) + table["delay"]
             waits = np.flatnonzero(times > state.read_to)
             _take_pending(state, one.start + (index + waits) * ENTRY_BYTES)
+            state.beyond += int(np.count_nonzero(table["phy_offset"] >= log_end))
+        state.ends[one] = stop * ENTRY_BYTES
         state.has_entries |= bool(stop)
         if not is_whole:
             continue
@@ -218,16 +228,13 @@ def timer_faults(state: TimerState) -> list[TimerFault]:
     return found
 
 
-def damaged_files(store: str, files: Files) -> list[TimerFault]:
+def damaged_files(state: TimerState, files: Files) -> list[TimerFault]:
     """Return the files of the timer log that end a start, or that it cuts. Raises: OSError."""
-    log_files, found = log_files_of_timers(store, files), []
-    usual = usual_length(log_files)
-    for one in log_files:
+    usual, found = usual_length(state.ends), []
+    for one, end in state.ends.items():
         name = f"{TIMER_LOG}/{posixpath.basename(one.path)}"
-        entries = sum(len(table) for _, table in timer_entries(one, files))
-        end, size = entries * ENTRY_BYTES, one.size_bytes
         if words := other_length(one, usual):
-            found.append(TimerFault(name, words, usual or None, size))
+            found.append(TimerFault(name, words, usual or None, one.size_bytes))
         elif first_byte_after(one, end, files) is not None:
             words = f"no entry begins at byte {end}, and bytes that are not zero follow"
             found.append(TimerFault(name, words, None, None))

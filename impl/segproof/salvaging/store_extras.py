@@ -12,6 +12,7 @@ Upstream: RocketMQ 5.5.1: ConfigManager.load, TimerMessageStore.recover.
 Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
 """
 
+import errno
 import os
 import posixpath
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from segproof.counts import plural, verb
-from segproof.files import File, ReadOnlyFile, SharedFiles
+from segproof.files import NOT_REGULAR, File, ReadOnlyFile, SharedFiles
 from segproof.reading.batch_queues import (
     BATCH_QUEUES,
     BatchTopics,
@@ -33,11 +34,11 @@ from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import is_partition
-from segproof.reading.timer_log import TIMER_LOG, timer_entries
-from segproof.reading.timer_state import damaged_files, read_timer_state, timer_faults
+from segproof.reading.timer_log import TIMER_LOG
+from segproof.reading.timer_state import TimerState, damaged_files, read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
-from segproof.rocketmq.commit_log import LogFile, named_offset
+from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
@@ -142,10 +143,10 @@ class Extras:
         if not names:
             return
         try:
-            beyond = self.timers_beyond = self._timers_beyond(end)
-            state = read_timer_state(self._store, self._files)
-            faults = timer_faults(state) if state is not None else []
-            faults += damaged_files(self._store, self._files)
+            self._check_timer_log()
+            state = read_timer_state(self._store, self._files, log_end=end) or TimerState()
+            beyond = self.timers_beyond = state.beyond
+            faults = [*timer_faults(state), *damaged_files(state, self._files)]
         except OSError as error:
             beyond, why = 0, f"the timer log can't be read: {error.strerror or error}"
         else:
@@ -167,16 +168,14 @@ class Extras:
             else:
                 self._copy(name)
 
-    def _timers_beyond(self, end: int) -> int:
-        """Return how many entries of the timer log lead to offsets from `end` on."""
-        folder, count = posixpath.join(self._store, TIMER_LOG), 0
+    def _check_timer_log(self) -> None:
+        """Raise OSError if a name can't be looked at, or a file of the timer log is no file."""
+        folder = posixpath.join(self._store, TIMER_LOG)
         for name in names_of(folder, self._files):
-            path, start = posixpath.join(folder, name), named_offset(name)
-            status = self._files.status(path)
-            if start is not None and status is not None:
-                for _, table in timer_entries(LogFile(start, path, status.size_bytes), self._files):
-                    count += int((table["phy_offset"] >= end).sum())
-        return count
+            path = posixpath.join(folder, name)
+            status, start = self._files.status(path), named_offset(name)
+            if start is not None and status is not None and not status.is_regular:
+                raise OSError(errno.EISDIR, NOT_REGULAR, path)
 
     def bring_batch_queues(self, gaps: Sequence[tuple[int, int]] | None) -> None:
         """Copy the queues of batches of each topic, unless one of its units leads into a gap.

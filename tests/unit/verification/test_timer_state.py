@@ -4,15 +4,18 @@
 import shutil
 import struct
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from segproof.files import RealFiles
+from segproof.files import Files, RealFiles
 from segproof.findings import Finding, Severity
-from segproof.reading import timer_log
+from segproof.reading import timer_log, timer_state
 from segproof.reading.timer_state import read_timer_state, timer_faults
+from segproof.rocketmq.commit_log import LogFile
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.borders import store_parts
@@ -250,3 +253,30 @@ def test_a_salvage_leaves_out_damaged_files_of_timers(bound: str, tmp_path: Path
     told = salvage_store(tmp_path / "store", tmp_path / "out", hash_slot_num=4, index_num=8)
     assert "RMQDISK-45" not in {one.law for one in verify(tmp_path / "out")}
     assert [one for one in told.left_out if "none of them was copied" in one]
+
+
+def test_a_salvage_brings_no_timers_if_a_folder_has_the_name_of_a_file(tmp_path: Path) -> None:
+    """All files of timers are copied, or none."""
+    store = timer_store(tmp_path / "store")
+    (store / "timerlog" / f"{2 * FILE_BYTES:020d}").mkdir()
+    told = salvage_store(store, tmp_path / "out", hash_slot_num=4, index_num=8)
+    assert [one for one in told.left_out if "the timer log can't be read" in one]
+    assert not any((tmp_path / "out" / name).exists() for name in NAMES)
+
+
+def test_a_salvage_reads_the_timer_log_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer log of a busy broker is large, and was read three times."""
+    store = timer_store(tmp_path / "store")
+    read: list[str] = []
+    entries = timer_log.timer_entries
+
+    def counted(one: LogFile, files: Files) -> Iterator[tuple[int, NDArray[np.void]]]:
+        read.append(Path(one.path).name)
+        return entries(one, files)
+
+    for module in (timer_log, timer_state):
+        monkeypatch.setattr(module, "timer_entries", counted)
+    salvage_store(store, tmp_path / "out", hash_slot_num=4, index_num=8)
+    assert sorted(path.name for path in (store / "timerlog").iterdir()) == read
