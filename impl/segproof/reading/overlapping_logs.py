@@ -26,14 +26,13 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
-from segproof.kafka.checkpoint_file import LeaderEpochCheckpointFile
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.leader_epochs import epochs_begin
 from segproof.reading.log_pieces import LogPieces, entries_in
 from segproof.reading.pieces import Piece, first_offsets
 
-_EPOCHS = "leader-epoch-checkpoint"
 ASKED_MIN = 4
 """Fewer entries of an index do not tell whether a log is the one of its index."""
 TIMES_AS_MANY = 1.5
@@ -234,7 +233,7 @@ def overlapping_logs(
     for group, before, after in groups:
         if any(one.span[0] < one.base for one in group):
             continue  # the name of a log is wrong
-        start = _start_in(directory, files) if before is None else None
+        start = epochs_begin(directory, files) or 0 if before is None else None
         found |= _Group(group, before, after, start, snapshots, is_dense).strangers()
     return found
 
@@ -417,12 +416,3 @@ def _end_from(log: ReadOnlyFile, position: int) -> int | None:
 
 def _sound(log: ReadOnlyFile) -> list[Piece]:
     return LogPieces(log, 0, log.size()).sound()
-
-
-def _start_in(directory: str, files: Files) -> int | None:
-    """Return the offset at which the first leader epoch begins; 0 if no file tells it."""
-    try:
-        entries = LeaderEpochCheckpointFile(posixpath.join(directory, _EPOCHS), files=files).read()
-    except (OSError, SegproofError):
-        return 0
-    return entries[0].start_offset if entries else 0

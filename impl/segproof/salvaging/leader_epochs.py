@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.kafka.batch_table import check_batches
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
+from segproof.reading.leader_epochs import readable_epochs
 
 EPOCH_POSITION = 12
 STALE_EPOCHS_MAX = 1 << 16
@@ -58,9 +58,8 @@ def _rising_entries(path: str, files: Files) -> list[EpochEntry] | None:
 
     They do where an epoch or its first offset falls.
     """
-    try:
-        entries = LeaderEpochCheckpointFile(path, files=files).read()
-    except (OSError, SegproofError):
+    entries = readable_epochs(path, files)
+    if entries is None:
         return None
     rises = all(
         one.epoch < other.epoch and one.start_offset <= other.start_offset

@@ -13,17 +13,14 @@ Laws: DISK-41, DISK-63.
 
 import posixpath
 from collections.abc import Iterator
-from contextlib import closing
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.counts import plural
-from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.hints import writes
-from segproof.kafka.checkpoint_file import EPOCH_FORMATTER, read_checkpoint
 from segproof.reading.cleaner_traces import CleanerTraces, cleaner_was_here
 from segproof.reading.file_names import read_partition_name
 from segproof.reading.folder_names import names_of
@@ -33,9 +30,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import kinds_of, parent_of
 from segproof.verifying.small_files import (
     CLEANER,
-    EPOCHS,
     METADATA,
-    SMALL_FILE_BYTES,
     read_offsets,
     topic_id_of,
 )
@@ -47,18 +42,6 @@ HINT_OF_HELD = writes(
     " here. `segproof verify` of the data directory compares both (DISK-41), and says how one copy"
     " is made of the two"
 )
-
-
-def epochs_begin(directory: str, files: Files) -> int | None:
-    """Return the offset of the first leader epoch that a partition's checkpoint has; None without
-    a checkpoint that can be read."""
-    try:
-        with closing(files.open(posixpath.join(directory, EPOCHS))) as file:
-            data = file.pread(SMALL_FILE_BYTES, 0)
-        entries = read_checkpoint(data, EPOCH_FORMATTER.from_string)
-    except (OSError, SegproofError):
-        return None
-    return entries[0].start_offset if entries else None
 
 
 def are_of_one_topic(one: str, two: str, files: Files) -> bool:

@@ -23,6 +23,7 @@ from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.cleaner_traces import Cleaning
+from segproof.reading.leader_epochs import epochs_begin
 from segproof.reading.new_places import own_place
 from segproof.verifying.folder_extents import (
     Extent,
@@ -32,7 +33,7 @@ from segproof.verifying.folder_extents import (
     logs_to_take,
     outside,
 )
-from segproof.verifying.held_beside import are_of_one_topic, epochs_begin, traces_in
+from segproof.verifying.held_beside import are_of_one_topic, traces_in
 from segproof.verifying.log_directories import (
     LOGS_NAMED,
     KnownDirectory,
