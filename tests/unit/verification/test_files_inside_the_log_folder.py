@@ -220,6 +220,22 @@ def test_a_missing_file_that_lies_inside_is_no_riddle(
     assert summaries[0].lost_at_least == saved.lost_messages
 
 
+@pytest.mark.checks("RMQDISK-28", "RMQDISK-37", "RMQDISK-39")
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_a_first_file_that_lies_inside_is_no_riddle(tmp_path: Path, is_elsewhere: bool) -> None:
+    """What led to it "expired or was lost: no file tells which", and the file was named beside."""
+    store = long_store(tmp_path / "store")
+    (store / "commitlog" / "d2").mkdir()
+    moved = log_path(store, FIRST).rename(store / "commitlog" / "d2" / f"{FIRST:020d}")
+    if not is_elsewhere:
+        moved.unlink()
+    found = [one for one in verify(store) if one.law in ("RMQDISK-28", "RMQDISK-37")]
+    assert {"RMQDISK-28", "RMQDISK-37"} == {one.law for one in found}
+    for one in found:
+        assert is_elsewhere is (f"RMQDISK-39 names d2/{FIRST:020d}" in one.message)
+        assert is_elsewhere is not ("no file tells which" in one.message)
+
+
 # --- copies of what the log has, or of each other
 
 

@@ -4,10 +4,19 @@
 Laws: RMQDISK-28, RMQDISK-37.
 """
 
-BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
-"""A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
-CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
+from segproof.verifying.rocketmq.log_records import LogRecords
+
 BEFORE_LOG_HINT = (
     "stays while its last message is there; else look for the first file of the log where else the"
     " broker keeps its log, and on a replica"
 )
+
+
+def before_log(records: LogRecords) -> str:
+    """Return in words what became of messages before a log, as far as a file tells it.
+
+    A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
+    CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same.
+    """
+    found = records.lies_elsewhere(0, records.log.min_offset)
+    return f"which expired with their file or were lost with it{found or ': no file tells which'}"

@@ -30,7 +30,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_table import ENTRY_BYTES, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.rocketmq.expired_files import BEFORE_LOG, BEFORE_LOG_HINT
+from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, stored_difference
 from segproof.verifying.rocketmq.log_kinship import Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
@@ -335,7 +335,7 @@ class KeyChecks:
                 self._reporter.at(path).add(
                     "RMQDISK-28",
                     f"{plural(count, 'entry', 'leads', 'lead')} to messages before the first one"
-                    f" of the commit log, {BEFORE_LOG}",
+                    f" of the commit log, {before_log(self._records)}",
                     actual=count,
                     severity=Severity.NOTE,
                     hint=reads(f"nothing where log files expire: an index file {BEFORE_LOG_HINT}"),

@@ -28,7 +28,7 @@ from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import known_topics
 from segproof.reading.folder_names import names_of
 from segproof.verifying.reporting import Described, Reporter, Wanted
-from segproof.verifying.rocketmq.expired_files import BEFORE_LOG, BEFORE_LOG_HINT
+from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
 from segproof.verifying.rocketmq.log_records import (
     EMPTY_FILE,
@@ -308,7 +308,7 @@ class QueueChecks:
             self._reporter.at(self._folder).add(
                 "RMQDISK-37",
                 f"{plural(self._expired, 'unit', 'leads', 'lead')} to messages before the first one"
-                f" of the commit log, {BEFORE_LOG}",
+                f" of the commit log, {before_log(records)}",
                 actual=self._expired,
                 severity=Severity.NOTE,
                 hint=reads(f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}"),
