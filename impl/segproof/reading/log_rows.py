@@ -10,7 +10,7 @@ Laws: RMQDISK-42.
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_M
 
 __all__ = [
     "LogFolder",
+    "Surroundings",
     "begins",
     "is_filled",
     "log_folder",
@@ -32,6 +33,10 @@ __all__ = [
     "rows_with",
     "words_of_log_in_store",
 ]
+
+
+HELD_NAMES_MAX = 1 << 12
+"""Names of a folder that are held in memory: 400 KiB with usual lengths."""
 
 
 class LogFolder(NamedTuple):
@@ -43,14 +48,46 @@ class LogFolder(NamedTuple):
 
 def log_folder(path: str, files: Files) -> LogFolder | None:
     """Return a folder with files that are named as those of a log; None without any."""
+    return _log_of(path, names_of(path, files), files)
+
+
+def _log_of(path: str, names: Iterable[str], files: Files) -> LogFolder | None:
     found = []
-    for name in names_of(path, files):
+    for name in names:
         start = named_offset(name)
         full = posixpath.join(path, name)
         status = None if start is None else status_of(files, full)
         if start is not None and status is not None and status.is_regular:
             found.append(LogFile(start, full, status.size_bytes))
     return LogFolder(path, tuple(found)) if found else None
+
+
+class Surroundings:
+    """The folders around the stores of a pass: each is listed once for all of these.
+
+    What a broker makes there meanwhile is not seen. Memory: their names; a folder with more than
+    HELD_NAMES_MAX is listed again each time.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._names: dict[str, list[str]] = {}
+        self._logs: dict[str, LogFolder | None] = {}
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder; none if it can't be listed."""
+        found = self._names.get(folder)
+        if found is None:
+            found = names_of(folder, self.files)
+            if len(found) <= HELD_NAMES_MAX:
+                self._names[folder] = found
+        return found
+
+    def log(self, path: str) -> LogFolder | None:
+        """Return what `log_folder` does."""
+        if path not in self._logs:
+            self._logs[path] = _log_of(path, self.names(path), self.files)
+        return self._logs[path]
 
 
 def log_in_store(store: str, files: Files) -> LogFolder | None:

@@ -29,6 +29,7 @@ from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
     LogFolder,
+    Surroundings,
     begins,
     log_folder,
     log_in_store,
@@ -126,21 +127,22 @@ def no_log_in(store: str, files: Files) -> InvalidArgumentError:
     return InvalidArgumentError(words, path=path, hint=hint)
 
 
-def unread_layout(store: str, files: Files) -> Layout | None:
+def unread_layout(store: str, files: Files, around: Surroundings | None = None) -> Layout | None:
     """Return the layout of a store that is not read at all, or in part; None for a usual store.
 
-    Raises: OSError.
+    `around` serves all stores of a pass, which may be beside each other. Raises: OSError.
     """
+    around = around or Surroundings(files)
     groups = dledger_groups(store, files)
     own = log_folder(posixpath.join(store, COMMIT_LOG), files)
     if groups and (_leads_beyond(store, own, files) or _leads_into(store, groups, own, files)):
         return _dledger(groups)
-    others = _other_folders(store, own, files)
+    others = _other_folders(store, own, around)
     if own is not None and _are_older(own, others) and has_queue_units(store, files):
         return _older_files(store, own, others[0], files)
     if others:
         return _several_paths(store, [own, *others] if own is not None else others, files)
-    claimed = _claimed_by(store, own, files)
+    claimed = _claimed_by(store, own, around)
     if claimed is not None:
         return _several_paths(*claimed, files)
     return None
@@ -156,23 +158,25 @@ def holds_log(folder: str, files: Files) -> bool:
     )
 
 
-def layout_around(path: str, files: Files) -> Layout | None:
+def layout_around(path: str, files: Files, around: Surroundings | None = None) -> Layout | None:
     """Return the unread layout of the store that a file or a folder is a part of, if it has one.
 
-    The part may be a folder of the log outside of the store. Raises: OSError.
+    The part may be a folder of the log outside of the store. `around` is as that of
+    `unread_layout`. Raises: OSError.
     """
+    around = around or Surroundings(files)
     below = posixpath.abspath(path)
     for _ in range(LEVELS_OF_PART):
         below, name = posixpath.split(below)
         if name in PART_NAMES:
-            found = unread_layout(below, files)
+            found = unread_layout(below, files, around)
             return None if found is None or found.is_beside else found
     status = files.status(path)
     is_folder = status is not None and status.is_directory
     folder = posixpath.abspath(path if is_folder else posixpath.dirname(path))
     if not holds_log(folder, files):
         return None
-    claimed = _claimed_by(folder, log_folder(folder, files), files)
+    claimed = _claimed_by(folder, log_folder(folder, files), around)
     return None if claimed is None else _several_paths(*claimed, files)
 
 
@@ -289,14 +293,15 @@ class _Lacks(Enum):
     """No queue is kept in files: what the index leads to is not all that the log held."""
 
 
-def _other_folders(store: str, own: LogFolder | None, files: Files) -> list[LogFolder]:
+def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> list[LogFolder]:
     """Return the other folders of the log, if queues or index lead to messages in them."""
+    files = around.files
     lacks = _what_lacks(store, own, files)
     if lacks is _Lacks.NOTHING or not STORE_NAMES & {*names_of(store, files)}:
         return []
     found: list[LogFolder] = []
     others: list[LogFolder] = []
-    for one in _log_folders_around(store, lacks, files):
+    for one in _log_folders_around(store, lacks, around):
         if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
             known = [each for folder in (own, *found) if folder for each in folder.log_files]
             is_part = _adds_to(one, known, store, files)
@@ -373,19 +378,19 @@ def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
     return _Lacks.BEGIN if lowest < starts[0] else _Lacks.NOTHING
 
 
-def _log_folders_around(store: str, lacks: _Lacks, files: Files) -> list[LogFolder]:
+def _log_folders_around(store: str, lacks: _Lacks, around: Surroundings) -> list[LogFolder]:
     """Return the folders near a store in which a log lies alone, without that of the store."""
     own = posixpath.realpath(posixpath.join(store, COMMIT_LOG))
     found: dict[str, LogFolder] = {}
-    for path in _places_around(store, lacks is not _Lacks.BEGIN, files):
-        folder = log_folder(path, files)
-        if folder is None:
+    for path in _places_around(store, lacks is not _Lacks.BEGIN, around):
+        folder = around.log(path)
+        if folder is None or not _lies_alone(path, around):
             continue
         real = posixpath.realpath(path)
-        if real == own or real in found or not _lies_alone(path, files):
+        if real == own or real in found:
             continue
-        folder = _without_linked(folder, own, files)
-        if folder.log_files and _is_of_log(folder, files):
+        folder = _without_linked(folder, own, around.files)
+        if folder.log_files and _is_of_log(folder, around.files):
             found[real] = folder
     return list(found.values())
 
@@ -404,13 +409,13 @@ def _without_linked(folder: LogFolder, own: str, files: Files) -> LogFolder:
     return LogFolder(folder.path, tuple(kept))
 
 
-def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
+def _places_around(store: str, is_far: bool, around: Surroundings) -> Iterator[str]:
     """Yield paths in, beside and above a store at which a broker may keep a part of its log.
 
     `is_far`: names that are not like those on the path of the store are asked two levels above it.
     """
     yield store
-    for name in names_of(store, files)[:LISTED_MAX]:
+    for name in around.names(store)[:LISTED_MAX]:
         if name not in STORE_NAMES and name != COMMIT_LOG:
             yield posixpath.join(store, name)
             yield posixpath.join(store, name, COMMIT_LOG)
@@ -421,23 +426,22 @@ def _places_around(store: str, is_far: bool, files: Files) -> Iterator[str]:
         if not name:
             return
         like = _DIGITS.sub("", name)
-        for other in names_of(above, files)[:LISTED_MAX]:
+        for other in around.names(above)[:LISTED_MAX]:
             is_asked = level < 1 + is_far and above != "/"
             if other == name or not (is_asked or _DIGITS.sub("", other) == like):
                 continue
-            yield from _places_below(posixpath.join(above, other), rest, files)
+            yield from _places_below(posixpath.join(above, other), rest, around)
         rest.insert(0, name)
         below = above
 
 
-def _places_below(folder: str, rest: Sequence[str], files: Files) -> Iterator[str]:
+def _places_below(folder: str, rest: Sequence[str], around: Surroundings) -> Iterator[str]:
     """Yield a folder, and the folders below it in which a log may lie.
 
-    `rest` are the names that lead from the store's folder of the same level to the store. Each
-    folder is listed once, so that a thousand neighbours cost a thousand listings.
+    `rest` are the names that lead from the store's folder of the same level to the store.
     """
     for name in (*rest, None):
-        names = names_of(folder, files)
+        names = around.names(folder)
         yield folder
         if COMMIT_LOG in names:
             yield posixpath.join(folder, COMMIT_LOG)
@@ -449,11 +453,11 @@ def _places_below(folder: str, rest: Sequence[str], files: Files) -> Iterator[st
         folder = posixpath.join(folder, name)
 
 
-def _lies_alone(path: str, files: Files) -> bool:
+def _lies_alone(path: str, around: Surroundings) -> bool:
     """Return whether a folder of a log is no part of a whole store."""
     if posixpath.basename(path) != COMMIT_LOG:
         return True
-    return not STORE_NAMES & {*names_of(posixpath.dirname(path), files)}
+    return not STORE_NAMES & {*around.names(posixpath.dirname(path))}
 
 
 def _is_of_log(folder: LogFolder, files: Files) -> bool:
@@ -467,17 +471,17 @@ def _is_of_log(folder: LogFolder, files: Files) -> bool:
 
 
 def _claimed_by(
-    folder: str, own: LogFolder | None, files: Files
+    folder: str, own: LogFolder | None, around: Surroundings
 ) -> tuple[str, list[LogFolder]] | None:
     """Return the store near a lone log whose log this is a part of, with all folders of its log."""
-    names = {*names_of(folder, files)}
+    files, names = around.files, {*around.names(folder)}
     if own is None or STORE_NAMES & names:
         return None
-    for path in dict.fromkeys(_places_around(folder, True, files)):
-        if not {"index", "consumequeue", "checkpoint"} & {*names_of(path, files)}:
+    for path in dict.fromkeys(_places_around(folder, True, around)):
+        if not {"index", "consumequeue", "checkpoint"} & {*around.names(path)}:
             continue
-        its_own = log_folder(posixpath.join(path, COMMIT_LOG), files)
-        others = _other_folders(path, its_own, files)
+        its_own = around.log(posixpath.join(path, COMMIT_LOG))
+        others = _other_folders(path, its_own, around)
         if its_own is not None and _are_older(its_own, others) and has_queue_units(path, files):
             continue
         if any(_is_same(one.path, own.path, files) for one in others):

@@ -20,6 +20,7 @@ from segproof.hints import reads
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
+from segproof.reading.log_rows import Surroundings
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import (
     Place,
@@ -217,12 +218,12 @@ def _one_by_one(
     works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments and places in this process."""
-    listings = Listings(files)
+    listings, around = Listings(files), Surroundings(files)
     for partition in works:
         tally = tallies.of(partition, files)
         yield from tally.begin()
         if isinstance(partition, Place):
-            found = check_place(partition, wanted, files, meter.add, tally.checked)
+            found = check_place(partition, wanted, files, meter.add, tally.checked, around)
             yield from tally.count(found)
             tally.end()
             continue

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to verify a store of RocketMQ beside its copies, or beside many other stores."""
 
+import shutil
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,13 @@ from segproof.findings import Finding
 from segproof.reading.equal_files import COMPARED_BYTES
 from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES
 from segproof.reading.store_log import CHUNK_BYTES
+from segproof.verification import verify
 from segproof.verifying.path_verification import KnownPlaces, known_places, plan
 from segproof.verifying.reporting import Wanted
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.laws.borders.store_files import LOG_BYTES, TIME, log_of, record
+from segproof_tests.altered_files import listed
+from segproof_tests.store_files import long_store
 from segproof_tests.watched_files import READS, WatchedFiles
 
 LAW = "RMQDISK-58"
@@ -191,3 +196,23 @@ def test_many_files_of_a_log_at_own_paths() -> None:
     few, many = calls_of_files(5), calls_of_files(20)
     assert many.total() <= 4 * few.total()
     assert many["open"] <= 20
+
+
+def listings_of(stores: int, top: Path) -> int:
+    """Return how many folders are listed for so many stores beside each other without their end."""
+    store = long_store(top / "s0" / "store")
+    max((store / "commitlog").iterdir()).unlink()
+    for number in range(1, stores):
+        shutil.copytree(store, top / f"s{number}" / "store")
+    count: list[int] = []
+    found = list(verify(top, files=listed(before=count.append)))
+    assert stores == sum("missing or elsewhere" in one.message for one in found)
+    return len(count)
+
+
+@pytest.mark.checks("RMQDISK-42")
+def test_each_further_store_takes_as_many_listings(tmp_path: Path) -> None:
+    """Each store listed the folders of all others again: quadratic time."""
+    tops = ((2, "few"), (4, "more"), (6, "most"))
+    two, four, six = (listings_of(count, tmp_path / name) for count, name in tops)
+    assert four - two == six - four

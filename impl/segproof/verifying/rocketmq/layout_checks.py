@@ -6,6 +6,7 @@ Laws: RMQDISK-41, RMQDISK-42.
 
 from segproof.files import Files
 from segproof.hints import reads
+from segproof.reading.log_rows import Surroundings
 from segproof.reading.store_layouts import layout_around, unread_layout
 from segproof.reading.unread_places import unread_place
 from segproof.verifying.reporting import Reporter
@@ -22,13 +23,15 @@ declare_layout(
 )
 
 
-def report_store_layout(store: str, files: Files, reporter: Reporter) -> bool:
+def report_store_layout(
+    store: str, files: Files, reporter: Reporter, around: Surroundings | None = None
+) -> bool:
     """Report a layout that is not read at all; return whether the store has one.
 
-    A folder with older files of its log is a note.
+    A folder with older files of its log is a note. `around` is as that of `unread_layout`.
     """
     try:
-        layout = unread_layout(store, files)
+        layout = unread_layout(store, files, around)
     except OSError:
         return False  # what can't be read is reported by the checks of the parts
     if layout is None:
@@ -55,12 +58,14 @@ def report_unread_place(path: str, files: Files, reporter: Reporter) -> bool:
     return True
 
 
-def note_layout_around(path: str, files: Files, reporter: Reporter) -> None:
+def note_layout_around(
+    path: str, files: Files, reporter: Reporter, around: Surroundings | None = None
+) -> None:
     """Note the layout of the store that a part belongs to, if it is not read: the part is judged by
     itself all the same.
     """
     try:
-        layout = layout_around(path, files)
+        layout = layout_around(path, files, around)
     except OSError:
         return
     if layout is not None:

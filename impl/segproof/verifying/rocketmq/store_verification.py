@@ -10,7 +10,7 @@ from segproof.integers import INT64_MAX
 from segproof.reading.batch_queues import furthest_batch
 from segproof.reading.config_file import CONFIG
 from segproof.reading.folder_names import names_of
-from segproof.reading.log_rows import begins, log_folder
+from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import GUESS_FILE, PARTS, Place, PlaceKind
@@ -83,10 +83,11 @@ def check_place(
     files: Files,
     advance: Advance = lambda count: None,
     checked: Checked | None = None,
+    around: Surroundings | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings of one place. Bad data and unreadable files are findings, never raised.
 
-    `checked` is filled meanwhile.
+    `checked` is filled meanwhile. `around` is as that of `unread_layout`.
     """
     told = checked or Checked()
 
@@ -95,17 +96,17 @@ def check_place(
         advance(done)
 
     if place.kind is PlaceKind.STORE:
-        yield from _Store(place.path, wanted, files, count, told).run()
+        yield from _Store(place.path, wanted, files, count, told).run(around)
     elif place.kind is PlaceKind.INDEX_FOLDER:
         summaries, found, _ = _index_folder(place.path, wanted, files, count)
         told.segments = len(summaries)
         yield from found
         reporter = Reporter(wanted, structure=STORE)
-        note_layout_around(place.path, files, reporter)
+        note_layout_around(place.path, files, reporter, around)
         yield from reporter.finish()
     else:
         told.segments = 1
-        yield from _single(place, wanted, files, count, told)
+        yield from _single(place, wanted, files, count, told, around)
 
 
 def size_of(place: Place, files: Files) -> int:
@@ -129,8 +130,9 @@ def _size(path: str, files: Files) -> int:
 
 
 def _single(
-    place: Place, wanted: Wanted, files: Files, advance: Advance, checked: Checked
-) -> Iterator[Finding]:
+    place: Place, wanted: Wanted, files: Files, advance: Advance, checked: Checked,
+    around: Surroundings | None,
+) -> Iterator[Finding]:  # fmt: skip
     path, reporter = place.path, Reporter(wanted, structure=STORE)
     is_of_row = place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE)
     if is_of_row and named_offset(posixpath.basename(path)) is None:
@@ -171,7 +173,7 @@ def _single(
         checked.first_offset, checked.end_offset = one.start, records.end
         checked.batches_behind_damage = records.sound_behind
     if is_of_row or place.kind is PlaceKind.INDEX_FILE:
-        note_layout_around(path, files, reporter)
+        note_layout_around(path, files, reporter, around)
     advance(_size(path, files))
     yield from reporter.finish()
 
@@ -255,9 +257,9 @@ class _Store:
     def _path(self, name: str) -> str:
         return posixpath.join(self._store, name)
 
-    def run(self) -> Iterator[Finding]:
+    def run(self, around: Surroundings | None) -> Iterator[Finding]:
         """Yield all findings."""
-        if report_store_layout(self._store, self._files, self._reporter):
+        if report_store_layout(self._store, self._files, self._reporter, around):
             yield from self._reporter.finish()
             return
         if "index" in self._folders:

@@ -22,7 +22,7 @@ from segproof.findings import Severity
 from segproof.hints import Hint, reads
 from segproof.reading.log_differences import LogDifferences, LogFileFacts, OnlyOne, differences
 from segproof.reading.log_names import with_right_names
-from segproof.reading.log_rows import begins, log_folder
+from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.store_layouts import unread_layout
 from segproof.reading.store_paths import Place, PlaceKind, find_places
 from segproof.rocketmq.commit_log import (
@@ -113,6 +113,7 @@ class KnownStores:
     def __init__(self, places: Iterable[StorePlace], files: Files) -> None:
         self.files = files
         self.facts = LogFileFacts(files)
+        self._around = Surroundings(files)
         self._places = {_plain(one): one for one in places}
         self._by_identity: dict[object, list[str]] = defaultdict(list)
         self._times: dict[str, int] = defaultdict(int)
@@ -139,7 +140,7 @@ class KnownStores:
         """Return the log of a place; None if it has none that can be read."""
         if one.path not in self._logs:
             try:
-                self._logs[one.path] = _log_of(one, self.files)
+                self._logs[one.path] = _log_of(one, self.files, self._around)
             except OSError:
                 self._logs[one.path] = None  # the checks of the log report it
         return self._logs[one.path]
@@ -280,7 +281,7 @@ def _may_have_same(one: StorePlace, two: StorePlace) -> bool:
     return two.kind in (PlaceKind.STORE, PlaceKind.LOG_FILE) and not is_inside
 
 
-def _log_of(one: StorePlace, files: Files) -> CommitLog | None:
+def _log_of(one: StorePlace, files: Files, around: Surroundings) -> CommitLog | None:
     """Return the commit log of a store, or of a single file; None if it has none that is read."""
     if one.kind is PlaceKind.LOG_FILE:
         start, status = named_offset(posixpath.basename(one.path)), status_of(files, one.path)
@@ -289,7 +290,7 @@ def _log_of(one: StorePlace, files: Files) -> CommitLog | None:
         alone = (LogFile(start, one.path, status.size_bytes),)
         return CommitLog(posixpath.dirname(one.path), inferred_size(alone), alone, files)
     folder = log_folder(posixpath.join(one.path, COMMIT_LOG), files)
-    layout = unread_layout(one.path, files) if folder is not None else None
+    layout = unread_layout(one.path, files, around) if folder is not None else None
     if folder is None or (layout is not None and not layout.is_beside):
         return None
     size = inferred_size(folder.log_files)
