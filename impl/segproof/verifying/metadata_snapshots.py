@@ -177,10 +177,10 @@ class _Reading:
 
     def _is_control(self, row: np.void, kind: str) -> bool:
         """Return whether the first record of a batch is a control record of this kind."""
-        size = int(row["size_bytes"])
-        if not row["attributes"] & CONTROL or size > CONTROL_BATCH_MAX_BYTES:
+        if not row["attributes"] & CONTROL:
             return False
-        batch = RecordBatch(self._file, int(row["position"]), size, 2, in_file=True)
+        position, size = int(row["position"]), int(row["size_bytes"])
+        batch = RecordBatch(self._file, position, size, 2, in_file=True)
         try:
             record = next(batch.records(limit=CONTROL_BATCH_MAX_BYTES), None)
             return record is not None and control_record_type(record.key) == kind

@@ -54,6 +54,11 @@ def _in(module: str, *changes: tuple[str, str, str]) -> list[Planted]:
     return [Planted(module, right, wrong, law) for right, wrong, law in changes]
 
 
+def _seen(file: str, test: str, module: str, right: str, wrong: str) -> Planted:
+    """Return a border that a unit test must see."""
+    return Planted(module, right, wrong, tests=(f"unit/{file}::{test}",))
+
+
 PLANTED = [
     *_in(
         "verifying.index_file_checks",
@@ -69,6 +74,10 @@ PLANTED = [
         ),
         ("(offsets < shifted(offsets, 0))", "(offsets <= shifted(offsets, 0))", "TIMEIDX-7"),
         ("is_new & (timestamps < 0)", "is_new & (timestamps <= 0)", "DISK-22"),
+        (
+            "bool((offsets < 0).any() or (timestamps", "bool((offsets <= 0).any() or (timestamps",
+            "DISK-9",
+        ),
         ("(begin > last) | (begin < 0)", "(begin >= last) | (begin < 0)", "DISK-21"),
         ("(stable > last + 1)", "(stable > last)", "DISK-21"),
     ),
@@ -81,6 +90,7 @@ PLANTED = [
         ),
         ("if timed > TIMED_ENTRIES:", "if timed >= TIMED_ENTRIES:", "DISK-24"),
         ("LOG_APPEND_TIME = 8", "LOG_APPEND_TIME = 16", "DISK-9"),
+        ("(times < self._least)", "(times <= self._least)", "DISK-69"),
     ),
     *_in(
         "verifying.batch_checks",
@@ -134,6 +144,7 @@ PLANTED = [
     *_in(
         "verifying.metadata_snapshots",
         ("known.offset >= start}", "known.offset > start}", "DISK-51"),
+        ('if not row["attributes"] & CONTROL:', "if False:", "DISK-51"),
     ),
     *(
         Planted("verifying.metadata_snapshots", right, wrong, tests=(f"{NODE}::{CUT}",))
@@ -170,6 +181,26 @@ PLANTED = [
         "reading.store_times",
         ("CLOCK_MS: Final = 3_600_000", "CLOCK_MS: Final = 3_600_001", "RMQDISK-40"),
     ),
+    _seen("salvaging/test_overlapping_logs.py", "test_so_many_wrong_entries_disprove_a_log",
+          "reading.overlapping_logs", "positions) < ASKED_MIN", "positions) <= ASKED_MIN"),
+    _seen("verification/test_found_files.py", "test_a_small_file_is_told_where_it_is_whole",
+          "reading.file_contents", '< rows["size"][:-1])', '<= rows["size"][:-1])'),
+    _seen("verification/test_not_looked_into.py",
+          "test_an_empty_swap_takes_the_place_of_no_later_log",
+          "reading.waiting_logs", "max(end, base + 1), sound", "max(end, base + 2), sound"),
+    _seen("salvaging/test_moved_messages.py", "test_parts_of_a_file_in_another_order",
+          "reading.moved_messages", "if one.offset < other.end", "if one.offset <= other.end"),
+    _seen("salvaging/test_foreign_messages.py",
+          "test_three_units_show_that_a_file_is_of_another_store",
+          "reading.foreign_messages", "wrong >= MISSING", "wrong > MISSING"),
+    _seen("lookup/test_without_an_index.py",
+          "test_a_file_that_ends_where_the_search_begins_is_not_read",
+          "reading.store_pieces", "if behind <= self._start", "if behind < self._start"),
+    _seen("verification/test_rocketmq_odd_stores.py", "test_a_log_that_was_begun_again",
+          "verifying.rocketmq.log_kinship", "ends.log_time < 0", "ends.log_time <= 0"),
+    _seen("verification/test_lost_ends.py", "test_a_time_beyond_the_log_is_kept",
+          "verifying.index_log_checks", "> self._log.max_timestamp]",
+          ">= self._log.max_timestamp]"),
     Planted(
         "verifying.loss_count", "start = max(start, self._counted_to)", "start = max(start, 0)",
         tests=(f"{COUNTS}::test_a_summary_is_counted_again",),

@@ -140,6 +140,18 @@ def test_a_search_ends_where_too_much_looks_like_messages() -> None:
     assert [GapKind.BROKEN, GapKind.UNSEARCHED] == kinds
 
 
+def test_a_file_that_ends_where_the_search_begins_is_not_read() -> None:
+    """Also if its end is missing: that lies before."""
+    files = MemoryFiles()
+    for name, image in IMAGES.items():
+        write_file(files, f"/s/commitlog/{name}", image[: -1 if name == min(IMAGES) else None])
+    log = CommitLog.open("/s", SIZE, files=files)
+    for start, kinds in ((SIZE, []), (SIZE - 1, [GapKind.MISSING])):
+        pieces = StorePieces(log, files, start=start)
+        gaps = [one.kind for one in pieces if isinstance(one, Gap) and one.start < 2 * SIZE]
+        assert kinds == gaps
+
+
 def test_many_damaged_places_are_read_a_few_times() -> None:
     """Each second message of a long file is damaged: no place costs a large part of the file."""
     drafts = [message_of("T", {"KEYS": f"k{number}"}, body=bytes(5000)) for number in range(800)]

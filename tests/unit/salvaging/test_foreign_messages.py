@@ -93,6 +93,24 @@ def test_a_file_of_another_store_is_set_aside(
     agreed(store, told)
 
 
+@pytest.mark.parametrize(("queue", "units"), [(0, 3), (1, 2)])
+def test_three_units_show_that_a_file_is_of_another_store(
+    queue: int, units: int, tmp_path: Path
+) -> None:
+    """None of them leads to its message; two such units may be damaged."""
+    store = long_store(tmp_path / "store")
+    known = in_file(messages_of(store), 0).values()
+    assert units == len([one for one in known if one.queue_id == queue])
+    other = long_store(tmp_path / "other", COUNT, "Other", 53)
+    shutil.copyfile(logs(other)[0], logs(store)[0])
+    keep(store, "consumequeue")
+    for folder in (store / "consumequeue" / "T").iterdir():
+        if folder.name != str(queue):
+            shutil.rmtree(folder)
+    told, _ = saved(store)
+    assert (7 if units > 2 else 0) == told.foreign_messages
+
+
 @pytest.mark.checks("RMQDISK-44")
 @pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue"])
 @pytest.mark.parametrize("place", [0, 1, -2])

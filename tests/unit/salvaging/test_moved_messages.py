@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -247,6 +248,21 @@ def test_bytes_that_were_put_in_or_taken_out(shift: int, tmp_path: Path) -> None
     assert told.is_lost_exact
     assert len(kept) - len([one for one in kept if one < at]) == told.moved_messages
     assert [] == [str(one) for one in verify(tmp_path / "out", deep=True) if one.is_defect]
+
+
+def test_parts_of_a_file_in_another_order(tmp_path: Path) -> None:
+    """Each belongs directly before or behind one that was put where it belongs."""
+    store = tmp_path / "store"
+    whole = made_store(store)
+    path = store / "commitlog" / f"{2 * SIZE:020d}"
+    data, starts = path.read_bytes(), [at - 2 * SIZE for at in whole if at // SIZE == 2]
+    end = starts[-1] + whole[2 * SIZE + starts[-1]].total_size
+    cuts = [starts[0], starts[1], starts[3], starts[5], end]
+    parts = [data[begin:stop] for begin, stop in pairwise(cuts)]
+    path.write_bytes(b"".join(parts[number] for number in (1, 3, 0, 2)) + data[end:])
+    told = saved(store, tmp_path / "out")
+    assert whole == messages_of(tmp_path / "out")
+    assert (True, len(starts)) == (told.is_whole, told.moved_messages)
 
 
 def changed(store: Path, change: Callable[[bytearray], None]) -> None:

@@ -2,6 +2,7 @@
 """Whole logs of another topic, or older copies, that were moved into the folder of a partition."""
 
 import shutil
+import struct
 from itertools import pairwise
 from pathlib import Path
 
@@ -144,6 +145,22 @@ def test_one_wrong_base_offset_is_no_log_of_another_partition() -> None:
     logs[0] = b"".join(one[2] for one in own[:9]) + bytes(odd)
     files = {name_of(base, ".log"): log for base, log in logs.items()}
     assert not overlapping_logs("/d", sorted(logs), (), in_memory(files, "/d"))
+
+
+@pytest.mark.checks("LOG-4")
+@pytest.mark.parametrize(("entries", "odd"), [(3, {5}), (4, set())])
+def test_so_many_wrong_entries_disprove_a_log(entries: int, odd: set[int]) -> None:
+    """A log that its index does not know has no right to call another one odd."""
+    own = batches(list(range(0, 80, 2)), b"own")
+    logs = {
+        first: b"".join(one[2] for one in own[first // 2 : first // 2 + 10])
+        for first in range(0, 80, 20)
+    }
+    logs[5] = b"".join(one[2] for one in batches([5, 6, 7, 8], b"other"))
+    files = {name_of(base, ".log"): log for base, log in logs.items()}
+    wrong = (struct.pack(">ii", number, number) for number in range(1, entries + 1))
+    files[name_of(0, ".index")] = b"".join(wrong)
+    assert odd == set(overlapping_logs("/d", sorted(logs), (), in_memory(files, "/d")))
 
 
 @pytest.mark.checks("DISK-69")

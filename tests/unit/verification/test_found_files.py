@@ -2,6 +2,7 @@
 """Files whose names do not tell what they are, as a file system check leaves them."""
 
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,11 @@ ABORTED = (TXN / "00000000000000000000.txnindex").read_bytes()
 CHECKPOINT = (STORE / "checkpoint").read_bytes()
 
 
+def units(size: int) -> bytes:
+    """Return units of a consume queue for messages of a length that begin 100 bytes apart."""
+    return b"".join(struct.pack(">qiq", 100 * number, size, 0) for number in range(8))
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -116,6 +122,8 @@ CHECKPOINT = (STORE / "checkpoint").read_bytes()
         (CHECKPOINT[:4095], ""),
         (bytes(4096), ""),
         (CHECKPOINT[:4095] + b"#", ""),
+        (units(100), "a file of a consume queue of RocketMQ, whose first units lead to offsets 0"),
+        (units(101), ""),
     ],
 )  # fmt: skip
 def test_a_small_file_is_told_where_it_is_whole(tmp_path: Path, data: bytes, words: str) -> None:

@@ -16,6 +16,7 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_harness.laws.borders.log_files import time_entries
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
 from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment
 from segproof_tests.random_damages import batches_of
@@ -219,6 +220,17 @@ def test_one_wrong_field_of_an_index_is_no_loss(suffix: str, tmp_path: Path) -> 
     assert 0 == summary.lost_offsets
     (told,) = salvage(folder, tmp_path / "out")
     assert told.is_whole
+
+
+@pytest.mark.checks("DISK-9")
+@pytest.mark.parametrize(("time", "is_lost"), [(1002, False), (1003, True)])
+def test_a_time_beyond_the_log_is_kept(time: int, is_lost: bool, tmp_path: Path) -> None:
+    """An entry behind the last batch with a later time than each batch shows what was there."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / name_of(0, ".log")).write_bytes(b"".join(map(batch, range(3))))
+    (folder / name_of(0, ".timeindex")).write_bytes(time_entries((1001, 1), (time, 3)))
+    assert is_lost == ("may have lost its end" in looked(folder)[0]["DISK-9"].hint)
 
 
 @pytest.mark.checks("DISK-36", "DISK-38")

@@ -387,6 +387,22 @@ def test_a_swap_alone_does_not_count_other_segments(data: Path) -> None:
     assert "here one segment" in together.message
 
 
+def test_an_empty_swap_takes_the_place_of_no_later_log(tmp_path: Path) -> None:
+    """It ends behind the offset of its name; an index that lies there without a log is none."""
+    one = write_batch([Record(5, 1, b"k", b"v")], base_offset=5)
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for name, data in ((".log.swap", b""), (".index", bytes(8))):
+        (folder / f"{4:020d}{name}").write_bytes(data)
+    (folder / f"{5:020d}.log").write_bytes(one)
+    summaries: list[Summary] = []
+    found = list(verify(folder, on_summary=summaries.append))
+    assert [1] == [told.batches for told in summaries]
+    assert "DISK-2" not in {one.law for one in found}
+    (saved,) = salvage(folder, tmp_path / "saved")
+    assert (1, 5) == (saved.batches, saved.last_offset)
+
+
 @pytest.mark.checks("DISK-45")
 def test_notes_that_fail_a_run_are_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--no-notes` hides no finding that makes the exit code 1."""

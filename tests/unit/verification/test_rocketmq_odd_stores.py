@@ -16,10 +16,11 @@ from segproof.rocketmq.message import MAGIC_V1, Message, encode_message
 from segproof.verification import verify
 from segproof.verifying.rocketmq import queue_checks
 from segproof_harness.cli import run
+from segproof_harness.files.memory_stores import message_of, write_log
 from segproof_harness.laws.broken_stores import entry
 from segproof_harness.laws.file_damages import int32, int64, overwrite
 from segproof_harness.laws.judged_store import store_disagreements
-from segproof_tests.store_files import INDEX, LOG, QUEUE, copied_store
+from segproof_tests.store_files import INDEX, LOG, LOG_BYTES, QUEUE, copied_store, long_store
 
 MEMORY_BYTES = 32 << 20
 YEARS = 20 * 366 * 86_400
@@ -361,6 +362,21 @@ def test_a_log_that_only_the_index_leads_into_is_told(tmp_path: Path) -> None:
     shutil.rmtree(store / "commitlog")
     shutil.rmtree(store / "consumequeue")
     assert ["RMQDISK-23"] == [one.law for one in verify(store)]
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [([], "the log has no message"), ([0], "index was made of another log than this one")],
+)
+def test_a_log_that_was_begun_again(times: list[int], words: str, tmp_path: Path) -> None:
+    """A broker made a new log, and has stored nothing in it, or one message at time 0."""
+    store = long_store(tmp_path / "store")
+    shutil.rmtree(store / "commitlog")
+    messages = [message_of("U", {}, body=b"b", store_timestamp=one) for one in times]
+    write_log(RealFiles(), str(store), messages, LOG_BYTES)
+    (told,) = (one for one in defects(store) if one.law == "RMQDISK-44")
+    assert words in told.message
 
 
 def test_units_before_the_log_are_counted(store: Path) -> None:

@@ -92,6 +92,19 @@ def _of_another_log(offsets: int, times: int, *, right: int = 0, end: int = BASE
     return followed(files, end)
 
 
+def _timed_beyond(time: int) -> Files:
+    """Return a closed segment of batches at 5 ms, and time entries behind it, the first of `time`.
+
+    The three other ones, and all 4 entries of the offset index, are wrong.
+    """
+    files = {
+        LOG_NAME: b"".join(batch(BASE + at, 5) for at in range(9)),
+        INDEX: offset_entries(*((at, at * SIZE + 1) for at in range(4))),
+        TIMES: time_entries((time, 9), (6, 10), (7, 11), (8, 12)),
+    }
+    return followed(files, BASE + 10)
+
+
 def _of_another_open_log(time: int) -> Files:
     """Return an open segment whose last batch has a time, and wrong entries up to the time 5.
 
@@ -239,6 +252,10 @@ BORDERS = (
     Border(
         "DISK-69", "3 entries of the time index have a time of no batch, or 4",
         _of_another_log(4, 3), _of_another_log(4, 4), Due(LOG_NAME, 0, BASE, BASE + 10),
+    ),
+    Border(
+        "DISK-69", "beside 3 wrong entries one behind the log has a time of it, or one before",
+        _timed_beyond(5), _timed_beyond(4), Due(LOG_NAME, 0, BASE, BASE + 10),
     ),
     Border(
         "DISK-69", "of the entries 3 times as many are wrong as right, or one more",

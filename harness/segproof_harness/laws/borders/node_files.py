@@ -30,6 +30,8 @@ def _control(offset: int, kind: int) -> bytes:
 
 
 HEAD, BODY, FOOT = _control(0, 3), batch(1), _control(2, 4)
+RECORDS_FOOT = batch(2, key=struct.pack(">hh", 0, 4), value=b"\0\0\0\0")
+"""A batch of records with the key of a footer."""
 WHOLE = HEAD + BODY + FOOT
 SNAPSHOT = "00000000000000000010-0000000001.checkpoint"
 OLDER = "00000000000000000009-0000000001.checkpoint"
@@ -161,6 +163,10 @@ BORDERS = (
     ),
     _snapshot("the last batch is a footer, or records", HEAD + BODY, len(HEAD + BODY)),
     _snapshot("the first batch is a header, or records", BODY + FOOT, 0),
+    _snapshot(
+        "the batch with the key of a footer is a control batch, or of records",
+        HEAD + BODY + RECORDS_FOOT, len(WHOLE),
+    ),
     _snapshot("the control record is of type 3, or 2", _control(0, 2) + BODY + FOOT, 0),
     _snapshot(
         "the last control record is of type 4, or 5", HEAD + BODY + _control(2, 5),

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from segproof.findings import Severity
 from segproof_harness.laws.borders.border import Border, Due, Files
 from segproof_harness.laws.borders.log_files import (
     BASE,
@@ -46,6 +47,23 @@ def _same_time(**options: Any) -> bytes:
 
 def _closed(log: bytes, *entries: tuple[int, int], end: int = 3) -> Files:
     return followed(segment(log, times=time_entries(*entries)), BASE + end)
+
+
+def _left(bound: str, damaged: tuple[int, int]) -> Border:
+    """Return the border at which an entry that no broker writes says that the index is damaged.
+
+    The last entry is beyond the log, as after a truncation. The unlawful fields are one too low.
+    """
+    lawful = (damaged[0] + (damaged[0] < 0), damaged[1] + (damaged[1] < 0))
+    log = batch(BASE, lawful[0]) + batch(BASE + 1, 20) + batch(BASE + 2, 30)
+    files = [
+        segment(log, times=time_entries(first, (30, 3)) + bytes(12)) for first in (lawful, damaged)
+    ]
+    wrong = Due(TIMES, 0, OF_A_BATCH if damaged[1] < 0 else 0, damaged[0])
+    return Border(
+        "DISK-9", f"beside an entry beyond the log {bound}", files[0], files[1],
+        [wrong, Due(TIMES, 12, OF_A_BATCH, 30)], still=Due(TIMES, 12, None, 1, Severity.NOTE),
+    )  # fmt: skip
 
 
 BY_BROKER: dict[str, Any] = {"timestamp_type": "LogAppendTime", "log_append_time": 10}
@@ -142,6 +160,9 @@ BORDERS = (
         _times((10, 1), log=_same_time(**BY_BROKER)), _times((10, 1), log=_same_time()),
         Due(TIMES, 0, EARLIER, 10),
     ),
+    # entries that a truncation left
+    _left("the first entry is of the base, or of an offset below", (10, -1)),
+    _left("the first entry has the timestamp 0, or one below", (-1, 0)),
     # closed segments
     Border(
         "DISK-10", "the last entry has the largest timestamp, or is not there",

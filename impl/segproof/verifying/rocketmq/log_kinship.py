@@ -141,9 +141,10 @@ def report_kinship(
             actual=both.wrong,
         )
         return
+    made = "was made" if parts == [INDEX] else "were made"
     reporter.at(posixpath.join(store, COMMIT_LOG)).add(
         "RMQDISK-44",
-        f"{' and '.join(parts)} were made of another log than this one: {_counted(both)};"
+        f"{' and '.join(parts)} {made} of another log than this one: {_counted(both)};"
         f" {ends.words(*parts)}: the log was replaced, or begun again in an empty folder",
         actual=both.wrong,
     )
