@@ -18,6 +18,7 @@ from segproof.salvaging import cut_records
 from segproof.salvaging.cut_records import MENDED_BYTES_MAX, Evidence, cut_batches, flipped_bit
 from segproof.salvaging.gaps import Gap
 from segproof_harness.files.shipped_directories import KAFKA
+from segproof_harness.laws.borders.log_files import batch_of, record
 from segproof_tests.checksum_work import summed_sizes
 from segproof_tests.random_damages import batches_of
 
@@ -111,6 +112,23 @@ def test_records_around_a_broken_one_are_cut_out(tmp_path: Path) -> None:
     assert {offsets[1]} == found[Evidence.UNKNOWN].keys()  # the damage may begin in its value
     assert {*offsets} - {*offsets[1:3]} == found[Evidence.ELSEWHERE].keys()
     assert known.items() >= (found[Evidence.UNKNOWN] | found[Evidence.ELSEWHERE]).items()
+
+
+@pytest.mark.checks("BATCH-16")
+@pytest.mark.parametrize(
+    ("behind", "kept"),
+    [([5], {0, 5}), ([6], {0}), ([4, 5], {0, 4, 5}), ([5, 5], {0, 5}), ([1], {0, 1}), ([0], {0})],
+)
+def test_offsets_rise_within_those_of_a_batch(
+    behind: list[int], kept: set[int], tmp_path: Path
+) -> None:
+    """Of a batch that lacks records, up to the offset 5, whose second record is broken."""
+    records = [record(delta, value=b"value") for delta in (0, 3, *behind)]
+    count = len(records)
+    whole = batch_of(0, b"".join(records), record_count=count, last_offset_delta=5)
+    records[1] = b"\xff" * len(records[1])
+    found = cut(whole[:HEADER_BYTES] + b"".join(records), whole, tmp_path)
+    assert sorted(kept) == sorted(offset for _, each in found for offset in each)
 
 
 @pytest.mark.checks("BATCH-16")

@@ -207,6 +207,19 @@ def test_a_snapshot_that_says_that_nothing_is_open_is_believed(tmp_path: Path) -
     assert [("DISK-74", Severity.WARNING)] == [(one.law, one.severity) for one in found]
 
 
+@pytest.mark.checks("PROD-14")
+@pytest.mark.parametrize(("base", "begin"), [(2, None), (3, 2)])
+def test_a_snapshot_knows_what_began_before_it(
+    base: int, begin: int | None, tmp_path: Path
+) -> None:
+    """The first transaction ended in the gap; the second begins with the new segment, or before."""
+    folder = partition(tmp_path / "t-0", *TWO[:base], aborted=[SECOND])
+    write_segment(folder, b"".join(TWO[base:]), base)
+    _, target = saved(folder, tmp_path / "out")
+    (made,) = read_snapshot_file(Path(target) / name_of(base, ".snapshot"))
+    assert begin == made.current_txn_first_offset
+
+
 def test_a_control_batch_is_what_the_cases_break(tmp_path: Path) -> None:
     """The offsets of the cases are those of markers in the real log."""
     folder = copied_partition("txn-a", tmp_path / "in")
