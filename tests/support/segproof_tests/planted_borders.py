@@ -91,6 +91,10 @@ PLANTED = [
         ("if timed > TIMED_ENTRIES:", "if timed >= TIMED_ENTRIES:", "DISK-24"),
         ("LOG_APPEND_TIME = 8", "LOG_APPEND_TIME = 16", "DISK-9"),
         ("(times < self._least)", "(times <= self._least)", "DISK-69"),
+        (
+            "self._log.is_read and self._log.is_sound", "self._log.is_read or self._log.is_sound",
+            "DISK-9",
+        ),
     ),
     *_in(
         "verifying.batch_checks",
@@ -178,6 +182,11 @@ PLANTED = [
         ("if ends and stored > max(ends):", "if ends and stored >= max(ends):", "RMQDISK-21"),
     ),
     *_in(
+        "verifying.rocketmq.store_verification",
+        ("furthest_batch(self._store, self._files) < 0",
+         "furthest_batch(self._store, self._files) <= 0", "RMQDISK-56"),
+    ),
+    *_in(
         "reading.store_times",
         ("CLOCK_MS: Final = 3_600_000", "CLOCK_MS: Final = 3_600_001", "RMQDISK-40"),
     ),
@@ -202,6 +211,8 @@ PLANTED = [
           "salvaging.cut_records", "delta < behind[end]", "delta <= behind[end]"),
     _seen("salvaging/test_lost_markers.py", "test_a_snapshot_knows_what_began_before_it",
           "salvaging.lost_markers", "following < offset", "following <= offset"),
+    _seen("verification/test_zeroed_store_ends.py", "test_zeros_are_told_where_the_log_goes_on",
+          "verifying.rocketmq.lost_end", "end < log.max_offset", "end <= log.max_offset"),
     _seen("verification/test_lost_ends.py", "test_a_time_beyond_the_log_is_kept",
           "verifying.index_log_checks", "> self._log.max_timestamp]",
           ">= self._log.max_timestamp]"),

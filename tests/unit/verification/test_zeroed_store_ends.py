@@ -86,6 +86,21 @@ def test_one_message_is_a_lost_end_if_nothing_contradicts(lost: int, tmp_path: P
     assert (Verdict.READABLE_WITH_GAPS, lost) == (summary.verdict, summary.lost_at_least)
 
 
+@pytest.mark.checks("RMQDISK-52")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_zeros_are_told_where_the_log_goes_on(is_there: bool, tmp_path: Path) -> None:
+    """Not where it ends with its last file: the next one, of one message, is zeros or missing."""
+    store = long_store(tmp_path / "store", 27)
+    end = int(logs(store)[-1].name)
+    assert [end] == [one for one in offsets(store) if one >= end]
+    if is_there:
+        zero_from(store, end)
+    else:
+        logs(store)[-1].unlink()
+    (one,) = [one for one in judged(store)[0] if one.law == "RMQDISK-52"]
+    assert (str(end), is_there) == (one.actual, "with zeros from there on" in one.message)
+
+
 @pytest.mark.checks("RMQDISK-23")
 def test_a_missing_end_is_counted(tmp_path: Path) -> None:
     """The finding had the number, and the verdict said "an unknown number"."""

@@ -18,6 +18,7 @@ from segproof_harness.laws.borders.store_files import (
     SLOTS,
     SOUND,
     TIME,
+    TOPIC,
     UNITS,
     Entry,
     border,
@@ -36,6 +37,7 @@ NEXT_LOG = f"commitlog/{LOG_BYTES:020d}"
 TIMERS = f"timerlog/{0:020d}"
 CHECK, WHEEL = "config/timercheck", "timerwheel"
 DLEDGER = f"dledger-n0/data/{0:020d}"
+BATCH_QUEUE = f"batchconsumequeue/{TOPIC}/0/{0:020d}"
 
 
 def _config(bound: str, lawful: bytes, unlawful: bytes, position: int | None) -> Border:
@@ -147,6 +149,13 @@ ROOM = (LOG_BYTES - END) // 91
 OTHERS = [("U", ROOM + 5), ("U", ROOM + 6), ("U", ROOM + 7), ("U", ROOM + 8)]
 OWN = [("T", 3), ("T", 4), ("T", 5)]
 
+
+def _batches(offset: int) -> Files:
+    """Return a log whose second file goes on in no queue, and a queue of batches into the log."""
+    log = {name: _next_file(*OTHERS[:3])[name] for name in (LOG, NEXT_LOG)}
+    return {**log, BATCH_QUEUE: struct.pack(">qi", offset, SIZE).ljust(46, b"\0")}
+
+
 BORDERS = (
     border(
         "RMQDISK-56", "two messages of another queue follow the known ones, or three",
@@ -172,6 +181,10 @@ BORDERS = (
         "RMQDISK-56", "the numbers go on, or one lower",
         _next_file(*OWN), _next_file(("T", 2), ("T", 3), ("T", 4)),
         Due(NEXT_LOG, 0, None, 3, WARNING),
+    ),
+    border(
+        "RMQDISK-56", "the only queue, of batches, leads into the second file, or to offset 0",
+        _batches(LOG_BYTES), _batches(0), Due(NEXT_LOG, 0, None, 3, WARNING),
     ),
     border(
         "RMQDISK-42", "a folder of DLedger is empty, or has the log",

@@ -12,6 +12,7 @@ from segproof_harness.laws.borders.log_files import (
     name,
     segment,
     time_entries,
+    with_byte,
 )
 
 TIMES = name(BASE, ".timeindex")
@@ -159,6 +160,11 @@ BORDERS = (
         "DISK-9", "the same timestamp as before is the broker's, or the client's",
         _times((10, 1), log=_same_time(**BY_BROKER)), _times((10, 1), log=_same_time()),
         Due(TIMES, 0, EARLIER, 10),
+    ),
+    Border(
+        "DISK-9", "an entry is behind a log whose first checksum is wrong, or behind a sound one",
+        _times((20, 1), (31, 3), log=with_byte(LOG, 20, LOG[20] ^ 1)), _times((20, 1), (31, 3)),
+        Due(TIMES, 12, OF_A_BATCH, 31), still=Due(TIMES, None, None, 1, Severity.NOTE),
     ),
     # entries that a truncation left
     _left("the first entry is of the base, or of an offset below", (10, -1)),
