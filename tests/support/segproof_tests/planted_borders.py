@@ -286,7 +286,10 @@ def _sees(planted: Planted) -> bool:
             "-m",
             "not slow",
         ]
-        return bool(pytest.main([*options, *(str(TESTS / one) for one in planted.tests)]))
+        code = pytest.main([*options, *(str(TESTS / one) for one in planted.tests)])
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            raise LookupError(f"{planted.tests}: pytest ran no such tests ({code!r})")
+        return code == pytest.ExitCode.TESTS_FAILED
     from segproof_harness.laws.borders.every_border import TABLES
     from segproof_tests.borders import check_border
 
