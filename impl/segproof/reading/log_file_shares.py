@@ -5,7 +5,7 @@ Each sound message of the copy is looked for at the same position of the other f
 So it is known whether a person may let the copy go, and which of two copies is the better one.
 
 Laws: RMQDISK-39.
-Not covered: packed copies; what lies in a copy between its sound messages.
+Not covered: what lies in a copy between its sound messages.
 """
 
 from collections.abc import Iterator

@@ -11,21 +11,19 @@ Laws: RMQDISK-39.
 Not covered: the first message of files that begin with damage, or are packed by zstd, lz4 or zip.
 """
 
-import bz2
-import lzma
 import posixpath
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
-from segproof.files import Files, ReadOnlyFile, status_of
+from segproof.files import Files, status_of
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import sound_messages
 from segproof.reading.log_rows import is_filled
+from segproof.reading.packed_log_files import PackedFile
 from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION
 from segproof.rocketmq.commit_log import (
     LAST_START,
@@ -41,10 +39,6 @@ __all__ = ["LogFileInside", "files_that_lack", "length_of_files", "log_files_ins
 LEVELS: Final = 4
 """Folders below each other that are looked into."""
 FOUND_MAX: Final = 10_000
-PACKED_BYTES: Final = 2 << 20
-"""So much of a packed file is read for its first bytes: a block of bzip2 has below 1 MB."""
-PIECE_BYTES: Final = 1 << 16
-UNPACK_MEMORY_BYTES: Final = 80 << 20
 _PACKED = re.compile(rf"([0-9]{{20}})({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})", re.ASCII)
 
 
@@ -162,35 +156,9 @@ def _inside(
 def _told_start(path: str, packed: str, files: Files) -> int | None:
     """Return the offset that the first message of a file says; None without one."""
     with suppress(OSError), closing(files.open(path)) as file:
-        head = _unpacked_head(file, packed) if packed else file.pread(HEAD_BYTES, 0)
+        unpacked = PackedFile(file, path, packed, HEAD_BYTES) if packed else file
+        head = unpacked.pread(HEAD_BYTES, 0)
         if head[4:8] in MESSAGE_MAGICS and len(head) == HEAD_BYTES:
             told = int.from_bytes(head[OFFSET_POSITION:], "big", signed=True)
             return told if 0 <= told <= LAST_START else None
-    return None
-
-
-def _unpacked_head(file: ReadOnlyFile, packed: str) -> bytes:
-    """Return the first bytes of a packed file; fewer if it is damaged, or packed otherwise."""
-    head = b""
-    with suppress(zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
-        unpack = _unpacker(packed)
-        for position in range(0, PACKED_BYTES, PIECE_BYTES) if unpack is not None else ():
-            piece = file.pread(PIECE_BYTES, position)
-            if unpack is None or not piece:
-                break
-            head += unpack.decompress(piece, HEAD_BYTES - len(head))
-            if len(head) >= HEAD_BYTES:
-                break
-    return head[:HEAD_BYTES]
-
-
-def _unpacker(
-    packed: str,
-) -> "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor | None":
-    if packed == ".gz":
-        return zlib.decompressobj(16 + zlib.MAX_WBITS)
-    if packed == ".bz2":
-        return bz2.BZ2Decompressor()
-    if packed == ".xz":
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACK_MEMORY_BYTES)
     return None

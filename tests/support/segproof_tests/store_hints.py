@@ -209,10 +209,14 @@ SITUATIONS = (
         copied_inside(damaged=[FIRST_BODY], damaged_inside=[SECOND_BODY]),
         "RMQDISK-39", (STORE,),
     ),
-    Situation(
-        "a file in a folder in the log has a message more",
-        "verifying/rocketmq/files_inside._replace",
-        copied_inside(damaged=[SECOND_BODY]), "RMQDISK-39", (STORE,),
+    *(
+        Situation(
+            "a file in a folder in the log has a message more"
+            f"{', packed as ' if end else ''}{end}",
+            "verifying/rocketmq/files_inside._replace",
+            copied_inside(end, damaged=[SECOND_BODY]), "RMQDISK-39", (STORE,),
+        )
+        for end in PACK
     ),
     Situation(
         "later files of the log lie in another folder",

@@ -4,8 +4,10 @@
 import bz2
 import gzip
 import lzma
+import random
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Summary
+from segproof.reading.packed_log_files import with_one_unpacked
 from segproof.reading.store_log import LogReader
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.store_salvage import salvage_store
@@ -307,6 +310,101 @@ def test_a_better_copy_gets_the_place_of_a_damaged_file(
     (only,) = [one for one in verify(store) if one.is_defect]
     move_out(only)
     assert [] == [one for one in verify(store) if one.is_defect]
+
+
+@pytest.mark.checks("RMQDISK-39")
+@pytest.mark.parametrize("end", PACK)
+@pytest.mark.parametrize("is_in_folder", [True, False])
+def test_a_better_packed_copy_gets_the_place_of_a_damaged_file(
+    end: str, is_in_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A packed copy was not compared: its hint had the case of equal bytes alone, and a salvage
+    left it out with the messages that nothing else has.
+    """
+    monkeypatch.chdir(tmp_path)
+    store = long_store(tmp_path / "my store")
+    before = log_path(store, MIDDLE).read_bytes()
+    packed = log_path(store, MIDDLE).with_suffix(end)
+    packed = packed.parent / "o'l d" / packed.name if is_in_folder else packed
+    packed.parent.mkdir(exist_ok=True)
+    packed.write_bytes(PACK[end](before))
+    damaged = bytearray(before)
+    damaged[bodies(store, MIDDLE)[1]] ^= 1
+    log_path(store, MIDDLE).write_bytes(damaged)
+    (only,) = strays(store)
+    assert "1 sound message of it is not there" in only.message
+    assert any("1 sound message" in one for one in salvage_store(store, tmp_path / "o").left_out)
+    (step,) = [one for one in only.hint.split("`")[1::2] if "mv -n" in one]
+    subprocess.run(["/bin/bash", "-c", step], check=True)
+    assert before == log_path(store, MIDDLE).read_bytes()
+    (moved,) = (tmp_path / "moved-out").glob(f"*/{log_path(store, MIDDLE).name}")
+    assert damaged == moved.read_bytes()
+    (only,) = [one for one in verify(store) if one.is_defect]
+    assert "with the same bytes" in only.message
+    move_out(only)
+    assert [] == [one for one in verify(store) if one.is_defect]
+
+
+@pytest.mark.checks("RMQDISK-39")
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_packed_copy_that_is_torn_gets_no_place_in_the_log(lost: int, tmp_path: Path) -> None:
+    """Unpacked it is a part of a file, whether or not it has a message that the log lacks."""
+    store = long_store(tmp_path / "store")
+    data = bytearray(log_path(store, MIDDLE).read_bytes())
+    packed = log_path(store, MIDDLE).with_suffix(".gz")
+    packed.write_bytes(gzip.compress(data, 0)[:-9])  # it lacks a byte of the rest
+    data[bodies(store, MIDDLE)[1]] ^= lost
+    log_path(store, MIDDLE).write_bytes(data)
+    (only,) = strays(store)
+    assert bool(lost) is ("1 sound message of it is not there" in only.message)
+    assert bool(lost) is ("1499 bytes unpacked, but a file of this log has 1500" in only.message)
+    assert bool(lost) is not ("with each sound message of this one" in only.message)
+    assert "gzip" not in only.hint
+    assert bool(lost) is ("segproof salvage" in only.hint)
+
+
+@pytest.mark.checks("RMQDISK-39")
+def test_what_is_not_unpacked_as_a_whole_is_called_no_copy(tmp_path: Path) -> None:
+    """Two files of the log are packed behind each other: nobody has compared the second one."""
+    store = long_store(tmp_path / "store")
+    data = log_path(store, MIDDLE).read_bytes()
+    packed = log_path(store, MIDDLE).with_suffix(".gz")
+    packed.write_bytes(gzip.compress(data) + gzip.compress(data))
+    (only,) = strays(store)
+    assert "compare each file" in only.hint
+    assert "mv -n" not in only.hint
+
+
+@pytest.mark.parametrize("end", PACK)
+def test_a_packed_file_is_read_anywhere(end: str, tmp_path: Path) -> None:
+    """Forwards, and back beyond what is kept, in packed streams that follow each other."""
+    plain = random.Random(1).randbytes(1000) * 12_000
+    path = tmp_path / f"{0:020d}{end}"
+    path.write_bytes(b"".join(PACK[end](part) for part in (plain[:70_000], b"", plain[70_000:])))
+    for size_max in (len(plain), len(plain) - 1):
+        files, size = with_one_unpacked(str(path), end, size_max, REAL_FILES)
+        assert len(plain) == size
+        with closing(files.open(str(path))) as file:
+            for position in (5, 69_999, 11_000_000, 10_999_000, 0, len(plain) - 3, len(plain) + 9):
+                wanted = plain[:size_max][position : position + 100_000]
+                assert wanted == file.pread(100_000, position)
+
+
+def test_a_reader_that_often_goes_back_is_ended(tmp_path: Path) -> None:
+    """Each time the file would be unpacked from its begin."""
+    path = tmp_path / f"{0:020d}.gz"
+    path.write_bytes(gzip.compress(bytes(20 << 20)))
+    files, size = with_one_unpacked(str(path), ".gz", 20 << 20, REAL_FILES)
+    with closing(files.open(str(path))) as file:
+
+        def go_back_and_forth(often: int) -> None:
+            for _ in range(often):
+                file.pread(1, size - 1)
+                file.pread(1, 0)
+
+        go_back_and_forth(4)
+        with pytest.raises(OSError, match="more than 8 times"):
+            go_back_and_forth(6)
 
 
 def test_of_two_files_with_messages_of_their_own_a_person_decides(

@@ -28,16 +28,18 @@ from segproof.reading.log_files_inside import (
     log_files_inside,
 )
 from segproof.reading.new_places import own_place
+from segproof.reading.packed_log_files import UNPACKED_SUFFIXES, with_one_unpacked
 from segproof.rocketmq.commit_log import LogFile, log_file_name
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import NO_BROKER, report_stray, words_of_folder
 
 NAMED_MAX = 3
 """Files that a message names one by one."""
-KEEP = reads(
+KEEP = writes(
     "keep it as it is, and put nothing of it into the log: no file that the log lacks is known"
-    " to be in it (of packed files .gz, .bz2 and .xz are looked into). Find out who put it there,"
-    " and whether a broker serves what it holds"
+    " to be in it (of packed files .gz, .bz2 and .xz are looked into: unpack another one"
+    " into a folder inside of commitlog in a copy of the store, and verify that copy). Find out who"
+    " put it there, and whether a broker serves what it holds"
 )
 OTHER_FIRST = reads(
     "keep it as it is, and see what the finding about the other one says; then verify again, which"
@@ -51,8 +53,8 @@ OTHER_LENGTH = writes(
     " where it was copied from, or on a replica"
 )
 ARE_KNOWN = reads(
-    "compare each file in it with the one of its name in the log (`cmp`), and keep it as it is"
-    " until they are the same or the broker serves all messages of it"
+    "compare each file in it, as it is unpacked, with the one of its name in the log (`cmp`), and"
+    " keep it as it is until they are the same or the broker serves all messages of it"
 )
 UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
 
@@ -61,6 +63,7 @@ class _Known(NamedTuple):
     """A file inside of `commitlog` whose offset a file of the log has too."""
 
     inside: LogFileInside
+    """With its length as it is unpacked."""
     log_file: LogFile | None
     """None: the log's can't be read."""
     is_same: bool = False
@@ -92,7 +95,8 @@ def report_inside(
         elif mine:
             words = f"the log has no file of {'its offset' if len(mine) == 1 else 'their offsets'}"
             words += ": what the log lacks there is not lost, as far as it is whole here"
-            words += _beside(mine, every, path, files) + _lengths(mine, size, path)
+            words += _beside(mine, every, path, files)
+            words += _lengths([one for one in mine if not one.packed], size, path)
             whole = [one for one in mine if not one.is_partial(size)]
             hint = OTHER_LENGTH if log_files else OTHER_FIRST
             hint = _put_back(whole, posixpath.dirname(path), size) if whole else hint
@@ -110,10 +114,16 @@ def report_inside(
 
 def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Files) -> _Known:
     """Return what the log's file has of a file inside."""
-    if one.packed or log_file is None:
+    if log_file is None or (one.packed and one.packed not in UNPACKED_SUFFIXES):
         return _Known(one, log_file)
-    copy = LogFile(one.start, one.path, one.size_bytes)
     with suppress(OSError):
+        if one.packed:
+            longest = max(size, log_file.size_bytes)
+            files, length = with_one_unpacked(one.path, one.packed, longest, files)
+            if length > longest:
+                return _Known(one, log_file)
+            one = one._replace(size_bytes=length)
+        copy = LogFile(one.start, one.path, one.size_bytes)
         if is_same(one.path, log_file.path, files):
             return _Known(one, log_file, is_same=True, sound=1, more=0)
         share = share_of(copy, log_file.path, max(size, copy.size_bytes), files)
@@ -132,7 +142,7 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
     more = sum(one.more or 0 for one in found)
     not_in_log = f"{plural(more, 'sound message')} of it {verb(more, 'is', 'are')} not there"
     better = [one for one in found if one.more and not one.fewer and one.inside.is_told]
-    is_unclear = any(one.more is None and not one.inside.packed for one in found)
+    is_unclear = any(one.more is None for one in found)
     is_of_another = any(not one.inside.is_told and (one.more or not one.sound) for one in found)
     if is_of_another:
         report_stray(path, reporter, NO_BROKER, hint=KEEP)
@@ -148,17 +158,19 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
         hint = _replace(whole, posixpath.dirname(path)) if whole else OTHER_LENGTH
     else:
         is_same = all(one.is_same for one in found)
-        is_packed = any(one.inside.packed for one in found)
-        how = "with each sound message of this one"
-        words += "" if is_packed else f", {'with the same bytes' if is_same else how}"
+        how = "with the same bytes" if is_same else "with each sound message of this one"
+        words += f", {how}"
         hint = _move_out(path, found)
     report_stray(path, reporter, f"{_are_here(inside, path)}; {words}", hint=hint)
 
 
 def _lengths(found: Sequence[LogFileInside], size: int, path: str) -> str:
-    """Return which files have another length than those of the log: plain ones."""
-    odd = [one for one in found if not one.packed and one.size_bytes != size]
-    named = [f"{_name(one, path)} has {plural(one.size_bytes, 'byte')}" for one in odd[:NAMED_MAX]]
+    """Return which files have another length than those of the log."""
+    odd = [one for one in found if one.size_bytes != size]
+    named = [
+        f"{_name(one, path)} has {plural(one.size_bytes, 'byte')}{' unpacked' * bool(one.packed)}"
+        for one in odd[:NAMED_MAX]
+    ]
     more = f" and {len(odd) - NAMED_MAX} more another length" * (len(odd) > NAMED_MAX)
     end = f", but a file of this log has {size}: a broker ends its start with one of another length"
     return f"; {', '.join(named)}{more}{end}" if odd else ""
@@ -194,13 +206,14 @@ def _move_out(path: str, found: Sequence[_Known], more: int = 0) -> Hint:
     """Return the hint that moves out what the log has too, but for `more` sound messages."""
     store = posixpath.dirname(posixpath.dirname(path))
     place = quoted_path(own_place("moved-out", store or ".", path))
-    compare = [_comparison(one) for one in found if one.is_same or one.inside.packed]
+    compare = [_comparison(one) for one in found if one.is_same]
     many = ", and so on for the others" if len(compare) > NAMED_MAX else ""
     same = f"{', '.join(compare[:NAMED_MAX])}{many} tells no difference"
     only_if = "no message in it is lacking in the log, as verify has just compared them"
     if more:
-        only_if = "you have compared the two, such as with the verb dump, and the log's file is the"
-        only_if += " one to keep there"
+        only_if = "you have compared the two, such as with the verb dump"
+        only_if += ", of a packed one an unpacked copy" * any(one.inside.packed for one in found)
+        only_if += ", and the log's file is the one to keep there"
     elif compare:
         only_if = f"{same}, so that the log has the same"
     return changes(
@@ -229,7 +242,13 @@ def _replace(better: Sequence[_Known], folder: str) -> Hint:
     for one in better[:NAMED_MAX]:
         assert one.log_file is not None
         own, copy = quoted_path(one.log_file.path), quoted_path(one.inside.path)
-        steps.append(f"`mkdir -p {place} && mv -n {own} {place}/ && cp -pn {copy} {own}`")
+        step, packed = f"mkdir -p {place} && mv -n {own} {place}/", one.inside.packed
+        if packed:  # a new file belongs to who runs the command
+            old = f"{place}/{posixpath.basename(one.log_file.path)}"
+            step += f" && test ! -e {own} && {UNPACK[packed]} {copy} > {own}"
+            steps.append(f"`{step} && chown --reference={old} {own}`")
+        else:
+            steps.append(f"`{step} && cp -pn {copy} {own}`")
     words = f"give the copies the places of the log's files with {', '.join(steps)}"
     words += ", and the others likewise" if len(better) > NAMED_MAX else ""
     return changes(

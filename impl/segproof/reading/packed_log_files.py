@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A packed file of a commit log, read as if unpacked: nothing of it is written anywhere.
+
+It is unpacked from its begin on, and the last bytes are kept: a reader that goes back further makes
+it begin again. Damage ends it, as if it were a shorter file.
+
+Memory: KEPT_BYTES, what a read asks for, and what the packer needs.
+Not covered: files packed by zstd, lz4 or zip, which have no bytes here.
+"""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from segproof.files import File, Files, FileStatus, ReadOnlyFile
+
+__all__ = ["UNPACKED_SUFFIXES", "PackedFile", "with_one_unpacked"]
+
+UNPACKED_SUFFIXES: Final = (".gz", ".bz2", ".xz")
+PACKED_BYTES: Final = 2 << 20
+"""Packed bytes that may come before the first unpacked one: a block of bzip2 has below 1 MB."""
+PIECE_BYTES: Final = 1 << 16
+KEPT_BYTES: Final = 8 << 20
+"""Unpacked bytes that are kept before the place of a read: readers of a log read blocks of 4 MiB,
+and read again from where a block broke."""
+TIMES: Final = 8
+"""How often a file is unpacked for one reader, at most: damage may make it go back often."""
+UNPACK_MEMORY_BYTES: Final = 80 << 20
+
+
+class PackedFile:
+    """The first `size_max` unpacked bytes of an open file, whose name ends in `suffix`."""
+
+    def __init__(self, file: ReadOnlyFile, path: str, suffix: str, size_max: int) -> None:
+        self.path = path
+        self._file, self._suffix, self._size_max = file, suffix, size_max
+        self._left = TIMES * (size_max + size_max // 64 + PACKED_BYTES)
+        self._pieces, self._begin, self._kept = self._unpacked(), 0, bytearray()
+
+    def size(self) -> int:
+        """Return how many bytes it has unpacked; one more than `size_max` if it is longer."""
+        size = 0
+        for piece in self._unpacked():
+            size += len(piece)
+            if size > self._size_max:
+                return self._size_max + 1
+        return size
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Return unpacked bytes from a position on. Raises: OSError if it went back too often."""
+        end = min(position + size, self._size_max)
+        if position < self._begin:
+            self._pieces, self._begin, self._kept = self._unpacked(), 0, bytearray()
+        while self._begin + len(self._kept) < end:
+            piece = next(self._pieces, b"")
+            if not piece:
+                break
+            self._kept += piece
+            old = min(position - self._begin, len(self._kept)) - KEPT_BYTES
+            if old > 0:
+                del self._kept[:old]
+                self._begin += old
+        return bytes(self._kept[position - self._begin : max(end, position) - self._begin])
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        """Read into a buffer, as `pread` does."""
+        data = self.pread(len(buffer), position)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield all of it: what is packed has no holes."""
+        if start < end:
+            yield start, end
+
+    def close(self) -> None:
+        """Close the packed file."""
+        self._file.close()
+
+    def _unpacked(self) -> Iterator[bytes]:
+        """Yield the unpacked bytes in pieces, of one packed stream after the other."""
+        unpack, rest, position = _unpacker(self._suffix), b"", 0
+        while unpack is not None:
+            if not rest and getattr(unpack, "needs_input", True):
+                rest = self._file.pread(PIECE_BYTES, position)
+                position += len(rest)
+                if not rest:
+                    return
+            try:
+                piece = unpack.decompress(rest, PIECE_BYTES)
+            except (zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
+                return
+            self._left -= max(len(piece), len(rest))
+            if self._left < 0:
+                raise OSError(f"{self.path} would be unpacked more than {TIMES} times")
+            if unpack.eof:
+                rest = unpack.unused_data
+                unpack = _unpacker(self._suffix)
+            else:
+                rest = getattr(unpack, "unconsumed_tail", b"")
+            if piece:
+                yield piece
+
+
+def with_one_unpacked(path: str, suffix: str, size_max: int, files: Files) -> tuple[Files, int]:
+    """Return files among which one is seen unpacked, only to be read, and how long it then is.
+
+    The length is `size_max + 1` if it is longer. Cost: the file is unpacked once for the length.
+    Raises: OSError.
+    """
+    with closing(PackedFile(files.open(path), path, suffix, size_max)) as file:
+        size = file.size()
+    return cast(Files, _OneUnpacked(files, path, suffix, size_max, size)), size
+
+
+@dataclass(frozen=True)
+class _OneUnpacked:
+    """Other files, with one of them unpacked."""
+
+    _files: Files
+    _path: str
+    _suffix: str
+    _size_max: int
+    _size: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        file = self._files.open(path, writable=writable, create=create)
+        if path != self._path or writable:
+            return file
+        return cast(File, PackedFile(file, path, self._suffix, self._size_max))
+
+    def status(self, path: str) -> FileStatus | None:
+        status = self._files.status(path)
+        if path != self._path or status is None:
+            return status
+        return replace(status, size_bytes=self._size)
+
+
+def _unpacker(
+    suffix: str,
+) -> "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor | None":
+    if suffix == ".gz":
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    if suffix == ".bz2":
+        return bz2.BZ2Decompressor()
+    if suffix == ".xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACK_MEMORY_BYTES)
+    return None
