@@ -56,6 +56,8 @@ class Extent(NamedTuple):
     """Stretches of the logs in which no batch is sound, and logs that cannot be read."""
     others: int
     """Logs under names that no broker reads, or that wait; they were not read."""
+    unread: tuple[str, ...] = ()
+    """The names of `others`, and of logs that can't be read, such as links."""
     are_too_many: bool = False
     """Whether there are more than BATCHES_MAX batches; the rest was not read."""
     by_log: Mapping[str, LogExtent] = MappingProxyType({})
@@ -95,7 +97,10 @@ class Extent(NamedTuple):
             parts += [f"{plural(gaps, 'gap')} between"] if gaps else []
         else:
             parts.append("no sound batch")
-        parts += [f"damage in {plural(self.damages, 'place')}"] if self.damages else []
+        closed = len(self.unread) - self.others
+        damages = self.damages - closed
+        parts += [f"damage in {plural(damages, 'place')}"] if damages else []
+        parts += [f"{plural(closed, 'log')} that can't be read here"] if closed else []
         parts += [f"{plural(self.others, 'log')} under other names"] if self.others else []
         return ", ".join(parts)
 
@@ -114,14 +119,17 @@ def extent_of(path: str, files: Files) -> Extent:
         names = files.list_directory(path)
     except OSError:
         return Extent(0, _in_order([]), [], 1, 0)
-    logs, others, damages = [], 0, 0
+    logs: list[str] = []
+    unread: list[str] = []
+    damages = 0
     for name in names:
         known = read_file_name(name)
         if known.suffix == ".log" and known.kind is NameKind.SEGMENT:
             logs.append(name)
         else:
             is_waiting = known.kind is NameKind.PENDING and ".log" in name
-            others += is_waiting or is_like_a_log(name, known)
+            unread += [name] if is_waiting or is_like_a_log(name, known) else []
+    others = len(unread)
     by_log: dict[str, LogExtent] = {}
     count, is_thinned = 0, False
     for name in logs:
@@ -135,20 +143,24 @@ def extent_of(path: str, files: Files) -> Extent:
                     continue
                 count += len(table)
                 if count > BATCHES_MAX:
-                    return Extent(len(logs), _in_order([]), [], damages, others, True)
+                    return Extent(
+                        len(logs), _in_order([]), [], damages, others, tuple(unread), True
+                    )
                 fields = ("base_offset", "last_offset", "crc")
                 epochs += _epochs(table)
                 is_thinned |= _is_thinned(table)
                 found.append(np.stack([table[one].astype(np.int64) for one in fields], axis=1))
         except OSError:
             damages += 1
+            unread.append(name)
         by_log[name] = LogExtent(
             _in_order(found), damages == before, (min(epochs), max(epochs)) if epochs else None
         )
     batches = _in_order([one.batches for one in by_log.values()])
     return Extent(
-        len(logs), batches, ranges_of(batches), damages, others, False, by_log, is_thinned
-    )
+        len(logs), batches, ranges_of(batches), damages, others, tuple(unread), False, by_log,
+        is_thinned,
+    )  # fmt: skip
 
 
 class ExtentsOfPairs:

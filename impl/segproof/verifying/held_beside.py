@@ -12,6 +12,7 @@ Laws: DISK-41, DISK-63.
 """
 
 import posixpath
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -35,6 +36,7 @@ from segproof.verifying.small_files import (
     topic_id_of,
 )
 
+_BASE = re.compile(r"[0-9]{20}", re.ASCII)
 FOLDERS_MAX = 8
 """At most this many folders beside a partition are read."""
 HINT_OF_HELD = writes(
@@ -66,22 +68,28 @@ class HeldBeside:
     """The offsets that folders beside a partition have, and that it lacks.
 
     Each folder is read once, when the first range is asked for. Memory: 16 bytes for each batch
-    that only a folder has.
+    that only a folder has, and the names of logs that were not read.
     """
 
     def __init__(self, directory: str, files: Files) -> None:
         self._directory = directory
         self._files = files
+        self._unread: dict[str, list[str]] = {}
+        """For each folder the names of logs that were not read, as far as they say an offset."""
 
     def words(self, first: int, end: int) -> str:
-        """Return in words which folders have offsets from `first` up to before `end`; empty if none
-        has. Raises: never."""
+        """Return in words which folders have offsets from `first` up to before `end`, or have a log
+        that was not read and begins there; empty if none has. Raises: never."""
         found: list[str] = []
         for folder, lacked in self._rows.items():
             rows = lacked[(lacked[:, 1] >= first) & (lacked[:, 0] < end)]
             if len(rows):
                 which = f"the offsets {int(rows[:, 0].min())} to {int(rows[:, 1].max())}"
                 found.append(f"{folder} has {which} of them, in {plural(len(rows), 'batch')}")
+        for folder, names in self._unread.items():
+            inside = [one for one in names if first <= int(one[:20]) < end]
+            if inside:
+                found.append(f"{folder} has {inside[0]}, which was not read and may have them")
         return "; ".join(found)
 
     @cached_property
@@ -100,6 +108,7 @@ class HeldBeside:
             extent = extent_of(folder, files)
             if extent.are_too_many or used.are_too_many:
                 continue
+            self._unread[folder] = [one for one in extent.unread if _BASE.match(one)]
             rows = outside(lacking(extent.batches, used.batches), used.ranges)
             if len(rows):
                 found[folder] = rows[:, :2].copy()

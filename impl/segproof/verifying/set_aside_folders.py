@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from segproof.commands import quoted_path
-from segproof.counts import plural
+from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
@@ -62,6 +62,11 @@ HINT_OF_FUTURE_ALONE = writes(
 HINT_OF_UNPROVEN = reads(
     "nothing, if retention or compaction removed them from the partition in use; else compare both"
     " folders with another replica, and keep a copy of this one"
+)
+HINT_OF_UNREAD = reads(
+    "keep this folder, and what its links lead to. `segproof verify` of it says why a log was not"
+    " read (DISK-45, DISK-59, DISK-60), and how a copy is made in which it is. In a copy of both"
+    " folders beside each other this finding then compares that log too"
 )
 UNLESS_EXPLAINED = (
     "nothing, if compaction or retention (of a topic in remote storage: the local one) removed them"
@@ -200,7 +205,7 @@ def _compared(
         return _Compared("they have too many batches to be compared", False, HINT_OF_UNPROVEN)
     absent = lacking(aside.batches, used.batches)
     if not len(absent):
-        return _Compared("the partition in use has every sound batch of it", False, None)
+        return _with_all_of(aside)
     recent = absent[absent[:, 1] >= used.start]
     shown = recent if len(recent) else absent
     words = (
@@ -229,6 +234,20 @@ def _compared(
     else:
         words += ": the log that it copies has lost them"
     return _Compared(words, True, _steps(one, two, _taken(ids, aside, used)))
+
+
+def _with_all_of(aside: Extent) -> _Compared:
+    """Compare a folder that has no sound batch alone, as far as its logs were read."""
+    if not aside.unread:
+        return _Compared("the partition in use has every sound batch of it", False, None)
+    count = len(aside.unread)
+    words = (
+        "the partition in use has every sound batch that was read of it, and"
+        f" {plural(count, 'log')} of it {verb(count, 'was', 'were')} not read, such as"
+        f" {aside.unread[0]}:"
+        f" {verb(count, 'that one', 'these')} may have what no other has"
+    )
+    return _Compared(words, False, HINT_OF_UNREAD)
 
 
 def _before_the_start(

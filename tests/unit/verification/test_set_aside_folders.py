@@ -297,6 +297,38 @@ def test_a_gap_names_the_folder_that_fills_it(tmp_path: Path) -> None:
     assert any(f"{folder} has the offsets 3 to 5" in one for one in saved.doubts)
 
 
+def _link_away(log: Path) -> None:
+    elsewhere = log.parent.parent.parent / "another disk.log"
+    log.rename(elsewhere)
+    log.symlink_to(elsewhere)
+
+
+def _delete(log: Path) -> None:
+    log.rename(log.with_name(f"{log.name}.deleted"))
+
+
+@pytest.mark.checks("DISK-41", "DISK-63")
+@pytest.mark.parametrize("hide", [_link_away, _delete])
+def test_a_log_that_was_not_read_is_no_word_of_nothing_to_do(
+    tmp_path: Path, hide: Callable[[Path], None]
+) -> None:
+    """The partition had "every sound batch of it", and the folder the only copy of three."""
+    broker = data(tmp_path / "data")
+    used = segments(broker / "t-0", 0, 6)
+    folder = segments(broker / f"t-0.{STATE}-stray", 0, 3, 6)
+    hide(folder / name(3, ".log"))
+    (one,) = told(broker).values()
+    assert (one.path, one.severity) == (str(folder), Severity.NOTE)
+    assert "every sound batch that was read of it, and 1 log of it was not read" in one.message
+    assert name(3, ".log") in one.message
+    assert "damage" not in one.message
+    assert one.hint is not None
+    assert not one.hint.startswith("nothing")
+    (gap,) = (each for each in verify(used) if each.law == "DISK-63")
+    assert f"{folder} has {name(3, '.log')}" in gap.message
+    assert "which was not read and may have them" in gap.message
+
+
 HEALTHY: dict[str, tuple[str, int | None, int | None]] = {
     "retention moved the epochs too": ("stray", 3, 1),
     "a replica that came back from a later start": ("delete", 3, 1),
