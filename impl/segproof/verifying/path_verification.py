@@ -118,13 +118,14 @@ def _beside_stores(findings: Iterable[Finding], places: Sequence[Place]) -> Iter
 
     Those are folders that were met again, and files outside of the stores that were not read.
     """
+    stores = tuple(os.path.join(os.path.abspath(store.path), "") for store in places)
     for one in findings:
         if one.law == MET_AGAIN:
             yield one
-        elif one.is_not_looked_into and not any(
-            os.path.commonpath((one.path, store.path)) == store.path for store in places
-        ):
-            yield replace(one, severity=Severity.NOTE)
+        elif one.is_not_looked_into:
+            path = os.path.join(os.path.abspath(one.path), "")
+            if not path.startswith(stores):
+                yield replace(one, severity=Severity.NOTE)
 
 
 def known_places(path: str, files: Files) -> list[KnownPlace]:

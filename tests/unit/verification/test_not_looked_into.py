@@ -374,6 +374,22 @@ def test_an_empty_folder_has_no_file_to_look_into(
     assert files == sum(told)
 
 
+@pytest.mark.checks("DISK-45", "RMQDISK-41")
+@pytest.mark.parametrize("path", ["./both", "both/.", ".", "{}/../both"])
+def test_a_file_in_a_store_is_told_once_by_each_path(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path with a dot in it let the file count as one outside of the store too."""
+    both = tmp_path / "both"
+    copied_store(both)
+    (both / "store" / "#123").write_text("0\n0\n")
+    monkeypatch.chdir(both if path == "." else tmp_path)
+    rows = [(one.law, Path(one.path).name, one.severity) for one in verify(both)]
+    assert "#123" in [name for _, name, _ in rows]
+    found = list(verify(path.format(both)))
+    assert rows == [(one.law, Path(one.path).name, one.severity) for one in found]
+
+
 @pytest.mark.checks("LOAD-1")
 def test_a_swap_alone_does_not_count_other_segments(data: Path) -> None:
     """ "Here 0 segments", though the log that it replaces lies beside it."""
