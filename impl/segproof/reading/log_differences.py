@@ -212,8 +212,7 @@ class _Counting:
         """Count files of both logs that begin at one offset."""
         ranges = self._facts.differing(here, there)
         if not ranges:
-            if any(one.is_more for one in self._waiting) or self.found.clashes:
-                self._agree(here)
+            self._agree(here, here.start, here.start + self._logs[0].mapped_file_size)
             return
         places = [
             (_message_before(self._logs[0], here, begin, self._facts.files), end + AFTER_BYTES)
@@ -221,8 +220,11 @@ class _Counting:
         ]
         if any(begin == here.start for begin, _ in places[1:]):
             places = [(here.start, places[-1][1])]
+        read = here.start
         for begin, end in places:
-            self.messages([here], [there], begin, here.start + end)
+            self._agree(here, read, begin)
+            read = here.start + end
+            self.messages([here], [there], begin, read)
 
     def alone(self, log_file: LogFile, side: int) -> None:
         """Count a file that only one of the logs has: 0 is this one, 1 the other one."""
@@ -245,8 +247,17 @@ class _Counting:
         for window in _windows(*rows):
             self._add(window)
 
-    def _agree(self, log_file: LogFile) -> None:
-        if self._facts.first(log_file, self._logs[0].mapped_file_size) != NO_MESSAGE:
+    def _agree(self, log_file: LogFile, begin: int, end: int) -> None:
+        """Settle what waits if a message begins in a range of offsets, whose bytes both have."""
+        has_news = self.found.clashes and not self.found.agrees_after
+        if begin >= end or not (has_news or any(one.is_more for one in self._waiting)):
+            return
+        if begin == log_file.start:
+            first = self._facts.first(log_file, self._logs[0].mapped_file_size)
+        else:
+            rows = _rows(self._logs[0], [log_file], self._facts.files, begin, end)
+            first = next((int(some[0][0]) for some in rows if len(some)), NO_MESSAGE)
+        if begin <= first < end:
             self.found.agrees_after |= self.found.clashes > 0
             self._settle(0)
             self._settle(1)

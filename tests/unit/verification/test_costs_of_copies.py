@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.reading.equal_files import COMPARED_BYTES
 from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES
 from segproof.reading.store_log import CHUNK_BYTES
@@ -122,6 +122,31 @@ def test_messages_that_differ_far_from_each_other(numbers: Sequence[int]) -> Non
     lost = f"{len(numbers)} of them missing or damaged within"
     more = f"has more: {len(numbers)} sound messages that"
     assert [True, True] == [more in one.message and lost in one.message for one in found]
+
+
+@pytest.mark.checks("RMQDISK-58")
+def test_equal_messages_before_the_bytes_that_differ_count() -> None:
+    """One that the other log lost in the file before "came after its end", which is a note.
+
+    The last messages that both have end before what is read of the second file.
+    """
+    files, size, body = CountingFiles(), 8 * MIB, b"b" * (25 * MIB // 16)
+    length = len(record(0, 0, body=body, properties=""))
+    logs = [
+        log_of(
+            *(
+                record(number, start + number * length, body=body, properties="")
+                for number in range(5)
+            ),
+            size=size,
+        )
+        for start in (0, size)
+    ]
+    lost = [4 * length, 4 * length + 3 * length // 4]
+    other = [log[:end].ljust(size, b"\0") for log, end in zip(logs, lost, strict=True)]
+    found = told([store_of(files, "one", *logs), store_of(files, "two", *other)], files)
+    assert [Severity.NOTE, Severity.WARNING] == [one.severity for one in found]
+    assert "1 of them missing or damaged within this log" in found[1].message
 
 
 @pytest.mark.checks("RMQDISK-58")
