@@ -3,9 +3,10 @@
 
 A file system check names what it finds by its inode (`#131077`). A log of Kafka and a file of a
 commit log of RocketMQ have checksums and offsets in them, so each tells what it is and where it
-begins. An index has no checksum: it is recognised only if several entries rise, and nothing else
-has its shape. No content is a guess by a single magic number. Small files are told where they are
-whole: a producer snapshot by its checksum, a checkpoint by its version and its number of lines.
+begins. An index has no checksum: it is recognised only if several entries rise (at least two of a
+transaction index, and eight of another one), and nothing else has its shape. No content is a guess
+by a single magic number. Small files are told where they are whole: a producer snapshot by its
+checksum, a checkpoint by its version and its number of lines.
 
 At most `HEAD_BYTES` of a file are read, and its first batch if that is larger.
 """
@@ -41,6 +42,8 @@ HEAD_BYTES = 1 << 20
 """A sound batch or message is looked for in this many bytes of a file."""
 ENTRIES_MIN = 8
 """An index with fewer entries may be anything."""
+TRANSACTIONS_MIN = 2
+"""The same of a transaction index: the five numbers of each of its entries bound each other."""
 ENTRIES_ASKED = 1 << 12
 FIRST_MS, LAST_MS = 946_684_800_000, 4_102_444_800_000
 """Times from 2000 on, and before 2100, in milliseconds."""
@@ -256,6 +259,8 @@ def _transactions(file: ReadOnlyFile) -> Content | None:
     if data is None or len(data) % TRANSACTION_ENTRY.itemsize:
         return None
     rows = np.frombuffer(data, TRANSACTION_ENTRY)
+    if len(rows) < TRANSACTIONS_MIN:
+        return None
     first, last = (rows[name].astype(np.int64) for name in ("first_offset", "last_offset"))
     is_one = not rows["version"].any() and bool((rows["producer_id"] >= 0).all())
     is_one &= bool((first >= 0).all() and (first < last).all()) and _rises(last)

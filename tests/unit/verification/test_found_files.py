@@ -116,6 +116,8 @@ def units(size: int) -> bytes:
         (SNAPSHOT[:-1] + bytes([SNAPSHOT[-1] ^ 1]), ""),
         (SNAPSHOT[:9], ""),
         (ABORTED, "a transaction index of Kafka, of the aborted transactions"),
+        (ABORTED[:68], "a transaction index of Kafka, of the aborted transactions"),
+        (ABORTED[:34], ""),
         (ABORTED[:-1], ""),
         (bytes(34), ""),
         (CHECKPOINT, "a checkpoint of a store of RocketMQ, whose log was flushed at 20"),
