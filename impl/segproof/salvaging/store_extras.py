@@ -3,8 +3,7 @@
 
 Files of JSON that no broker can read are kept under another name, since with them its start may
 fail. The timer log, the timer wheel and their state belong together: all are copied, or none.
-A
-topic's queues of batches are copied if each of their units leads to a message that was kept.
+A topic's queues of batches are copied if each of their units leads to a message that was kept.
 Everything else in the store is named as left out. A link may lead to any folder of the machine: of
 `config` by one only what a broker reads is copied, and no folder below is entered by a link.
 

@@ -105,9 +105,8 @@ class FoundPlaces:
         """The partitions in use, each with its files."""
         own = names_of(self._around, self._files)
         folders = [posixpath.join(self._around, one) for one in own[:FOLDERS_MAX]]
-        places = [self._around, *folders]
         paths = [posixpath.join(self._around, one) for one in own if _is_in_use(one)]
-        for folder in places[1:]:
+        for folder in folders:
             name = posixpath.basename(folder)
             if name != LOST_AND_FOUND and not _is_in_use(name):
                 inner = names_of(folder, self._files)
