@@ -2,10 +2,11 @@
 """Whether a log that was read to its end is short: what lies beside it shows that it went on.
 
 A reader of rows asks this where a log ends, with a whole batch or before zeros. `verify` says the
-same of the log with more words. What the reader asks of a sound log costs no reading of the log: of
-a log that another one follows, whether its last offset is the one before the name of that one; of
-the last log, the names in its folder, the last entries of its indexes, its leader epochs and its
-line in the checkpoints. Only where one of these is beyond the end is more read.
+same of the log with more words. What the reader asks of a sound log reads none of it, if the log
+goes on to the name of the next one. Of the last log it asks the names in its folder, the last
+entries of its indexes, its leader epochs and its line in the checkpoints; only where one of these
+is beyond the end is more read. A closed log with a gap before the next one, as compaction leaves
+many, costs more: its index is read whole, then the headers of its batches, and its last batch.
 
 A broker writes a batch before anything that names its offset. So the end of the log counts as it
 is after those files were read; where they were changed a moment ago, they are read again.

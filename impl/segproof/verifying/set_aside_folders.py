@@ -63,10 +63,10 @@ HINT_OF_UNPROVEN = reads(
     "nothing, if retention or compaction removed them from the partition in use; else compare both"
     " folders with another replica, and keep a copy of this one"
 )
-HINT_OF_UNREAD = reads(
-    "keep this folder, and what its links lead to. `segproof verify` of it says why a log was not"
-    " read (DISK-45, DISK-59, DISK-60), and how a copy is made in which it is. In a copy of both"
-    " folders beside each other this finding then compares that log too"
+HINT_OF_UNREAD = writes(
+    "keep this folder, and what its links lead to. Verify it by itself: DISK-45, DISK-59 and"
+    " DISK-60 say of each log that was not read how a copy is made in which it is. In a copy of"
+    " both folders beside each other this finding then compares that log too"
 )
 UNLESS_EXPLAINED = (
     "nothing, if compaction or retention (of a topic in remote storage: the local one) removed them"

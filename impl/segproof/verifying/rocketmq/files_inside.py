@@ -68,7 +68,8 @@ class _Known(NamedTuple):
     """None: the log's can't be read."""
     is_same: bool = False
     """Whether both have the same bytes."""
-    sound: int = 0
+    has_sound: bool = False
+    """Whether a sound message is in it, or it has the same bytes as the log's file."""
     more: int | None = None
     """Sound messages that the log's file lacks; None: unknown."""
     fewer: int = 0
@@ -125,10 +126,10 @@ def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Fi
             one = one._replace(size_bytes=length)
         copy = LogFile(one.start, one.path, one.size_bytes)
         if is_same(one.path, log_file.path, files):
-            return _Known(one, log_file, is_same=True, sound=1, more=0)
+            return _Known(one, log_file, is_same=True, has_sound=True, more=0)
         share = share_of(copy, log_file.path, max(size, copy.size_bytes), files)
         back = share_of(log_file, one.path, max(size, log_file.size_bytes), files)
-        return _Known(one, log_file, False, share.sound, share.lacking, back.lacking)
+        return _Known(one, log_file, False, share.sound > 0, share.lacking, back.lacking)
     return _Known(one, log_file)
 
 
@@ -143,7 +144,7 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
     not_in_log = f"{plural(more, 'sound message')} of it {verb(more, 'is', 'are')} not there"
     better = [one for one in found if one.more and not one.fewer and one.inside.is_told]
     is_unclear = any(one.more is None for one in found)
-    is_of_another = any(not one.inside.is_told and (one.more or not one.sound) for one in found)
+    is_of_another = any(not one.inside.is_told and (one.more or not one.has_sound) for one in found)
     if is_of_another:
         report_stray(path, reporter, NO_BROKER, hint=KEEP)
         return
