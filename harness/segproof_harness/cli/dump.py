@@ -46,6 +46,7 @@ from segproof_harness.reports.text import reason_of
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
+    from segproof.files import Files
     from segproof.reading.file_names import SegmentFile
     from segproof.reading.store_paths import Place, PlaceKind
     from segproof_harness.reading.small_file_rows import SmallFile
@@ -166,7 +167,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
-        sane = _dump_partition(files, small, asked)
+        sane = _dump_partition(files, small, asked, unpacked)
         for error in unread:
             complain(str(error))
         return sane and not unread and not strays
@@ -194,9 +195,9 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         refuse(f"{name}: its entries have no times: give offsets to --from and --to")
     with asked.output(in_directory=False) as output:
         if little is not None:
-            return _dump_small_file(little, asked, output, in_directory=False)
+            return _dump_small_file(little, asked, output, unpacked, in_directory=False)
         assert file is not None
-        return _dump_file(file, asked, output, in_directory=False)
+        return _dump_file(file, asked, output, unpacked, in_directory=False)
 
 
 def _refuse_unnamed(name: str) -> None:
@@ -213,7 +214,9 @@ def _refuse_unnamed(name: str) -> None:
         )
 
 
-def _dump_partition(files: "list[SegmentFile]", small: "list[SmallFile]", asked: Asked) -> bool:
+def _dump_partition(
+    files: "list[SegmentFile]", small: "list[SmallFile]", asked: Asked, unpacked: "Files"
+) -> bool:
     """Write the rows of the files of a directory, as far as they have what is asked for."""
     if asked.output_format.has_columns:
         files = [each for each in files if each.suffix == ".log"]
@@ -222,8 +225,10 @@ def _dump_partition(files: "list[SegmentFile]", small: "list[SmallFile]", asked:
     if asked.wanted.is_bounded or asked.output_format.has_columns:
         small = []
     with asked.output(in_directory=True) as output:
-        sane = [_dump_file(each, asked, output, in_directory=True) for each in files]
-        sane += [_dump_small_file(each, asked, output, in_directory=True) for each in small]
+        sane = [_dump_file(each, asked, output, unpacked, in_directory=True) for each in files]
+        sane += [
+            _dump_small_file(each, asked, output, unpacked, in_directory=True) for each in small
+        ]
     return all(sane)
 
 
@@ -284,13 +289,11 @@ def _has_wanted(kind: "PlaceKind", asked: Asked) -> bool:
     return kind is not PlaceKind.CHECKPOINT or not asked.wanted.has_offsets
 
 
-def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_directory: bool) -> bool:
+def _dump_file(
+    file: "SegmentFile", asked: Asked, output: Output, files: "Files", *, in_directory: bool
+) -> bool:
     """Write the rows of a file of Kafka's; return whether it could be read to its end."""
-    from segproof.files import REAL_FILES
-    from segproof.reading.packed_segments import with_unpacked
     from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
-
-    files = with_unpacked(REAL_FILES)
 
     def rows(tell: "Tell") -> "Iterator[Row]":
         status = files.status(file.path)
@@ -316,14 +319,10 @@ def _dump_file(file: "SegmentFile", asked: Asked, output: Output, *, in_director
 
 
 def _dump_small_file(
-    file: "SmallFile", asked: Asked, output: Output, *, in_directory: bool
+    file: "SmallFile", asked: Asked, output: Output, files: "Files", *, in_directory: bool
 ) -> bool:
     """Write the rows of a snapshot, a checkpoint or another small file."""
-    from segproof.files import REAL_FILES
-    from segproof.reading.packed_segments import with_unpacked
     from segproof_harness.reading.small_file_rows import small_file_rows
-
-    files = with_unpacked(REAL_FILES)
 
     def rows(_: "Tell") -> "Iterator[Row]":
         return islice(small_file_rows(file, asked.limit, files), asked.wanted.most)

@@ -35,6 +35,7 @@ from segproof.reading.file_names import (
     read_remote_name,
     segment_file,
 )
+from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.log_extents import unread_logs
 from segproof.reading.segment_reader import start_position
@@ -467,12 +468,7 @@ def _is_closed(file: SegmentFile, files: Files) -> bool:
     directory, name = os.path.split(file.path)
     if read_remote_name(name) is not None:
         return True
-    try:
-        beside = map(segment_file, files.list_directory(directory or "."))
-    except OSError:
-        return False
-    logs = (one for one in beside if one is not None and one.suffix == ".log")
-    return any(one.base_offset > file.base_offset for one in logs)
+    return folder_of(directory or ".", files).last_log > file.base_offset
 
 
 def unread_bytes(

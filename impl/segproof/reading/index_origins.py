@@ -25,8 +25,8 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import Asked, asked_entries
-from segproof.reading.file_names import NameKind, read_file_name
-from segproof.reading.folder_names import names_of
+from segproof.reading.file_names import NameKind
+from segproof.reading.folder_names import folder_of
 from segproof.reading.indexed_ends import Block
 from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import Entries, entries_in
@@ -63,14 +63,16 @@ def is_of_other_index(log: ReadOnlyFile, own: NamedLog, files: Files) -> bool:
     All entries that are asked do, and they are two at least. Raises: OSError.
     """
     directory = posixpath.dirname(own.path)
-    for name in names_of(directory, files):
-        known, path = read_file_name(name), posixpath.join(directory, name)
-        is_index = known.kind is NameKind.SEGMENT and known.suffix == ".index"
-        if is_index and known.base_offset != own.base_offset:
-            asked = [*asked_entries(log, entries_in(path, known.base_offset, files))]
-            if len(asked) > 1 and all(one.is_right for one in asked):
-                return True
-    return False
+    others = (
+        (posixpath.join(directory, name), known.base_offset)
+        for name, known in folder_of(directory, files).kinds.items()
+        if known.kind is NameKind.SEGMENT and known.suffix == ".index"
+    )
+    return any(
+        _are_all_right(asked_entries(log, entries_in(path, base, files)))
+        for path, base in others
+        if base != own.base_offset
+    )
 
 
 def leads_to(path: str, directory: str, base_offset: int, files: Files) -> bool:
@@ -82,10 +84,20 @@ def leads_to(path: str, directory: str, base_offset: int, files: Files) -> bool:
     entries = entries_in(index, base_offset, files)
     try:
         with closing(files.open(path)) as log:
-            asked = [*asked_entries(log, entries)]
+            return _are_all_right(asked_entries(log, entries))
     except (OSError, SegproofError):
         return False
-    return len(asked) > 1 and all(one.is_right for one in asked)
+
+
+def _are_all_right(asked: Iterable[Asked]) -> bool:
+    """Return whether there are two entries at least, and all are right; the first wrong one ends
+    the asking."""
+    count = 0
+    for one in asked:
+        if not one.is_right:
+            return False
+        count += 1
+    return count > 1
 
 
 def shows_name(log: NamedLog, files: Files) -> bool:
@@ -163,8 +175,8 @@ def _are_alike(entries: Entries, base_offset: int) -> bool:
 def _others(own: NamedLog, files: Files) -> Iterator[NamedLog]:
     """Yield the other logs in the directory of a log."""
     directory = posixpath.dirname(own.path)
-    for name in names_of(directory, files):
-        known, path = read_file_name(name), posixpath.join(directory, name)
+    for name, known in folder_of(directory, files).kinds.items():
+        path = posixpath.join(directory, name)
         if known.kind is NameKind.SEGMENT and known.suffix == ".log" and path != own.path:
             yield NamedLog(path, known.base_offset)
 

@@ -6,7 +6,7 @@ from time import sleep, time_ns
 from typing import TypeVar
 
 from segproof.errors import SegproofError
-from segproof.files import Files
+from segproof.files import Files, FileStatus
 
 Answer = TypeVar("Answer")
 RECENT_NS = 1_000_000_000
@@ -21,9 +21,18 @@ def changed_recently(paths: Iterable[str], files: Files) -> bool:
             status = files.status(path)
         except OSError:
             continue
-        if status is None or abs(time_ns() - status.modified_ns) < RECENT_NS:
+        if status is None or _is_recent(status):
             return True
     return False
+
+
+def has_rested(status: FileStatus) -> bool:
+    """Return whether a path is known to have stayed as it is for the last second."""
+    return status.modified_ns > 0 and not _is_recent(status)
+
+
+def _is_recent(status: FileStatus) -> bool:
+    return abs(time_ns() - status.modified_ns) < RECENT_NS
 
 
 def pause(seconds: float) -> None:

@@ -22,8 +22,9 @@ from segproof.reading.file_names import (
     partition_of,
     read_file_name,
 )
+from segproof.reading.folder_names import folder_of
 from segproof.reading.log_order import NamedLog, first_offset_of
-from segproof.reading.waiting_logs import only_copy
+from segproof.reading.waiting_logs import LOG_SWAP, Ranges, only_copy
 
 HEADER_BYTES = 17
 """The part of a batch that ends with its magic."""
@@ -46,6 +47,24 @@ def said_first_offset(path: str, files: Files) -> int | None:
         return first_offset_of(path, files)
     offset = int.from_bytes(header[:8], "big", signed=True)
     return offset if offset >= 0 else None
+
+
+def logs_from(offset: int, directory: str, files: Files) -> list[str]:
+    """Return the names of the logs in a folder whose first batch says this first offset.
+
+    Those that wait as `.swap`, and those that no broker reads by their names, are among them. Cost:
+    that of `said_first_offset` for each log; once as long as the folder rests, for all offsets.
+    """
+    folder = folder_of(directory, files)
+    if folder.begins is None:
+        folder.begins = {}
+        for name, known in folder.kinds.items():
+            is_log = known.kind is NameKind.SEGMENT and known.suffix == ".log"
+            if is_log or name.endswith(LOG_SWAP) or is_like_a_log(name, known):
+                first = said_first_offset(posixpath.join(directory, name), files)
+                if first is not None:
+                    folder.begins.setdefault(first, []).append(name)
+    return folder.begins.get(offset, [])
 
 
 def possible_offsets(logs: Sequence[NamedLog], files: Files) -> dict[str, tuple[int, int]] | None:
@@ -100,6 +119,7 @@ def unread_logs(directory: str, names: Collection[str], files: Files) -> Iterato
         for name, known in kinds.items()
         if known.kind is NameKind.SEGMENT and known.suffix == ".log"
     ]
+    ranges: Ranges = {}
     is_partition = bool(logs) or partition_of(directory) is not None
     for name in sorted(odd):
         known = kinds[name]
@@ -107,7 +127,7 @@ def unread_logs(directory: str, names: Collection[str], files: Files) -> Iterato
         if not (is_partition or is_number):
             continue
         path = posixpath.join(directory, name)
-        found = only_copy(path, logs, files)
+        found = only_copy(path, logs, files, ranges=ranges)
         if found is not None:
             base = known.base_offset if is_number else found.first
             yield UnreadLog(path, base, found.first, found.last + 1)

@@ -16,11 +16,12 @@ import json
 import posixpath
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 from segproof.files import File, Files, FileStatus
 from segproof.reading.file_names import PACKED_SUFFIXES, read_remote_name
+from segproof.reading.folder_names import KnownFolders
 
 MANIFEST_SUFFIX, INDEXES_SUFFIX = PACKED_SUFFIXES
 SUFFIXES = {
@@ -74,7 +75,10 @@ def parts_of(stem: str, files: Files) -> dict[str, Part] | None:
 
 
 def with_unpacked(files: Files) -> Files:
-    """Return files among which those of readable packed segments lie unpacked; read-only."""
+    """Return files among which those of readable packed segments lie unpacked; read-only.
+
+    They know their folders, so what asks many questions of one folder is handed one of these.
+    """
     return files if isinstance(files, _Unpacked) else cast(Files, _Unpacked(files))
 
 
@@ -83,6 +87,10 @@ class _Unpacked:
     """Other files; in the place of a manifest and its `.indexes` stand the files in these."""
 
     _files: Files
+    folders: KnownFolders = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folders", KnownFolders(cast(Files, self)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._files, name)

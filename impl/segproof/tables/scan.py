@@ -123,6 +123,7 @@ def _options(**given: object) -> dict[str, str]:
 
 def _units(path: str, request: Request, files: Files) -> Iterator[tuple[Files, Unit]]:
     """Return the files to read. Raises: OSError, InvalidArgumentError, before the first is read."""
+    files = with_unpacked(files)
     units = units_below(path, request, files)
     first = list(islice(units, 1))
     if not first:

@@ -9,7 +9,7 @@ from segproof.files import Files
 from segproof.hints import Hint
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import COMPRESSED_SUFFIXES
-from segproof.reading.folder_names import names_of
+from segproof.reading.folder_names import folder_of
 from segproof.verifying.rules import DECLARED, RESTORE
 from segproof.verifying.segment_files import Segment
 
@@ -24,8 +24,8 @@ NAMED = 3
 def copies_beside(segment: Segment, files: Files) -> list[str]:
     """Return the names in the folder that begin with that of the log, sorted."""
     own = segment_file_name(segment.base_offset, ".log")
-    found = (name for name in names_of(segment.directory, files) if name.startswith(own))
-    return sorted(name for name in found if name != own and not name.endswith(OWN))
+    found = folder_of(segment.directory, files).beginning_with(own)
+    return [name for name in found if name != own and not name.endswith(OWN)]
 
 
 def hints_with(segment: Segment, copies: list[str]) -> dict[str, Hint]:

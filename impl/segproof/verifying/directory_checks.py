@@ -36,6 +36,7 @@ from segproof.reading.file_names import (
     read_partition_name,
     read_remote_name,
 )
+from segproof.reading.folder_names import KnownFolders
 from segproof.reading.store_paths import part_of_store
 from segproof.reading.unfinished import VERBS
 from segproof.reading.unread_places import is_database
@@ -95,6 +96,7 @@ from segproof.verifying.segment_listing import (
 )
 from segproof.verifying.set_aside_folders import report_aside
 from segproof.verifying.sibling_files import (
+    Siblings,
     report_missing,
     report_own_topic_id,
     report_topic_ids,
@@ -190,6 +192,7 @@ Offsets = dict[tuple[str, int], dict[str, int]]
 @dataclass(slots=True)
 class _Walk:
     files: Files
+    folders: KnownFolders
     reporter: Reporter
     root: str
     """The path that was given."""
@@ -201,6 +204,8 @@ class _Walk:
     """Folders with segments of Redpanda, and databases of RocksDB."""
     places: list[KnownDirectory] = field(default_factory=list)
     """The folders of partitions and of brokers that were met."""
+    siblings: dict[str, Siblings] = field(default_factory=dict)
+    """What is known of the partitions in a data directory, by its path."""
     is_told: bool = False
     """Whether files of the root, which has no partition, were told by their content."""
 
@@ -241,7 +246,7 @@ def find_partitions(
     if not status.is_directory:
         yield from _single_file(path, files, reporter)
         return
-    walk = _Walk(files, reporter, path, {})
+    walk = _Walk(files, KnownFolders(files), reporter, path, {})
     walk.enters(path, status, 0)
     walk.places += place_of(path, parent_of(path), status, files)
     found = False
@@ -258,8 +263,8 @@ def find_partitions(
     report_aside(walk.places, beside, files, reporter)
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_layouts(walk.layouts, path, files, reporter, is_all=not found)
-    is_told = walk.layouts or walk.is_told
-    if not found and not is_told and not _is_without_partitions(path, names, walk):
+    is_told = found or walk.layouts or walk.is_told
+    if not is_told and not _is_without_partitions(path, names, walk):
         words = "there is nothing of Kafka's here, and no store of RocketMQ"
         if is_log_directory(names):
             words = "no partition in this data directory has a file of a segment"
@@ -278,10 +283,9 @@ def _is_without_partitions(path: str, names: list[str], walk: _Walk) -> bool:
     last one is being deleted. No checkpoint names another one then.
     """
     known = [one for name in names if (one := read_partition_name(name)) is not None]
-    there = {(one.topic, one.partition) for one in known}
     told = walk.offsets.get(parent_of(_join(path, "partition")), {})
     are_going = all(one.state == "delete" for one in known)
-    return BROKER_FILE in names and are_going and told.keys() <= there
+    return BROKER_FILE in names and are_going and not _absent(names, told)
 
 
 def _has_traces_only(names: list[str]) -> bool:
@@ -375,7 +379,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     report_names(path, kinds, walk.files, reporter)
     report_pending(path, kinds, walk.files, reporter)
     report_unread(path, kinds, walk.files, reporter)
-    report_missing(path, kinds, walk.files, reporter)
+    report_missing(path, kinds, walk.siblings, walk.files, reporter)
     report_missing_vote(path, kinds, walk.files, reporter)
     if path == walk.root:
         report_own_topic_id(path, walk.files, reporter)
@@ -430,7 +434,7 @@ def partition_again(partition: Partition, files: Files) -> Partition:
     if holds_remote_segments(path, names):
         again = _remote(path, names, files)
     else:
-        walk = _Walk(files, Reporter(Wanted()), path, {})
+        walk = _Walk(files, KnownFolders(files), Reporter(Wanted()), path, {})
         again = _whole(path, kinds_of(names), files, _offsets_for(path, walk))
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
 
@@ -440,8 +444,7 @@ def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     known = partition_of(path)
     if known is None or known.state:
         return {}
-    parent = parent_of(path)
-    if parent not in walk.offsets:
+    if (parent := parent_of(path)) not in walk.offsets:
         quiet = Reporter(Wanted())
         walk.offsets[parent] = _read_offsets(parent, OFFSET_CHECKPOINTS, walk.files, quiet)
     return walk.offsets[parent].get((known.topic, known.partition), {})
@@ -520,7 +523,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     if is_kafkas:
         report_others(others, path, walk.reporter)
         for bare in empty:
-            report_missing(bare, {}, walk.files, walk.reporter, is_empty=True)
+            report_missing(bare, {}, walk.siblings, walk.files, walk.reporter, is_empty=True)
             yield _whole(bare, {}, walk.files, _offsets_for(bare, walk))
 
 
@@ -586,7 +589,7 @@ def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:
     try:
         status = walk.files.status(full)
         # What the broker has removed meanwhile is no longer listed.
-        if status is None and name in walk.files.list_directory(directory):
+        if status is None and name in walk.folders.of(directory).kinds:
             if read_partition_name(name) is not None:
                 raise FileNotFoundError(2, LINK_TO_NOTHING)
             words = "a link to nothing: Kafka passes over it"

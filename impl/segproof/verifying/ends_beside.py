@@ -17,7 +17,6 @@ Not covered: segments that lack offsets without a proof (DISK-63), and batches t
 """
 
 import posixpath
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -26,21 +25,16 @@ import numpy as np
 from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, ReadOnlyFile, holds_zeros
+from segproof.integers import parse_int
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.kafka.checkpoint_file import read_text_file
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.file_names import (
-    SNAPSHOT_SUFFIX,
-    NameKind,
-    is_like_a_log,
-    partition_of,
-    read_file_name,
-)
-from segproof.reading.folder_names import names_of
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, partition_of
+from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.indexed_ends import blocks_at, indexed_end
-from segproof.reading.log_extents import said_first_offset
+from segproof.reading.log_extents import logs_from, said_first_offset
 from segproof.reading.open_indexes import is_older_copy_at
-from segproof.reading.waiting_logs import LOG_SWAP
 from segproof.verifying.directory_checks import Partition, partition_again
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
@@ -111,12 +105,11 @@ def why_short(end: LogEnd, following: int | None, files: Files) -> SegproofError
     """
     if posixpath.basename(end.file.path) != segment_file_name(end.base_offset, ".log"):
         return None
-    names = names_of(end.directory, files) if following is None else ()
     if following is None:
-        following = min((one for one in _logs_in(names) if one > end.base_offset), default=None)
+        following = folder_of(end.directory, files).log_after(end.base_offset)
     for seconds in (*PAUSES_SECONDS, None):
         if following is None:
-            found = _of_last(end, names, files)
+            found = _of_last(end, files)
         else:
             found = _of_closed(end, following, files)
         if found is None or not end.is_still_there():
@@ -134,13 +127,6 @@ def _reached(end: LogEnd) -> int:
     """Return the offset after the highest one that a batch of the log says."""
     lasts = read_batch_headers(end.file, 0, end.position).table["last_offset"]
     return int(lasts.max(initial=end.next_offset - 1)) + 1
-
-
-def _logs_in(names: Iterable[str]) -> list[int]:
-    known = map(read_file_name, names)
-    return [
-        one.base_offset for one in known if one.kind is NameKind.SEGMENT and one.suffix == ".log"
-    ]
 
 
 # --- a log that another one follows
@@ -176,7 +162,7 @@ def _proof_of_gap(end: LogEnd, following: int, files: Files) -> str:
         indexed += int(np.count_nonzero(is_gone & (block["position"] >= end.position)))
     if indexed:
         return f"the offset index has {plural(indexed, 'entry')} for them"
-    if alone := _index_without_log(end, following, names_of(end.directory, files), files):
+    if alone := _index_without_log(end, following, files):
         return f"the log of {alone} is not here"
     indexes = end.path(".index"), end.path(".timeindex")
     if is_older_copy_at(end.file, indexes, end.base_offset, following, files):
@@ -189,23 +175,14 @@ def _proof_of_gap(end: LogEnd, following: int, files: Files) -> str:
     return ""
 
 
-def _index_without_log(
-    end: LogEnd, following: int | None, names: Iterable[str], files: Files
-) -> str:
+def _index_without_log(end: LogEnd, following: int | None, files: Files) -> str:
     """Return the name of an index with entries, between two logs or after the last; "" for none.
 
     It shows that there was a log of its base offset.
     """
-    logs = set(_logs_in(names))
-    for name in sorted(names):
-        known = read_file_name(name)
-        if known.kind is not NameKind.SEGMENT or known.suffix not in ENTRY_TYPES:
-            continue
-        base = known.base_offset
-        is_between = base >= end.next_offset and (following is None or base < following)
-        if not is_between or base in logs or base == end.base_offset:
-            continue
-        for _ in blocks_at(posixpath.join(end.directory, name), known.suffix, files):
+    for name in folder_of(end.directory, files).alone(end.next_offset, following):
+        suffix = posixpath.splitext(name)[1]
+        for _ in blocks_at(posixpath.join(end.directory, name), suffix, files):
             return name
     return ""
 
@@ -218,17 +195,9 @@ def _is_named_wrong(end: LogEnd, following: int | None, files: Files) -> bool:
     first = said_first_offset(end.file.path, files)
     if first is not None and not end.base_offset <= first < (following or first + 1):
         return True
-    for name in names_of(end.directory, files):
-        known = read_file_name(name)
-        is_log = known.kind is NameKind.SEGMENT and known.suffix == ".log"
-        path = posixpath.join(end.directory, name)
-        is_log = is_log or is_like_a_log(name, known) or name.endswith(LOG_SWAP)
-        is_other = path != end.file.path and is_log
-        if is_other and said_first_offset(path, files) == end.next_offset:
-            is_right = name == segment_file_name(following or -1, ".log")
-            if not is_right:
-                return True
-    return False
+    own, right = posixpath.basename(end.file.path), segment_file_name(following or -1, ".log")
+    beginning = logs_from(end.next_offset, end.directory, files)
+    return any(name not in (own, right) for name in beginning)
 
 
 def _log_at(directory: str, base_offset: int) -> str:
@@ -238,9 +207,9 @@ def _log_at(directory: str, base_offset: int) -> str:
 # --- the last log
 
 
-def _of_last(end: LogEnd, names: Iterable[str], files: Files) -> SegproofError | None:
-    is_indexed, is_named = _is_indexed_beyond(end, files), _is_named_beyond(end, names, files)
-    alone = _index_without_log(end, None, names, files)
+def _of_last(end: LogEnd, files: Files) -> SegproofError | None:
+    is_indexed, is_named = _is_indexed_beyond(end, files), _is_named_beyond(end, files)
+    alone = _index_without_log(end, None, files)
     if not (is_indexed or is_named or alone) or _is_named_wrong(end, None, files):
         return None
     if alone:
@@ -293,12 +262,13 @@ def _is_indexed_beyond(end: LogEnd, files: Files) -> bool:
     return False
 
 
-def _is_named_beyond(end: LogEnd, names: Iterable[str], files: Files) -> bool:
+def _is_named_beyond(end: LogEnd, files: Files) -> bool:
     """Return whether a file beside the log, or a checkpoint above it, names a later offset."""
-    known = [read_file_name(name) for name in names]
-    if any(one.suffix == SNAPSHOT_SUFFIX and one.base_offset > end.next_offset for one in known):
+    kinds = folder_of(end.directory, files).kinds
+    snapshots = (one for one in kinds.values() if one.suffix == SNAPSHOT_SUFFIX)
+    if any(one.base_offset > end.next_offset for one in snapshots):
         return True
-    if EPOCHS in names:
+    if EPOCHS in kinds:
         path = posixpath.join(end.directory, EPOCHS)
         entries = read_epochs(Reporter(Wanted()).at(path), files) or []
         if any(one.start_offset > end.next_offset for one in entries[-1:]):
@@ -312,17 +282,17 @@ def _is_named_beyond(end: LogEnd, names: Iterable[str], files: Files) -> bool:
 def _offset_in(name: str, directory: str, files: Files) -> int:
     """Return the offset of a partition in a checkpoint above it; 0 if it has none.
 
-    The whole file is read as text once for each partition, and not parsed.
+    The whole file is read as text once for each partition, and only its line is parsed. A file that
+    is too large for `verify` says nothing here either.
     """
     own = partition_of(directory)
     if own is None or own.state:
         return 0
     try:
-        with closing(files.open(posixpath.join(parent_of(directory), name))) as file:
-            text = file.pread(file.size(), 0)
-    except OSError:
+        text = read_text_file(files, posixpath.join(parent_of(directory), name))
+        line = f"\n{own.topic} {own.partition} ".encode()
+        at = text.find(line)
+        digits = text[at + len(line) :].split(b"\n", 1)[0].strip() if at >= 0 else b"0"
+        return parse_int(digits.decode("ascii", "replace"), 64)
+    except (OSError, SegproofError):
         return 0
-    line = f"\n{own.topic} {own.partition} ".encode()
-    at = text.find(line)
-    digits = text[at + len(line) :].split(b"\n", 1)[0].strip() if at >= 0 else b""
-    return int(digits) if digits.isdigit() else 0

@@ -219,7 +219,8 @@ def _one_by_one(
     works: Sequence[Work], wanted: Wanted, files: Files, meter: Meter, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments and places in this process."""
-    listings, around = Listings(files), Surroundings(files)
+    seen = with_unpacked(files)
+    listings, around = Listings(seen), Surroundings(files)
     for partition in works:
         tally = tallies.of(partition, files)
         yield from tally.begin()
@@ -228,9 +229,9 @@ def _one_by_one(
             yield from tally.count(found)
             tally.end()
             continue
-        carried = PartitionCheck(partition, wanted, files)
+        carried = PartitionCheck(partition, wanted, seen)
         for segment in partition.segments:
-            steady = SteadyCheck(segment, wanted, files, listings=listings)
+            steady = SteadyCheck(segment, wanted, seen, listings=listings)
             for done in steady.run():
                 meter.add(done)
             yield from tally.count(steady.findings)
@@ -253,9 +254,10 @@ def _sized(partition: Partition, files: Files) -> Partition:
 def _run_segments(segments: tuple[Segment, ...], wanted: Wanted) -> list[Result]:
     """Check some segments in a worker."""
     results: list[Result] = []
-    listings = Listings(REAL_FILES)
+    files = with_unpacked(REAL_FILES)
+    listings = Listings(files)
     for segment in segments:
-        check = SteadyCheck(segment, wanted, REAL_FILES, listings=listings)
+        check = SteadyCheck(segment, wanted, files, listings=listings)
         for done in check.run():
             count_bytes(done)
         results.append(Result(check.findings, check.carry))

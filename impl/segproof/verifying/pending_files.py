@@ -81,7 +81,7 @@ def report_pending(
                 " its next start, and the segments that it was made from stay"
             )
             if name.endswith(".log.cleaned") and not is_alone:
-                only = only_copy(path, replacing.log_paths, files)
+                only = only_copy(path, replacing.log_paths, files, ranges=replacing.ranges)
                 if only is not None:
                     _report_only_copy(path, only, directory, reporter)
                     only_copies.add(path)
@@ -138,7 +138,7 @@ def _doubt(path: str, base: int, replacing: ReplacedLogs, files: Files) -> str:
     if not logs or (is_removed and not place) or not may_hide_records(path, files):
         return ""
     if is_removed and place == logs[-1:] and place[0][0] != base:
-        only = only_copy(path, logs, files)
+        only = only_copy(path, logs, files, ranges=replacing.ranges)
         return "" if only is None else f"it is damaged, and {REST} offset {only.missing}"
     with suppress(OSError):
         if all(damage_in(one, files) is None for _, one in place):
@@ -200,7 +200,7 @@ def _lost_swap(
 ) -> set[str]:
     """Report a `.swap` log that a start deletes, if it may be the only copy; return its path."""
     directory = posixpath.dirname(path)
-    only = only_copy(path, replacing.log_paths, files)
+    only = only_copy(path, replacing.log_paths, files, ranges=replacing.ranges)
     if not is_kept(base, logs, directory, files):
         reporter.at(path, shown_by=directory).add(
             "DISK-42",

@@ -26,12 +26,14 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, writes
+from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
 from segproof.reading.waiting_logs import (
     OnlyCopy,
+    Ranges,
     bases_of,
     batches_in,
     damage_in,
@@ -77,6 +79,11 @@ class ReplacedLogs:
     ) -> None:
         """Read which offsets the `.swap` logs hold; `damaged` are the bases of damaged ones."""
         self._directory, self._files = directory, files
+        self.ranges: Ranges = {}
+        """Of the logs that were read so far."""
+        self._spans: Ranges = {}
+        """The same with batches whose checksums are wrong."""
+        self._empty: dict[str, bool] = {}
         self._logs = bases_of(kinds)
         self._swaps = swap_logs(kinds)
         self._damaged = damaged
@@ -198,7 +205,9 @@ class ReplacedLogs:
             with suppress(OSError):
                 if damage_in(logs[below], self._files) is not None:
                     least = sound_end_of(logs[below], below, self._files)
-                    only = only_copy(self._path(name), others, self._files, least=least)
+                    only = only_copy(
+                        self._path(name), others, self._files, least=least, ranges=self.ranges
+                    )
                     if only is not None:
                         found[self._path(name)] = only
         return found
@@ -249,21 +258,27 @@ class ReplacedLogs:
         A cleaning takes each record without a key on its way: so none has come this far if the log
         before has one. After all logs a truncation may have taken the end.
         """
-        paths = (self._path(segment_file_name(one, ".log")) for one in self._logs if one < base)
-        before = [path for path in paths if not self._is_empty(path)]
-        return bool(before) and self._ends_without_key(before[-1]) and self._is_end_gone(base)
+        names = (segment_file_name(one, ".log") for one in reversed(self._logs) if one < base)
+        paths = (path for path in map(self._path, names) if not self._is_empty(path))
+        before = next(paths, None)
+        is_near = before is not None and self._ends_without_key(before)
+        return is_near and self._is_end_gone(base)
 
     def _is_end_gone(self, base: int) -> bool:
         """Return whether no log has the last offset of a removed one, and one goes on after it."""
         last = -1
         for table in self._tables(self._path(self._deleted[base])):
             last = int(table["last_offset"][-1])
-        is_held = is_beyond = False
         names = (*(segment_file_name(one, ".log") for one in self._logs), *self._swaps.values())
-        for table in (one for name in names for one in self._tables(self._path(name))):
-            is_held |= bool(np.any((first_offsets(table) <= last) & (table["last_offset"] >= last)))
-            is_beyond |= bool(np.any(table["last_offset"] > last))
-        return last >= 0 and is_beyond and not is_held
+        spans = {path: self._span(path) for path in map(self._path, names)}
+        if last < 0 or not any(highest > last for _, highest in spans.values()):
+            return False
+        near = [path for path, (lowest, highest) in spans.items() if lowest <= last <= highest]
+        return not any(
+            bool(np.any((first_offsets(table) <= last) & (table["last_offset"] >= last)))
+            for path in near
+            for table in self._tables(path)
+        )
 
     def _ends_without_key(self, path: str) -> bool:
         """Return whether the last batch of records of a log has a record without a key."""
@@ -327,8 +342,9 @@ class ReplacedLogs:
         """
         end = end_of(self._path(self._deleted[base]), base, self._files) or base + 1
         first = base
-        for name in (segment_file_name(one, ".log") for one in self._logs if one < end):
-            for table in self._tables(self._path(name)):
+        names = (segment_file_name(one, ".log") for one in reversed(self._logs) if one < end)
+        for path in map(self._path, names):
+            for table in self._tables(path) if self._span(path)[1] >= first else ():
                 lasts = table["last_offset"][table["last_offset"] < end]
                 first = max([first, *(lasts[-1:] + 1).tolist()])
         return first, end
@@ -342,7 +358,19 @@ class ReplacedLogs:
 
     def _is_empty(self, path: str) -> bool:
         """Return whether a log has no batch."""
-        return next(self._tables(path), None) is None
+        if path not in self._empty:
+            self._empty[path] = next(self._tables(path), None) is None
+        return self._empty[path]
+
+    def _span(self, path: str) -> tuple[int, int]:
+        """Return the lowest and the highest offset of a log; it is read once for all questions."""
+        if path not in self._spans:
+            lowest, highest = INT64_MAX, INT64_MIN
+            for table in self._tables(path):
+                lowest = min(lowest, int(first_offsets(table).min(initial=INT64_MAX)))
+                highest = max(highest, int(table["last_offset"].max(initial=INT64_MIN)))
+            self._spans[path] = lowest, highest
+        return self._spans[path]
 
     def _size(self, path: str) -> int | None:
         """Return the size of a log, or None if it can't be read."""

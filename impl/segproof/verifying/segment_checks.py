@@ -19,9 +19,9 @@ from segproof.hints import writes
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import NameKind, read_file_name
-from segproof.reading.folder_names import names_of
 from segproof.reading.index_origins import is_of_other_index, is_of_other_log
 from segproof.reading.indexed_ends import entry_blocks, indexed_end, torn_end_of
+from segproof.reading.log_extents import logs_from
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.log_pieces import entries_of
 from segproof.reading.overlapping_logs import Overlap
@@ -356,11 +356,11 @@ def _first_of_next(segment: Segment, files: Files) -> int | None:
 
 def _begins_elsewhere(segment: Segment, offset: int, files: Files) -> bool:
     """Return whether a log of the directory begins with an offset that its name does not say."""
-    known = ((name, read_file_name(name)) for name in names_of(segment.directory, files))
-    own = offset, segment.base_offset
-    others = (
-        posixpath.join(segment.directory, name)
-        for name, one in known
-        if one.kind is NameKind.SEGMENT and one.suffix == ".log" and one.base_offset not in own
+    own = [segment_file_name(one, ".log") for one in (offset, segment.base_offset)]
+    found = logs_from(offset, segment.directory, files)
+    others = (name for name in found if read_file_name(name).kind is NameKind.SEGMENT)
+    return any(
+        first_offset_of(posixpath.join(segment.directory, name), files) == offset
+        for name in others
+        if name not in own
     )
-    return any(first_offset_of(path, files) == offset for path in others)

@@ -20,7 +20,7 @@ from segproof.reading.file_names import (
     read_file_name,
 )
 from segproof.reading.index_origins import leads_to
-from segproof.reading.live_writer import changed_recently
+from segproof.reading.live_writer import has_rested
 from segproof.reading.log_order import first_offset_of, offsets_of
 from segproof.reading.overlapping_logs import Overlap, overlapping_logs
 from segproof.reading.packed_segments import with_unpacked
@@ -30,6 +30,8 @@ from segproof.verifying.segment_files import Segment
 
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
+ASKED_MAX = 4
+"""Logs that are asked whether an index without a log leads to their batches."""
 ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 _Listed = dict[tuple[int, str], Segment]
 """The segments of a directory by base offset and stem."""
@@ -140,18 +142,21 @@ def _misnamed(
     """Return the names of the logs whose first offset is another than their names say, by it.
 
     A compacted log may begin after its name: then it is known by an index without a log, whose base
-    offset is one of `indexed`. Cost: the first batch of each log is read.
+    offset is one of `indexed`. It is one of the next few logs that begin there or later, since a
+    log has no offset below its base offset. Cost: the first batch of each log is read.
     """
     found = {}
     for base in bases:
         name = segment_file_name(base, ".log")
         first = first_offset_of(posixpath.join(directory, name), files)
-        if first not in (None, base):
+        if first is not None and first != base:
             found[first] = name
+    firsts = sorted(found)
     for base in indexed:
-        for name in [] if base in found else [*found.values()]:
-            if leads_to(posixpath.join(directory, name), directory, base, files):
-                found[base] = name
+        at = len(firsts) if base in found else bisect_left(firsts, base)
+        for first in firsts[at : at + ASKED_MAX]:
+            if leads_to(posixpath.join(directory, found[first]), directory, base, files):
+                found[base] = found[first]
                 break
     return found
 
@@ -175,15 +180,14 @@ class Listings:
         if segment.log_name or (segment.is_swap and judged != ALL_FILES):
             return sized(segment, self._files)  # a file that was given by itself
         status = status_of(self._files, directory)
-        is_known = status is not None and status.modified_ns > 0
-        has_rested = is_known and not changed_recently([directory], self._files)
+        is_kept = status is not None and has_rested(status)
         key = (directory, status, bool(segment.stem), judged)
-        if not has_rested or key != self._key:
+        if not is_kept or key != self._key:
             try:
                 self._kept = _listed(directory, bool(segment.stem), judged, self._files)
             except OSError:
                 return segment
-            self._key = key if has_rested else ()
+            self._key = key if is_kept else ()
         again = self._kept.get((segment.base_offset, segment.stem))
         if again is None:
             return None

@@ -14,11 +14,13 @@ Laws: DISK-49, DISK-50.
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from itertools import count
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
 from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
+from segproof.reading.folder_names import names_of
 from segproof.reading.node_ids import read_broker
 from segproof.verifying.log_directories import KnownDirectory, PartitionPlace, is_log_directory
 from segproof.verifying.reporting import PathReporter, Reporter
@@ -159,18 +161,88 @@ def _id_in(parent: str, folder: str, files: Files) -> Iterator[tuple[str, str, s
     known = read_partition_name(folder)
     if known is None or known.state or known.topic == METADATA_TOPIC:
         return
-    for path in _siblings_with(METADATA, None, parent, [folder], files):
+    for path in _with_file(METADATA, parent, [folder], files):
         topic_id = topic_id_of(path, files)
         if topic_id is not None:
             yield known.topic, topic_id, path
 
 
+class Siblings:
+    """The partitions of a data directory, and which of them have a small file.
+
+    Many partitions may lack one: the directory is listed once for all of them, and a partition is
+    asked once for each of its files.
+    """
+
+    def __init__(self, parent: str, files: Files) -> None:
+        self.parent = parent
+        self.files = files
+        broker = read_broker(parent, files)
+        self.is_kraft = broker is not None and broker.is_kraft
+        names = names_of(parent, files)
+        self.is_brokers = is_log_directory(names)
+        self._folders: dict[str | None, list[str]] = {None: []}
+        """The folders of each topic; None: of all."""
+        for folder in names:
+            known = read_partition_name(folder)
+            if known is not None:
+                self._folders[None].append(folder)
+                self._folders.setdefault(known.topic, []).append(folder)
+        self._with: dict[tuple[str, str | None], _Once] = {}
+        self._ids: dict[str, tuple[str, str] | None] = {}
+
+    def first_with(self, name: str, topic: str | None, own: str) -> str | None:
+        """Return the path of a file of this name in another partition of a topic, or None.
+
+        `topic`: None is any. `own` is the partition that asks.
+        """
+        key = name, topic
+        if key not in self._with:
+            folders = self._folders.get(topic, [])
+            self._with[key] = _Once(_with_file(name, self.parent, folders, self.files))
+        own_path = posixpath.join(self.parent, own, name)
+        return next((path for path in self._with[key] if path != own_path), None)
+
+    def id_of(self, topic: str) -> tuple[str, str] | None:
+        """Return the id of a topic that a partition has, and the path of its file; or None."""
+        if topic not in self._ids:
+            paths = _with_file(METADATA, self.parent, self._folders.get(topic, []), self.files)
+            found = ((topic_id_of(path, self.files), path) for path in paths)
+            known = ((one, path) for one, path in found if one is not None)
+            self._ids[topic] = next(known, None)
+        return self._ids[topic]
+
+
+class _Once:
+    """What an iterator yields, as often as it is asked for; it is run once."""
+
+    def __init__(self, rest: Iterator[str]) -> None:
+        self._rest = rest
+        self._found: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for at in count():
+            while at >= len(self._found):
+                try:
+                    self._found.append(next(self._rest))
+                except StopIteration:
+                    return
+            yield self._found[at]
+
+
 def report_missing(
-    path: str, names: Collection[str], files: Files, reporter: Reporter, *, is_empty: bool = False
+    path: str,
+    names: Collection[str],
+    known_siblings: dict[str, Siblings],
+    files: Files,
+    reporter: Reporter,
+    *,
+    is_empty: bool = False,
 ) -> None:
     """Report the small files that a partition lacks and the partitions beside it have.
 
-    `is_empty`: its folder has no file at all. Then only the topic id cannot be made new.
+    `known_siblings` are those of directories, and this adds to them. `is_empty`: its folder has no
+    file at all. Then only the topic id cannot be made new.
     """
     own = posixpath.basename(posixpath.normpath(path))
     known = read_partition_name(own)
@@ -179,23 +251,18 @@ def report_missing(
     if known is None or known.state or known.topic == METADATA_TOPIC or not missing:
         return
     parent = parent_of(path)
-    broker = read_broker(parent, files)
-    is_kraft = broker is not None and broker.is_kraft
+    siblings = known_siblings[parent] = known_siblings.get(parent) or Siblings(parent, files)
+    is_kraft = siblings.is_kraft
     bases = [one.base_offset for one in map(read_file_name, names) if one.suffix == ".log"]
     first = min(bases, default=0)
     begins = f"; the log begins at offset {first}" if first else ""
-    try:
-        beside = [name for name in files.list_directory(parent) if name != own]
-    except OSError:
-        beside = []
-    is_brokers = is_log_directory(beside)
     for name in missing:
-        sibling = next(_siblings_with(name, known.topic, parent, beside, files), None)
-        if sibling is None and is_brokers:
-            sibling = next(_siblings_with(name, None, parent, beside, files), None)
+        sibling = siblings.first_with(name, known.topic, own)
+        if sibling is None and siblings.is_brokers:
+            sibling = siblings.first_with(name, None, own)
         why = f"{sibling} has one" if sibling else f"{parent} is of a broker with KRaft"
         if not is_kraft and sibling is None:
-            why = "" if name == METADATA else _why_epochs(path, names, beside, files)
+            why = "" if name == METADATA else _why_epochs(path, names, siblings)
         if not why:
             continue
         report = reporter.at(posixpath.join(path, name), shown_by=path)
@@ -215,11 +282,11 @@ def report_missing(
             "DISK-49",
             f"it is missing, and {why}: {cost}{begins}",
             severity=Severity.ERROR if is_kraft and not is_empty else None,
-            hint=_hint_of_id(known.topic, parent, beside, files),
+            hint=_hint_of_id(known.topic, siblings),
         )
 
 
-def _why_epochs(path: str, names: Collection[str], beside: list[str], files: Files) -> str:
+def _why_epochs(path: str, names: Collection[str], siblings: Siblings) -> str:
     """Return in words why a log had a file of leader epochs; empty if nothing shows it.
 
     Kafka makes the file with the log, since the release that writes leader epochs into batches. So
@@ -227,8 +294,9 @@ def _why_epochs(path: str, names: Collection[str], beside: list[str], files: Fil
     """
     snapshots = (one for one in sorted(names) if one.endswith(".snapshot"))
     own = METADATA if METADATA in names else next(snapshots, None)
-    sibling = next(_siblings_with(EPOCHS, None, parent_of(path), beside, files), None)
-    if (own is None and sibling is None) or not _has_epochs(path, names, files):
+    folder = posixpath.basename(posixpath.normpath(path))
+    sibling = siblings.first_with(EPOCHS, None, folder)
+    if (own is None and sibling is None) or not _has_epochs(path, names, siblings.files):
         return ""
     if sibling is not None:
         return f"{sibling} has one, and batches here have a leader epoch"
@@ -249,23 +317,15 @@ def _has_epochs(path: str, names: Collection[str], files: Files) -> bool:
     return False
 
 
-def _hint_of_id(topic: str, parent: str, beside: list[str], files: Files) -> Hint | None:
+def _hint_of_id(topic: str, siblings: Siblings) -> Hint | None:
     """Return what to write, if another partition of the topic has the id."""
-    for path in _siblings_with(METADATA, topic, parent, beside, files):
-        topic_id = topic_id_of(path, files)
-        if topic_id is not None:
-            return _write_id(f"the id {topic_id}, as in {path}")
-    return None
+    found = siblings.id_of(topic)
+    return None if found is None else _write_id(f"the id {found[0]}, as in {found[1]}")
 
 
-def _siblings_with(
-    name: str, topic: str | None, parent: str, beside: list[str], files: Files
-) -> Iterator[str]:
-    """Yield the paths of files of a name in other partitions of a topic; None: of any topic."""
-    for folder in beside:
-        known = read_partition_name(folder)
-        if known is None or topic not in (None, known.topic):
-            continue
+def _with_file(name: str, parent: str, folders: Iterable[str], files: Files) -> Iterator[str]:
+    """Yield the paths of files of a name in some folders of a directory."""
+    for folder in folders:
         path = posixpath.join(parent, folder, name)
         status = status_of(files, path)
         if status is not None and status.is_regular and status.size_bytes <= SMALL_FILE_BYTES:

@@ -17,8 +17,10 @@ import pytest
 
 import segproof
 from segproof.errors import DamagedFileError, RowsLeftOutWarning
+from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof_harness import cli
+from segproof_tests.altered_files import altered
 from segproof_tests.partition_files import aged, name_of, write_segment
 
 pytestmark = pytest.mark.needs("pyarrow")
@@ -301,3 +303,37 @@ def test_logs_that_wait_for_their_removal_stay_silent(
     for suffix in (".log", ".index"):
         os.rename(folder / name_of(0, suffix), folder / f"{name_of(0, suffix)}.deleted")
     is_silent(aged(folder), capsys, [*range(4, COUNT)])
+
+
+@pytest.mark.parametrize("digits", [5000, 19, 0])
+def test_a_checkpoint_with_a_wild_number_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], digits: int
+) -> None:
+    """A number of 5000 digits was an internal error: it is no offset, and no proof."""
+    folder = partition(tmp_path / "t-0")
+    text = f"0\n1\nt 0 {'9' * digits}\n"
+    (tmp_path / "recovery-point-offset-checkpoint").write_text(text)
+    for table in ("records", "batches"):
+        assert [*range(COUNT)] == scanned(folder, table)[0]
+    assert ([*range(COUNT)], 0) == dumped(folder, capsys)
+
+
+def test_a_huge_checkpoint_is_not_read(tmp_path: Path) -> None:
+    """One of 3 GiB was taken into memory whole."""
+    folder = partition(tmp_path / "t-0")
+    read: list[int] = []
+
+    def open_file(path: str, **options: Any) -> Any:
+        file = REAL_FILES.open(path, **options)
+        if not path.endswith("-checkpoint"):
+            return file
+
+        def pread(size: int, position: int) -> bytes:
+            read.append(size)
+            return b""
+
+        return altered(file, size=lambda: 3 << 30, pread=pread)
+
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 99\n")
+    assert [*range(COUNT)] == scanned(folder, files=altered(open=open_file))[0]
+    assert [] == read
