@@ -286,7 +286,8 @@ def _lines(told: "SalvagedPartition") -> Iterator[str]:
     if told.open_transactions:
         yield (
             f"open: {plural(told.open_transactions, 'transaction')} without an end; read_committed"
-            " consumers stop at the first until it is aborted (kafka-transactions.sh)"
+            " consumers stop at the first until it is aborted (kafka-transactions.sh). That hides"
+            " its records: if it may have been committed, read them with read_uncommitted before"
         )
     for lost in told.lost_markers[:GAPS_SHOWN]:
         yield f"transaction: {lost}"

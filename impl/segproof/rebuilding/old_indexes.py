@@ -60,6 +60,16 @@ def old_aborted_txns(segment: Segment, files: Files) -> list[AbortedTxn] | None:
         return None
 
 
+def old_offsets(segment: Segment, files: Files) -> NDArray[np.int64]:
+    """Return the offsets in the old offset index and time index, as far as these are sound."""
+    found = [np.empty(0, np.int64)]
+    for suffix, column in ((".index", 0), (".timeindex", 1)):
+        columns = _columns(segment, suffix, files)
+        if columns is not None:
+            found.append(columns[column].astype(np.int64))
+    return np.concatenate(found)
+
+
 def _columns(
     segment: Segment, suffix: str, files: Files
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | NDArray[np.int32]] | None:

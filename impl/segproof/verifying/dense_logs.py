@@ -63,6 +63,8 @@ class DenseLog:
         """The last offset of the first batch that is known to have a record without a key."""
         self._reach = 0
         """The offset after the last batch so far."""
+        self.lost: set[str] = set()
+        """The logs behind whose end offsets are lost, as is proven."""
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, if nothing else was reported of its end."""
@@ -131,6 +133,8 @@ class DenseLog:
             if one.missing == one.missing_at_end and one.next_base_offset is not None:
                 first = one.next_base_offset - one.missing_at_end
             held = beside.words(first, one.next_base_offset or first)
+            if one.missing_at_end and known is Cleaning.EXCLUDED:
+                self.lost.add(one.path)
             severity = Severity.NOTE if known is Cleaning.SHOWN else None
             hint = HINT_OF_HELD if held else None
             if hint is not None and known is not Cleaning.EXCLUDED:

@@ -31,6 +31,7 @@ from segproof.verifying.epoch_checks import (
     check_end_of_checkpoint,
     compare_epochs,
 )
+from segproof.verifying.open_at_gaps import LogEnd, OpenAtGaps
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,
     compare_producers,
@@ -234,6 +235,9 @@ class _JoinedLog:
         """Where the last leader epoch begins, as the checkpoint says."""
         self._ranges: list[NamedRange | None] = []
         self._dense = DenseLog(partition, self._snapshots)
+        self._at_gaps = OpenAtGaps(self._directory, self._reporter)
+        self._last_log: tuple[str, int] | None = None
+        """The log before, and the byte after its last batch."""
 
     # --- one segment after the other
 
@@ -255,6 +259,9 @@ class _JoinedLog:
         elif self._end_offset is not None:
             self._missing += max(0, segment.base_offset - self._end_offset)
             self._check_snapshots(segment.base_offset)
+            if self._end_offset < segment.base_offset and self._last_log is not None:
+                gap = LogEnd(*self._last_log, self._end_offset, segment.base_offset - 1)
+                self._at_gaps.take_gap(gap, self._transactions.open)
         path = segment.path(".log")
         compare_producers(
             self._producers, carry.producers, self._has_numbers, self._at(path), self._missing
@@ -266,6 +273,10 @@ class _JoinedLog:
         self._missing += carry.missing + (not carry.is_read)
         self._unread += carry.unread + (not carry.is_read)
         self._transactions.add(segment, carry.transactions)
+        self._at_gaps.take(carry.transactions)
+        self._last_log = path, carry.end_position
+        if carry.is_gap_told:
+            self._dense.lost.add(path)
         self._take_epochs(path, carry.runs)
         self._end_offset, self._is_read = carry.end_offset, carry.is_read
         damage = carry.damage
@@ -289,16 +300,23 @@ class _JoinedLog:
             self._last_run = runs[-1]
         self._runs += [(path, run) for run in runs[: max(0, RUNS_MAX - len(self._runs))]]
 
-    def _check_snapshots(self, base_offset: int) -> None:
-        """Judge the snapshots up to where a segment begins, by all segments before it."""
+    def _check_snapshots(self, base_offset: int) -> dict[int, int]:
+        """Judge the snapshots up to where a segment begins, by all segments before it.
+
+        Return where the transactions begin, by producer, that have ended by the last of them, and
+        not by the log.
+        """
+        ended = dict[int, int]()
         while self._snapshots and self._snapshots[0] <= base_offset:
             offset = self._snapshots.pop(0)
             if self._end_offset is not None and self._end_offset <= offset:
                 is_open = self._transactions.open
                 known = self._known(self._producers, is_open, self._missing, self._unread)
-                check_snapshot(*self._snapshot(offset), known)
+                ended = check_snapshot(*self._snapshot(offset), known)
+                self._at_gaps.told |= ended.items()
             else:
                 self._snapshot(offset)  # before the log, or one of too many inside a segment
+        return ended
 
     def _check_cut(self, cut: Cut) -> None:
         """Judge a snapshot inside the segment that is about to be joined."""
@@ -311,7 +329,7 @@ class _JoinedLog:
         is_open = self._transactions.open_at(cut.opened, cut.closed)
         missing, unread = self._missing + cut.missing + left_out, self._unread + cut.unread
         known = self._known(producers, is_open, missing, unread)
-        check_snapshot(*self._snapshot(cut.offset), known)
+        self._at_gaps.told |= check_snapshot(*self._snapshot(cut.offset), known).items()
 
     def _known(
         self, producers: ProducerTable, is_open: dict[int, int], missing: int, unread: int
@@ -365,8 +383,8 @@ class _JoinedLog:
             )
         if end is not None:
             self._take_ends_elsewhere()
-            self._transactions.finish(is_end_lost=self._is_end_lost())
-            self._check_snapshots(end)
+            ended = self._check_snapshots(end)
+            self._transactions.finish(is_end_lost=self._is_end_lost(), ended=ended)
             if self._reached is not None:
                 self._report_stray(self._reached)
                 self._check_offsets(self._reached)
@@ -376,6 +394,7 @@ class _JoinedLog:
             names = self._partition, self._ranges, self._reporter, self._files
             if not check_names(*names):
                 self._dense.report(self._reporter, self._files)
+            self._at_gaps.report(self._dense.lost)
         if self._epochs is not None and entries is not None:
             path = self._partition.path(self._epochs)
             check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)

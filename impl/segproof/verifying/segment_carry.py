@@ -97,6 +97,11 @@ class TransactionCarry:
     transaction, where there is one."""
     coordinators: dict[int, Coordinators] = field(default_factory=dict)
     """By producer id."""
+    begins: dict[int, int] = field(default_factory=dict)
+    """Producer id to the first offset of what its first marker here aborted, by the transaction
+    index."""
+    lost: set[tuple[int, int]] = field(default_factory=set)
+    """Producer id and first offset of each transaction whose marker is lost, as reported."""
     is_complete: bool = True
     """Whether all of the log was read."""
 
@@ -267,12 +272,14 @@ def _transactions_to_json(carry: TransactionCarry) -> list[Any]:
         carry.times,
         [*carry.since.items()],
         [*carry.coordinators.items()],
+        [*carry.begins.items()],
+        sorted(carry.lost),
         carry.is_complete,
     ]
 
 
 def _transactions_from_json(told: list[Any]) -> TransactionCarry:
-    opened, ended, closed, lone, times, since, coordinators, is_complete = told
+    opened, ended, closed, lone, times, since, coordinators, begins, lost, is_complete = told
     return TransactionCarry(
         dict(opened),
         {producer_id: (offset, at, gone) for producer_id, (offset, at, gone) in ended},
@@ -281,5 +288,7 @@ def _transactions_from_json(told: list[Any]) -> TransactionCarry:
         MarkerTimes(*times),
         dict(since),
         {producer_id: Coordinators(*each) for producer_id, each in coordinators},
+        dict(begins),
+        {(producer_id, first) for producer_id, first in lost},
         is_complete,
     )

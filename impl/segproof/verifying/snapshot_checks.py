@@ -46,14 +46,29 @@ class KnownProducers:
     is_whole: bool
     """Whether no offset and no producer is missing."""
 
+    def is_marker_lost(self, entry: ProducerStateEntry, last_offset: int) -> bool:
+        """Return whether a marker is lost, where an entry contradicts a transaction of the log.
+
+        `last_offset` is that of the producer's last batch in the log. An entry that knows it, and
+        nothing open, was made where the marker was known: by a broker, or by a salvage.
+        """
+        first, told = self.open.get(entry.producer_id), entry.current_txn_first_offset
+        if first is None or (told is not None and told < first):
+            return False
+        return not self.is_whole or (told is None and entry.last_offset == last_offset)
+
 
 def check_snapshot(
     report: PathReporter, entries: Sequence[ProducerStateEntry] | None, known: KnownProducers
-) -> None:
-    """Judge the entries of a snapshot, unless they could not be read."""
+) -> dict[int, int]:
+    """Judge the entries of a snapshot, unless they could not be read.
+
+    Return where the transactions begin, by producer, that have ended by it and not by the log.
+    """
     if not entries:
         # A broker that finds no snapshot writes empty ones.
-        return
+        return {}
+    ended = dict[int, int]()
     ids = np.array([entry.producer_id for entry in entries], np.int64)
     rows = known.producers
     at = np.searchsorted(rows["producer_id"], ids)
@@ -66,16 +81,18 @@ def check_snapshot(
         if words:
             _report(report, entry.producer_id, words, position)
         elif words := _of_transaction(entry, known):
-            first, told = known.open.get(entry.producer_id), entry.current_txn_first_offset
-            if known.is_whole or first is None or (told is not None and told < first):
-                _report(report, entry.producer_id, words, position)
-            else:
+            if known.is_marker_lost(entry, -1 if row is None else row.last_offset):
+                first = known.open[entry.producer_id]
                 _report_lost_marker(report, entry.producer_id, first, position)
+                ended[entry.producer_id] = first
+            else:
+                _report(report, entry.producer_id, words, position)
     listed = set(ids.tolist())
     for producer_id, first in known.open.items():
         if producer_id not in listed:
             words = f"it has a transaction open from offset {first} on, and no entry here"
             _report(report, producer_id, words, None)
+    return ended
 
 
 def _report(
@@ -93,12 +110,11 @@ def _report(
 
 
 def _report_lost_marker(report: PathReporter, producer_id: int, first: int, position: int) -> None:
-    """Report a transaction that had ended, by a snapshot, and that a log with gaps has open."""
+    """Report a transaction that had ended, by a snapshot, and that the log has open."""
     report.add(
         "DISK-74",
         f"the end of the transaction of producer {producer_id} that begins at offset {first} is"
-        " lost: by this snapshot it had ended, and the log before it lacks offsets, and has no"
-        " marker",
+        " lost: by this snapshot it had ended, and the log before it has no marker",
         position=position,
         expected=f"a marker after offset {first}",
         actual="none",

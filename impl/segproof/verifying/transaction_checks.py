@@ -11,6 +11,7 @@ Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner, Transact
 Laws: BATCH-19; DISK-11, DISK-12, DISK-32, DISK-33, DISK-34, DISK-74.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,11 @@ LOST_MARKER_HINT = reads(
     " marker the transaction stays open: if no replica has it, find the transaction with"
     " `kafka-transactions.sh find-hanging` once the broker runs"
 )
+ENDED = (
+    "by the snapshot of the end of the log it has ended, and a broker that starts after a clean"
+    " shutdown believes that one: consumers with read_committed get its records then"
+)
+ENDED_HINT = reads("nothing here: the finding of the snapshot says what to do (DISK-74)")
 HANGING_HINT = changes(
     "end it with `kafka-transactions.sh abort`, naming this first offset",
     only_if="`kafka-transactions.sh find-hanging` lists it, since transaction.max.timeout.ms may be"
@@ -235,12 +241,15 @@ class TransactionMarkers(LogCheck):
             self._is_matched[number] = True
             claimed = int(entry["first_offset"])
             before = self._last_markers.get(producer_id, -1)
+            if before < 0:
+                self.carry.begins[producer_id] = claimed
             if (
                 first is not None
                 and claimed > first
                 and self._lost.is_end_lost(producer_id, first, claimed)
             ):
                 self._lost.report_end(producer_id, first, claimed)
+                self.carry.lost.add((producer_id, first))
             elif (first is not None and claimed > first) or claimed <= before:
                 limits = f"{before + 1} to {'the marker' if first is None else first}"
                 self._index_report.add(
@@ -295,6 +304,7 @@ class TransactionMarkers(LogCheck):
             told = int(entry["producer_id"]), int(entry["first_offset"]), int(entry["last_offset"])
             if self._lost.is_lost(*told):
                 self._lost.report_marker(*told)
+                self.carry.lost.add(told[:2])
             else:
                 others.append(number)
         return np.array(others, np.intp)
@@ -468,23 +478,30 @@ class CarriedTransactions:
             actual=lone.number,
         )
 
-    def finish(self, *, is_end_lost: bool = False) -> None:
+    def finish(self, *, is_end_lost: bool, ended: Collection[int]) -> None:
         """Report what is still open at the end of a whole log.
 
-        `is_end_lost`: the log may have lost its end, and the markers there.
+        `is_end_lost`: the log may have lost its end, and the markers there. `ended`: the producers
+        that have nothing open by the snapshot of the end.
         """
         if not self._is_whole:
             return
         is_open = {each: (first, self._where[each]) for each, first in self.open.items()}
         if is_end_lost:
             is_open = {**self._doubtful, **is_open}
-        stable = min((first for first, _ in is_open.values()), default=0)
+        stable = min((is_open[each][0] for each in is_open if each not in ended), default=0)
         for producer_id, (first, log) in sorted(is_open.items(), key=lambda one: one[1]):
             since = self._since.get(producer_id)
             age = 0 if since is None or self._last_marker is None else self._last_marker - since
             words = f"the transaction of producer {producer_id} that began at offset {first} is"
-            hint = None
-            if is_end_lost:
+            blocked = f"consumers with read_committed get nothing from offset {stable} on, the last"
+            blocked += " stable offset"
+            hint = severity = None
+            if producer_id in ended:
+                words += " open by the log alone"
+                blocked = ENDED
+                hint, severity = ENDED_HINT, Severity.NOTE
+            elif is_end_lost:
                 words += " open, and the log has lost its end: the marker may have been there"
                 hint = LOST_MARKER_HINT
             elif age < HANGS_MS:
@@ -494,10 +511,9 @@ class CarriedTransactions:
                 hint = HANGING_HINT
             self._reporter.at(log, shown_by=self._directory).add(
                 "DISK-32",
-                f"{words}; consumers with read_committed get nothing from offset {stable} on, the"
-                " last stable offset",
+                f"{words}; {blocked}",
                 expected="a marker that ends it",
                 actual=first,
-                severity=Severity.NOTE if hint is None else Severity.WARNING,
+                severity=severity or (Severity.NOTE if hint is None else Severity.WARNING),
                 hint=hint,
             )

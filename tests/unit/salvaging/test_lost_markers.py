@@ -51,6 +51,18 @@ def entries(folder: Path | str) -> list[tuple[int, ...]]:
     return [tuple(one.tolist()) for path in paths for one in read_aborted_txns(path.read_bytes())]
 
 
+def open_in(folder: Path | str) -> dict[str, dict[int, int]]:
+    """Return the begins of open transactions by producer, of each snapshot of a partition."""
+    return {
+        path.name: {
+            one.producer_id: one.current_txn_first_offset
+            for one in read_snapshot_file(path)
+            if one.current_txn_first_offset is not None
+        }
+        for path in sorted(Path(folder).glob("*.snapshot"))
+    }
+
+
 def saved(folder: Path, out: Path) -> tuple[SalvagedPartition, str]:
     """Return what the salvage says of a partition, and where it was saved."""
     (told,) = salvage(aged(folder), out)
@@ -116,6 +128,128 @@ def test_without_damage_nothing_is_said(tmp_path: Path) -> None:
     assert (entries(folder), []) == (entries(target), told.lost_markers)
 
 
+# --- logs that are cut or gone, and what is saved once more
+
+
+def cut(log: int, size: int) -> Damage:
+    """Return what cuts a log."""
+
+    def damage(folder: Path) -> None:
+        path = folder / name_of(log, ".log")
+        path.write_bytes(path.read_bytes()[:size])
+
+    return damage
+
+
+def without(log: int, *suffixes: str) -> Damage:
+    """Return what removes files of a segment."""
+
+    def damage(folder: Path) -> None:
+        for suffix in suffixes:
+            (folder / name_of(log, suffix)).unlink()
+
+    return damage
+
+
+SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
+
+
+def without_middle(*kept: str) -> Damage:
+    """Return what splits the last segment in two, and removes all files of the first but these."""
+
+    def damage(folder: Path) -> None:
+        data = (folder / name_of(1732, ".log")).read_bytes()
+        table = read_batch_headers(data).table
+        (row,) = table[table["base_offset"] == 1888]
+        (folder / name_of(1888, ".log")).write_bytes(data[int(row["position"]) :])
+        entries = read_aborted_txns((folder / name_of(1732, ".txnindex")).read_bytes())
+        later = [AbortedTxn(*one.tolist()) for one in entries if one["last_offset"] >= 1888]
+        index = b"".join(one.to_bytes() for one in later)
+        (folder / name_of(1888, ".txnindex")).write_bytes(index)
+        without(1732, *(one for one in (*SEGMENT, ".snapshot") if one not in kept))(folder)
+
+    return damage
+
+
+@pytest.mark.checks("PROD-9", "PROD-14")
+@pytest.mark.parametrize("damage", [without(1732, *SEGMENT), without(1732, ".log", ".txnindex")])
+def test_no_entry_in_an_index_that_is_gone_proves_no_commit(damage: Damage, tmp_path: Path) -> None:
+    """By the index that is gone producers 3 and 1 aborted these: they stay open."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    damage(folder)
+    told, target = saved(folder, tmp_path / "out")
+    begun = {3: 1708, 1: 1718}
+    for producer, offset in begun.items():
+        (words,) = [one for one in told.lost_markers if f"producer {producer} that" in one]
+        assert "it ended, and no file says whether it was committed or aborted" in words
+        assert f"readers of committed data get nothing from {offset} on" in words
+    assert begun == open_in(target)[name_of(1732, ".snapshot")]
+    assert "PROD-14" not in {one.law for one in verify(target)}
+
+
+@pytest.mark.checks("DISK-74")
+@pytest.mark.parametrize("kept", [(), (".snapshot",)])
+def test_a_segment_that_is_gone_took_ends_of_transactions(
+    kept: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Both transactions that were open before it aborted in it; verify and salvage tell of them."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    without_middle(*kept)(folder)
+    told, target = saved(folder, tmp_path / "out")
+    for producer, offset in ((3, 1708), (1, 1718)):
+        lost = f"the end of the transaction of producer {producer} that begins at offset {offset}"
+        lost += " may be lost, at an offset from 1732 to 1887: "
+        assert 1 == sum(lost in one for one in told.lost_markers)
+        for place in (folder, Path(target)):
+            found = list(verify(place, laws=["DISK-74"]))
+            assert [Severity.WARNING] == [one.severity for one in found if lost in one.message]
+
+
+AGAIN = {
+    **{name: damage for name, (damage, _) in LOST.items()},
+    **SILENT,
+    "the last log is cut": cut(1732, 165684),
+    "the last log ends in zeros": zeros(1732, 165684, 28691),
+    "a closed log is cut": cut(1014, 150000),
+    "the last segment is gone": without(1732, *SEGMENT),
+    "a segment between is gone": without_middle(),
+}
+
+
+@pytest.mark.checks("PROD-9", "PROD-14", "DISK-74")
+@pytest.mark.parametrize("case", AGAIN)
+def test_a_second_salvage_keeps_what_the_first_decided(case: str, tmp_path: Path) -> None:
+    """Its log lacks the markers, and its indexes and snapshots have what they said."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    AGAIN[case](folder)
+    first, target = saved(folder, tmp_path / "out")
+    second, again = saved(Path(target), tmp_path / "again")
+    assert (entries(target), open_in(target)) == (entries(again), open_in(again))
+    assert first.open_transactions == second.open_transactions
+    for found in (verify(target), verify(again)):
+        assert {"PROD-14", "DISK-11", "DISK-12"}.isdisjoint(one.law for one in found)
+    told = [one for one in first.lost_markers if "by the old files it was" in one]
+    begins = [one.partition(" is lost")[0] for one in told]
+    assert all(any(begin in one and "so it stays" in one for one in second.lost_markers)
+               for begin in begins)  # fmt: skip
+
+
+@pytest.mark.checks("DISK-32", "DISK-74")
+def test_a_commit_without_a_marker_is_told_once(tmp_path: Path) -> None:
+    """By the snapshot that the salvage made, producer 2 has nothing open; nothing undoes it."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    cut(1732, 165684)(folder)
+    _, target = saved(folder, tmp_path / "out")
+    assert {3: 2281} == open_in(target)[name_of(2325, ".snapshot")]
+    found = list(verify(target))
+    (lost,) = [one for one in found if one.law == "DISK-74"]
+    assert "producer 2 that begins at offset 2317 is lost: by this snapshot" in lost.message
+    assert "segproof salvage" not in str(lost.hint)
+    notes = [one for one in found if one.law == "DISK-32" and "began at offset 2317" in one.message]
+    assert [Severity.NOTE] == [one.severity for one in notes]
+    assert "consumers with read_committed get its records" in notes[0].message
+
+
 # --- logs of a few batches
 
 
@@ -127,11 +261,11 @@ def batch(offset: int, sequence: int, epoch: int = 0, producer: int = 7) -> byte
     )  # fmt: skip
 
 
-def marker(offset: int, kind: str, epoch: int = 0) -> bytes:
-    """Return a marker of producer 7."""
+def marker(offset: int, kind: str, epoch: int = 0, producer: int = 7) -> bytes:
+    """Return a marker of a producer."""
     key = bytes((0, 0, 0, ("ABORT", "COMMIT").index(kind)))
     return write_batch(
-        [Record(offset, 1_000, key, bytes(6))], base_offset=offset, producer_id=7,
+        [Record(offset, 1_000, key, bytes(6))], base_offset=offset, producer_id=producer,
         producer_epoch=epoch, is_transactional=True, is_control=True,
     )  # fmt: skip
 
@@ -152,7 +286,7 @@ def partition(
         (folder / name_of(0, ".txnindex")).write_bytes(index)
     if snapshot is not None:
         offset, begin = snapshot
-        entry = ProducerStateEntry(7, 0, -1, 1_000, begin)
+        entry = ProducerStateEntry(7, 0, -1, 1_001, begin)
         (folder / name_of(offset, ".snapshot")).write_bytes(write_snapshot([entry]))
     return folder
 
@@ -170,11 +304,12 @@ SECOND = AbortedTxn(0, 7, 2, 3, 4)
         (TWO, [SECOND], None, [(2, 3)], "is lost, at offset 1: by the old files it was committed"),
         (TWO, [AbortedTxn(0, 7, 0, 3, 4)], None, [(0, 3)], ""),
         (TWO, [AbortedTxn(0, 7, 0, 1, 2), SECOND], None, [(0, 1), (2, 3)], "was aborted at 1"),
-        (TWO, None, (3, 2), [(2, 3)], "is lost, at offset 1: no file says whether"),
+        (TWO, [], (3, 2), [(2, 3)], "is lost, at offset 1: it ended, and no file says whether"),
+        (TWO, None, (3, 2), [(2, 3)], "is lost, at offset 1: it ended, and no file says whether"),
         (TWO, None, (3, 0), [(0, 3)], ""),
-        (NEW_EPOCH, None, None, [(2, 3)], "is lost, at offset 1: no file says whether"),
+        (NEW_EPOCH, None, None, [(2, 3)], "is lost, at offset 1: it ended, and no file says"),
         (TWO, None, None, [(2, 3)], "may be lost, at offset 1: no file says whether it ended"),
-        (OPEN, None, (3, None), [], "is lost, at offset 1: no file says whether"),
+        (OPEN, None, (3, None), [], "It stays open, and readers of committed data get nothing"),
         (OPEN, None, None, [], "get nothing from 0 on"),
     ],
 )  # fmt: skip
@@ -194,17 +329,33 @@ def test_what_the_old_files_prove_is_used(
 
 
 @pytest.mark.checks("PROD-14", "DISK-74")
-def test_a_snapshot_that_says_that_nothing_is_open_is_believed(tmp_path: Path) -> None:
+def test_a_commit_that_is_proven_is_kept_by_every_further_salvage(tmp_path: Path) -> None:
     """Else consumers with read_committed would get nothing from the lost marker's begin on."""
-    folder = partition(tmp_path / "t-0", *OPEN, snapshot=(3, None))
+    entry = AbortedTxn(0, 9, 3, 4, 5)
+    others = batch(3, 0, producer=9), marker(4, "ABORT", producer=9)
+    folder = partition(tmp_path / "t-0", *OPEN, *others, aborted=[entry], snapshot=(5, None))
     told, target = saved(folder, tmp_path / "out")
-    made = {
-        one.producer_id: one for one in read_snapshot_file(Path(target) / name_of(3, ".snapshot"))
-    }
-    assert (None, 2, 1) == (made[7].current_txn_first_offset, made[8].current_txn_first_offset,
-                            told.open_transactions)  # fmt: skip
-    found = [one for one in verify(target) if one.law in ("PROD-14", "DISK-74")]
-    assert [("DISK-74", Severity.WARNING)] == [(one.law, one.severity) for one in found]
+    assert any("by the old files it was committed" in one for one in told.lost_markers)
+    for number in range(2):
+        opened = open_in(target)[name_of(5, ".snapshot")]
+        assert ({8: 2}, 1) == (opened, told.open_transactions)
+        found = [one for one in verify(target) if one.law in ("PROD-14", "DISK-74")]
+        assert [("DISK-74", Severity.WARNING)] == [(one.law, one.severity) for one in found]
+        told, target = saved(Path(target), tmp_path / f"again{number}")
+        (words,) = told.lost_markers
+        assert "by the old files it had ended. These were made after the loss" in words
+
+
+@pytest.mark.checks("PROD-14")
+def test_a_transaction_of_which_nobody_knows_how_it_ended_stays_open(tmp_path: Path) -> None:
+    """Its records may be aborted ones: nobody reads them before a person has decided."""
+    folder = partition(tmp_path / "t-0", *OPEN, snapshot=(3, None))
+    for number in range(2):
+        told, target = saved(folder, tmp_path / f"out{number}")
+        opened = open_in(target)[name_of(3, ".snapshot")]
+        assert ({7: 0, 8: 2}, 2) == (opened, told.open_transactions)
+        assert {"PROD-14", "DISK-74"}.isdisjoint(one.law for one in verify(target))
+        folder = Path(target)
 
 
 @pytest.mark.checks("PROD-14")

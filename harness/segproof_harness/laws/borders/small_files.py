@@ -158,7 +158,16 @@ SNAPSHOTS = (
     ),
     _told("the transaction begins as in the log, or later", _entry(7, 2, 1, END - 1, BASE + 2),
           BEGUN, OPEN),
-    _told("the transaction begins as in the log, or is none", _entry(sequence=1), BEGUN, OPEN),
+    _told("the transaction begins as in the log, or is none of a producer without batches",
+          _entry(sequence=-1, last=-1), BEGUN, OPEN),
+    Border(
+        "DISK-74", "a transaction of the log is open, or has ended by a snapshot that knows its"
+        " last batch",
+        _with_snapshot(_snapshot(OPEN), BEGUN),
+        _with_snapshot(_snapshot(_entry(sequence=1)), BEGUN),
+        Due(SNAPSHOT, 10, f"a marker after offset {BASE + 1}", "none", WARNING),
+        not_by_the_model="it is given a log and its transaction index",
+    ),
     _told("no transaction is open, or one that the log does not have", _entry(first=BASE)),
     Border(
         "PROD-14", "the producer with an open transaction has an entry, or none",

@@ -228,7 +228,8 @@ def snapshot_is_as_the_log_says(
     log before its offset.
 
     A log with missing batches may know less, and an expired producer may be in only one of the two.
-    An unreadable batch may have ended any transaction that seems open.
+    An unreadable batch may have ended any transaction that seems open. An entry that knows the last
+    batch of the log, and nothing open, is right: the marker is lost (DISK-74).
     """
     entries, start = outcome_of(read_snapshot, snapshot), min(base_offsets, default=0)
     if isinstance(entries, Raised) or not entries or not start < offset <= log_end_offset:
@@ -277,7 +278,7 @@ def _entry_is_right(
         or 0 <= end < reached
         or any(entry.producer_epoch < one.producer_epoch for one in own[-1:])
         or any(one != (entry.producer_epoch, entry.last_seq) for one in told)
-        or (is_whole and first is not None and (begun is None or begun > first))
+        or (is_whole and first is not None and (end < reached if begun is None else begun > first))
     )
     return not is_wrong and (begun in (None, first) or begun < known_from)
 

@@ -386,7 +386,9 @@ def ends_of_transactions_are_there(log: bytes, transaction_index: bytes, codecs:
     """No missing offset held the end of a transaction, as far as the transaction index shows it: by
     an entry that ends there, if the log has a batch of it or begins after it does, or by one that
     begins after offsets are missing from what the log has as one transaction. `verify` also reports
-    a producer snapshot by which a transaction had ended that a log with missing offsets has open.
+    a producer snapshot by which a transaction had ended that the log has open, if the log lacks
+    offsets or the snapshot knows its last batch, and a transaction that was open where a segment is
+    gone, and whose producer begins to send after it.
     """
     return not _shown_as_lost(log, transaction_index, codecs)
 

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transactions of a saved log as a broker reads them, and where offsets are lost in them.
+
+Laws: PROD-8 to PROD-10.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
+from segproof.salvaging.salvaged_partition import SalvagedPartition
+
+UNTOLD_MAX = 1 << 16
+"""So many places are taken where offsets are missing that no gap tells."""
+
+
+@dataclass(slots=True)
+class Lost:
+    """Offsets that are lost between two saved batches, or after the last one."""
+
+    first: int
+    last: int
+    room: int
+    """How many of them may be of markers: the sequence numbers of producers explain the others."""
+    is_told: bool
+    """Whether a gap tells of them; else batches touch here: what held them was lost before the old
+    files were made, or compaction took it."""
+
+
+class Break(NamedTuple):
+    """A place in a transaction where offsets are lost."""
+
+    before: int
+    """The last offset of the transaction before it."""
+    timestamp: int
+    """The largest timestamp of the batch before it, in milliseconds."""
+    after: int | None
+    """The first offset of its producer's next batch; None where a marker follows, or nothing."""
+    lost: tuple[Lost, ...]
+    is_new_epoch: bool
+    """Whether that batch is of another epoch of the producer, so that a transaction ended."""
+
+    @property
+    def first(self) -> int:
+        """The first offset that is lost."""
+        return self.lost[0].first
+
+    @property
+    def last(self) -> int:
+        """The last one."""
+        return self.lost[-1].last
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a gap tells of some."""
+        return any(one.is_told for one in self.lost)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction as a broker reads it from the saved log."""
+
+    producer_id: int
+    first: int
+    last: int
+    """The last offset of its last batch so far."""
+    timestamp: int
+    """The largest one of that batch, in milliseconds."""
+    epoch: int
+    marker_before: int
+    """The producer's marker before it; -1 without one."""
+    end: int | None = None
+    """The offset of its marker; None while it is open."""
+    breaks: list[Break] = field(default_factory=list)
+    splits: list[tuple[Break, int | None]] = field(default_factory=list)
+    """The breaks in which it ended, each with the offset at which another one begins then."""
+
+
+class SavedLog:
+    """The batches of producers in the saved logs, and the offsets that are lost between."""
+
+    def __init__(self, told: SalvagedPartition, *, takes_untold: bool) -> None:
+        """Take what was saved; `takes_untold`: also offsets count as lost that no gap tells."""
+        self._told, self._takes_untold = told, takes_untold
+        self._gaps = sorted(
+            one.first_lost_offset
+            for one in told.gaps
+            if one.last_lost_offset is None or one.last_lost_offset >= one.first_lost_offset
+        )
+        self._are_all_told = told.gap_count == len(told.gaps)
+        self._rows: list[BatchTable] = []
+        self._reached = told.first_offset - 1
+        self._untold = 0
+        self.lost: list[Lost] = []
+        self.ends: dict[int, int] = {}
+        """By the base offset of each log: the last offset in it."""
+        self.markers: set[tuple[int, int]] = set()
+        """Producer id and offset of each."""
+
+    def add(self, base_offset: int, table: BatchTable) -> None:
+        """Take the batches of the next log."""
+        if not len(table):
+            return
+        self.ends[base_offset] = int(table["last_offset"][-1])
+        ends = np.concatenate([[self._reached], table["last_offset"][:-1]])
+        for row in np.flatnonzero(table["base_offset"] > ends + 1).tolist():
+            self._lose(int(ends[row]) + 1, int(table["base_offset"][row]) - 1)
+        self._reached = int(table["last_offset"][-1])
+        self._rows.append(table[(table["magic"] == 2) & (table["producer_id"] >= 0)])
+
+    def _lose(self, first: int, last: int) -> None:
+        at = bisect_left(self._gaps, first)
+        is_told = not self._are_all_told or (at < len(self._gaps) and self._gaps[at] <= last)
+        self._untold += not is_told
+        if is_told or (self._takes_untold and self._untold <= UNTOLD_MAX):
+            self.lost.append(Lost(first, last, last - first + 1, is_told))
+
+    def transactions(self) -> list[Transaction]:
+        """Return the transactions, in the order of their beginnings."""
+        if self._told.is_end_lost or (self._gaps and self._gaps[-1] > self._reached):
+            self.lost.append(Lost(self._reached + 1, INT64_MAX, INT64_MAX, is_told=True))
+        if not self._rows or not (self.lost or self._takes_untold):
+            return []
+        rows = np.concatenate(self._rows)
+        if not (rows["attributes"] & TRANSACTIONAL).any():
+            return []
+        self._explain(rows)
+        return self._followed(rows)
+
+    def _between(self, before: int, after: int) -> tuple[Lost, ...]:
+        """Return what is lost between two offsets."""
+        start = bisect_right(self.lost, before, key=lambda one: one.first)
+        end = bisect_left(self.lost, after, key=lambda one: one.first)
+        return tuple(self.lost[start:end])
+
+    def _explain(self, rows: BatchTable) -> None:
+        """Take from each gap the records that a producer has sent, as its sequence numbers show."""
+        known: dict[int, tuple[int, int, int]] = {}
+        for producer, epoch, sequence, base, last in zip(
+            *(
+                rows[name].tolist()
+                for name in (
+                    "producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset"
+                )
+            ),
+            strict=True,
+        ):  # fmt: skip
+            if sequence < 0:
+                continue
+            before = known.get(producer)
+            known[producer] = epoch, (sequence + last - base + 1) & INT32_MAX, last
+            if before is None or before[:2] == (epoch, sequence) or before[0] != epoch:
+                continue
+            lost = self._between(before[2], base)
+            count = (sequence - before[1]) & INT32_MAX
+            if len(lost) == 1 and count <= lost[0].room:
+                lost[0].room -= count
+
+    def _followed(self, rows: BatchTable) -> list[Transaction]:
+        found: list[Transaction] = []
+        is_open: dict[int, Transaction] = {}
+        markers: dict[int, int] = {}
+        of_transactions = rows[rows["attributes"] & TRANSACTIONAL != 0]
+        columns = (
+            "producer_id", "producer_epoch", "attributes", "base_offset", "last_offset",
+            "max_timestamp",
+        )  # fmt: skip
+        for producer, epoch, bits, base, last, time in zip(
+            *(of_transactions[name].tolist() for name in columns), strict=True
+        ):
+            is_marker, one = bool(bits & CONTROL), is_open.get(producer)
+            if one is not None and (lost := self._between(one.last, base)):
+                after = None if is_marker else base
+                is_new = not is_marker and epoch != one.epoch
+                one.breaks.append(Break(one.last, one.timestamp, after, lost, is_new))
+            if is_marker:
+                self.markers.add((producer, base))
+                markers[producer] = base
+                if one is not None:
+                    one.end = base
+                    del is_open[producer]
+            elif one is None:
+                before = markers.get(producer, -1)
+                is_open[producer] = Transaction(producer, base, last, time, epoch, before)
+                found.append(is_open[producer])
+            else:
+                one.last, one.timestamp, one.epoch = last, time, epoch
+        for one in is_open.values():
+            if lost := self._between(one.last, INT64_MAX):
+                one.breaks.append(Break(one.last, one.timestamp, None, lost, False))
+        return found
