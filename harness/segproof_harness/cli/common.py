@@ -188,8 +188,16 @@ class Refusal(typer.Exit):
 
 
 def refuse(text: str) -> NoReturn:
-    """Complain and end: usage, or a path that can't be read."""
-    complain(text)
+    """Complain and end: usage, or a path that can't be read.
+
+    Several commands to paste are a line each below the words, as `verify` writes them.
+    """
+    from segproof_harness.reports.verdicts import split_commands
+
+    words, commands = split_commands(text)
+    complain(words if len(commands) > 1 else text)
+    for command in commands if len(commands) > 1 else ():
+        write_line(f"    {command}", sys.stderr)
     raise Refusal(text)
 
 
@@ -317,6 +325,18 @@ def refuse_unread(path: Path) -> None:
 
     try:
         check_read(os.fspath(path), REAL_FILES)
+    except InvalidArgumentError as error:
+        refuse(str(error))
+
+
+def refuse_part_of_store(store: str) -> None:
+    """End where a store is a part of a layout that is not read, and name the layout."""
+    from segproof.errors import InvalidArgumentError
+    from segproof.files import REAL_FILES
+    from segproof.reading.store_layouts import check_whole
+
+    try:
+        check_whole(store, REAL_FILES)
     except InvalidArgumentError as error:
         refuse(str(error))
 

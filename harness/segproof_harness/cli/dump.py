@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     complain,
     known_profile,
     refuse,
+    refuse_part_of_store,
     refuse_unread,
 )
 from segproof_harness.cli.dump_options import (
@@ -262,6 +263,8 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             wanted=asked.wanted,
         )
 
+    if place.kind is PlaceKind.STORE:
+        refuse_part_of_store(place.path)
     found = files_of(place)
     in_directory = found != [place]
     suitable = [one for one in found if _has_wanted(one.kind, asked)]

@@ -132,6 +132,7 @@ def _kept(told: "SalvagedStore") -> str:
 def _lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield what an operator must know beside."""
     from segproof.counts import QUEUES_TELL, lost_words
+    from segproof.reading.store_layouts import ONE_LOG_FOLDER
     from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES
 
     if told.target is not None:
@@ -140,6 +141,16 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
             yield (
                 f"broker: it loads them with mappedFileSizeCommitLog={told.mapped_file_size} only"
                 f" (default {MAPPED_FILE_BYTES}): set it before the broker starts"
+            )
+        if told.has_database_of_queues:
+            yield (
+                "broker: the new store has its queues as files, and the old one kept some in"
+                " RocksDB: set storeType=default before the broker starts"
+            )
+        if told.log_folders:
+            yield (
+                f"broker: the files of the old log are links into {', '.join(told.log_folders)}:"
+                f" {ONE_LOG_FOLDER}. Keep those folders until the new store is served"
             )
         if size := told.file_size_by_messages:
             yield (
@@ -166,6 +177,8 @@ def _lines(told: "SalvagedStore") -> Iterator[str]:
     yield from _message_lines(told)
     yield from _number_lines(told)
     yield from _offset_lines(told)
+    for lacks in told.config_lacks:
+        yield f"config: {lacks}"
     for left_out in told.left_out:
         yield f"left out: {left_out}"
 

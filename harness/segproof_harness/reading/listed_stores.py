@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
 
-from segproof.errors import SegproofError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, status_of
+from segproof.reading.store_layouts import check_whole
 from segproof.reading.store_paths import Place, PlaceKind, find_places
 from segproof.reading.store_reader import index_file_paths
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -46,6 +47,7 @@ def _store_rows(place: Place, files: Files) -> Iterator[Row]:
         end = max(end, reached)
     row = _row("commit-log", os.path.join(store, COMMIT_LOG))
     row["end_offset"] = end if end >= 0 else None
+    row["reason"] = _part_of(store, files)
     if log is None:
         yield {**row, "reason": reason}
     elif not log.log_files:
@@ -67,6 +69,15 @@ def _store_rows(place: Place, files: Files) -> Iterator[Row]:
     status = status_of(files, folder)
     if status is not None and status.is_directory:
         yield _index_row(folder, files)
+
+
+def _part_of(store: str, files: Files) -> str | None:
+    """Return the layout of a store in words, if it is not read; None for a usual store."""
+    try:
+        check_whole(store, files)
+    except InvalidArgumentError as error:
+        return f"{error.path}: {error.message}"
+    return None
 
 
 def _row(kind: str, path: str) -> Row:

@@ -18,6 +18,8 @@ from segproof_harness.reports.terminal import Lines
 
 COMMAND = re.compile(r"`(segproof [a-z]+|cp|install|ln) ((?![^`]*TOPIC#KEY)[^`]+)`")
 """A command with arguments in a hint, unless the reader has to fill in a key."""
+REPEATED = re.compile(r"(`[a-z ]+`)(?:, \1)+")
+"""The verb of commands that follow each other: `ln`, `ln`, `ln`."""
 DETAIL_COLUMNS = 13
 FILES_MAX = 3
 """The files of a group of causes that are shown, as PLACES_MAX places of a cause are."""
@@ -248,4 +250,4 @@ def split_commands(hint: str) -> tuple[str, list[str]]:
     ('stop, then `segproof rebuild` (or `--in-place`)', ['segproof rebuild t-0 --out t'])
     """
     commands = [" ".join(found) for found in COMMAND.findall(hint)]
-    return COMMAND.sub(r"`\1`", hint), commands
+    return REPEATED.sub(r"\1", COMMAND.sub(r"`\1`", hint)), commands

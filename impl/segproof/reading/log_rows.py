@@ -20,7 +20,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_log import LogReader
-from segproof.rocketmq.commit_log import CommitLog, LogFile, inferred_size, named_offset
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Surroundings",
     "begins",
     "is_filled",
+    "linked_folders",
     "log_folder",
     "log_in_store",
     "rows_with",
@@ -88,6 +89,13 @@ class Surroundings:
         if path not in self._logs:
             self._logs[path] = _log_of(path, self.names(path), self.files)
         return self._logs[path]
+
+
+def linked_folders(log: CommitLog) -> list[str]:
+    """Return the folders outside of its own to which links lead from the files of a log."""
+    paths = [posixpath.realpath(one.path) for one in log.log_files]
+    own = posixpath.realpath(posixpath.join(log.store_path, COMMIT_LOG))
+    return sorted({posixpath.dirname(path) for path in paths} - {own})
 
 
 def log_in_store(store: str, files: Files) -> LogFolder | None:

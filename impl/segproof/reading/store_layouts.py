@@ -24,7 +24,7 @@ from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
-from segproof.hints import Hint, reads, writes
+from segproof.hints import Hint, changes, writes
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
@@ -43,8 +43,10 @@ from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 __all__ = [
     "DLEDGER_MEMBER",
+    "ONE_LOG_FOLDER",
     "Layout",
     "check_layout",
+    "check_whole",
     "dledger_groups",
     "holds_log",
     "is_dledger",
@@ -73,11 +75,22 @@ LISTED_MAX: Final = 512
 """Folders of one folder that are looked into: more are no disks of one broker."""
 LEVELS_UP: Final = 4
 """Folders above a store in which a broker's other disks are looked for."""
-DLEDGER_MEMBER: Final = reads(
-    "leave its files as they are. What is damaged here, the leader of the group has: a member that"
-    " starts with an empty directory gets the log from it; keep the old directory until the member"
-    " has caught up"
+DLEDGER_MEMBER: Final = changes(
+    "put an empty directory in the place of this one: the member gets the log from the leader",
+    only_if="its files are damaged, the group has a leader, it is another member, and every other"
+    " member is level with it",
+    if_wrong="messages that were acknowledged are lost: an empty member has forgotten its vote, and"
+    " may elect one that lags, whose log all others then take",
+    copy_step="leave its files as they are: nothing of them was read, so no finding says that they"
+    " are damaged. Copy the directory away, and keep it until the member has caught up",
 )
+ONE_LOG_FOLDER: Final = (
+    "before a broker starts, its storePathCommitLog must name the folder commitlog of the new store"
+    " alone. If that or its readOnlyCommitLogStorePaths names an old folder too, it takes files of"
+    " one name from two folders, of the old log and of the new one"
+)
+"""What a broker needs that serves the salvage of a log that lay over several folders."""
+PART_ANSWER: Final = "an answer would be one of a part of the messages"
 _DIGITS = re.compile(r"[0-9]+")
 _MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
 _OF_ROCKSDB = re.compile(r"(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob)")
@@ -96,19 +109,37 @@ class Layout(NamedTuple):
     """How many these are."""
 
 
-def check_layout(store: str, files: Files) -> Layout | None:
+def check_layout(
+    store: str,
+    files: Files,
+    why: str = "of such a store nothing is made, since it would lack a part",
+) -> Layout | None:
     """Return the folder with older files beside a store whose layout is read; None if it has none.
 
-    Raises: InvalidArgumentError for a layout that is not read; OSError.
+    Raises: InvalidArgumentError for a layout that is not read, with `why` it is refused; OSError.
     """
     found = unread_layout(store, files)
     if found is not None and not found.is_beside:
-        raise InvalidArgumentError(
-            f"{found.words}; of such a store nothing is made, since it would lack a part",
-            path=found.path,
-            hint=found.hint,
-        )
+        raise InvalidArgumentError(f"{found.words}; {why}", path=found.path, hint=found.hint)
     return found
+
+
+def check_whole(store: str, files: Files) -> None:
+    """Return if a store is no part of a layout that is not read: readers would answer by a part.
+
+    A usual store costs the listing of what lies around it: its queues are asked only if files of a
+    log are there too. Raises: InvalidArgumentError for a layout that is not read.
+    """
+    try:
+        is_asked = (
+            not STORE_NAMES & {*names_of(store, files)}
+            or dledger_groups(store, files)
+            or _log_folders_around(store, _Lacks.FILES, Surroundings(files))
+        )
+        if is_asked:
+            check_layout(store, files, PART_ANSWER)
+    except OSError:
+        return  # what can't be read is told where it is read
 
 
 def no_log_in(store: str, files: Files) -> InvalidArgumentError:
@@ -525,8 +556,9 @@ def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> La
             "stop the broker, make a new directory on the same host, copy index, consumequeue,"
             " config and checkpoint of this store into it, and link each log file into its folder"
             f" commitlog, with {steps}. Then verify, rebuild or salvage {new}. The folders stay as"
-            " they are. If the broker's storePathCommitLog names one folder only, somebody moved"
-            " files out of it: they belong where the others are, if there is room"
+            f" they are. No broker serves {new}, whose log is links, but a salvage of it:"
+            f" {ONE_LOG_FOLDER}. If the broker's storePathCommitLog names one folder only,"
+            " somebody moved files out of it: they belong where the others are, if there is room"
         ),
     )
 

@@ -33,6 +33,7 @@ from segproof.reading.key_scan import scan_for_keys
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.reading.record_keys import keys_of, tag_key_of
+from segproof.reading.store_layouts import check_whole
 from segproof.reading.store_paths import Place, PlaceKind, place_of
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import GeometryAnswer, find_geometries, find_geometry
@@ -198,6 +199,7 @@ class StoreReader:
         self.log: CommitLog | None = None
         """The commit log, or None where there is none."""
         if place.kind is PlaceKind.STORE:
+            check_whole(self.path, files)
             log = CommitLog.open(self.path, files=files)
             self.log = log if log.log_files else None
         self._kind = place.kind

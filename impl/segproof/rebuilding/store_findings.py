@@ -108,6 +108,11 @@ def law_at(store: str, path: str, position: int, files: Files, default: str = "R
     return default
 
 
+def of_another_log(store: str, files: Files) -> tuple[Finding, ...]:
+    """Return the finding by which `verify` says that index and queues are of another log."""
+    return tuple(one for one in _errors(store, files) if one.law == OTHER_LOG)[:1]
+
+
 def law_of_another_log(store: str, files: Files) -> str:
     """Return the law by which `verify` says that the index leads to messages of another log."""
     shown = {one.law for one in _errors(store, files)}

@@ -54,6 +54,7 @@ from segproof.rebuilding.store_findings import (
     law_of_another_log,
     misnamed,
     misplaced,
+    of_another_log,
 )
 from segproof.rebuilding.store_geometry import (
     NewGeometry,
@@ -308,6 +309,8 @@ def _missing_end(
     reach = reach_of(log.store_path, [Stretch(end, INT64_MAX)], files)
     if reach.counts[0] < MISSING_OFFSETS_MIN:
         return ()
+    if found := of_another_log(log.store_path, files):
+        return found
     last, law = log.file_of(end) or log.log_files[-1], "RMQDISK-23"
     position = max(0, end - last.start) if end < log.max_offset else 0
     if end < log.max_offset:

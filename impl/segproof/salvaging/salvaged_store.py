@@ -93,6 +93,12 @@ class SalvagedStore:
     too."""
     offsets_beyond: list[OffsetBeyond] = field(default_factory=list)
     """Offsets in the copied `config` beyond the end of their queue in the new store."""
+    config_lacks: list[str] = field(default_factory=list)
+    """What a broker starts without on the new store, since the copied `config` lacks it."""
+    has_database_of_queues: bool = False
+    """Whether the old store has queues in RocksDB: the new one has files, as storeType=default."""
+    log_folders: list[str] = field(default_factory=list)
+    """The folders to which links led from the files of the old log; empty without such links."""
     is_end_lost: bool = False
     """Whether the timers or the checkpoint know of messages beyond the end of the log."""
     gap_count: int = 0
@@ -104,7 +110,8 @@ class SalvagedStore:
     @property
     def is_whole(self) -> bool:
         """Whether every message that was there is in the new store, and found as before."""
-        return self.has_every_message and not self.left_out and not self.offsets_beyond
+        is_same = not (self.left_out or self.config_lacks or self.offsets_beyond)
+        return self.has_every_message and is_same
 
     @property
     def has_every_message(self) -> bool:

@@ -53,6 +53,8 @@ MADE_NEW: Final = frozenset(
     {"commitlog", "index", "consumequeue", "checkpoint", "abort", LOCK, *VERBS}
 )
 """Names in a store whose content the salvage makes new, or that hold nothing."""
+QUEUE_FOLDERS: Final = frozenset({"consumequeue", "consumequeue_r", "consumequeue_rocksdb"})
+"""Names under which a broker keeps queues in RocksDB."""
 COPIED_BYTES: Final = 1 << 20
 NO_QUEUES: Final = (
     "segproof makes no queues of batches, and a broker would end its start at an ordinary one. On"
@@ -76,6 +78,10 @@ class Extras:
         """Timers that lead beyond the end of the log, which may have lost it."""
         self.left_out: list[str] = []
         """Files whose content is not in the new store, or not under its name, with the reason."""
+        self.config_lacks: list[str] = []
+        """What the copied files of `config` lack, and how a broker starts on the new store."""
+        self.has_database_of_queues = False
+        """Whether the old store has queues in RocksDB."""
 
     def bring_config(self) -> None:
         """Copy the folder `config`, without the state of timers. Raises: OSError of the target."""
@@ -97,7 +103,7 @@ class Extras:
         for one in lacks_of_config(self._store, self._files):
             if one.folder == CONSUME_QUEUE:  # those queues are in no new store
                 continue
-            self.left_out.append(f"{one.path}: {one.words}")
+            self.config_lacks.append(f"{one.path}: {one.words}")
 
     def _bring_json(self, name: str, base: str, path: str) -> None:
         try:
@@ -124,11 +130,12 @@ class Extras:
                     return
             own, backup = pair
             if not any(one.is_whole for one in pair):
-                self.left_out.append(f"{path}: a broker starts on the new store {without(name)}")
+                words = f"a broker starts on the new store {without(name)}"
+                self.config_lacks.append(f"{path}: {words}")
             elif own.is_there and not own.is_whole:
                 bak = posixpath.basename(backup.path)
                 words = f"a broker reads {bak} on the new store, with the state before the last"
-                self.left_out.append(f"{path}: {words} write")
+                self.config_lacks.append(f"{path}: {words} write")
 
     def bring_timers(self, end: int, *, is_whole: bool) -> None:
         """Copy the timer log and what belongs to it, if each message that it leads to is kept.
@@ -249,7 +256,8 @@ class Extras:
         """Tell what else is in the old store and in no file of the new one."""
         for name in names_of(self._store, self._files):
             path = posixpath.join(self._store, name)
-            is_queues = name == "consumequeue" and is_rocksdb(path, self._files)
+            is_queues = name in QUEUE_FOLDERS and is_rocksdb(path, self._files)
+            self.has_database_of_queues |= is_queues
             is_timer = name.startswith("timer") and name in (*UNREAD_NAMES, TIMER_LOG)
             is_made = name in MADE_NEW or name in (CONFIG, BATCH_QUEUES)
             if is_queues or not (is_made or is_timer):

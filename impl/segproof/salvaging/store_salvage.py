@@ -24,6 +24,7 @@ from segproof.reading.copied_files import copied_files, count_messages, without
 from segproof.reading.foreign_messages import ForeignMessages, SetAside
 from segproof.reading.index_times import IndexTimes
 from segproof.reading.log_names import in_step, with_right_names
+from segproof.reading.log_rows import linked_folders
 from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
@@ -127,6 +128,7 @@ def salvage_store(
     run.put_in_order(odd)
     run.told.copied_messages += count_messages(rests.log, copies, rests)
     run.told.misnamed_files = misnamed
+    run.told.log_folders = linked_folders(rests.log)
     run.told.left_out += [one.words_of_salvage() for one in unknown]
     run.told.left_out += [f"{one.path}: {one.message}" for one in reporter.finish()]
     if beside is not None:
@@ -537,6 +539,8 @@ class _Salvage:
         extras.tell_others()
         extras.sync_folders()
         told.left_out += extras.left_out
+        told.config_lacks = extras.config_lacks
+        told.has_database_of_queues = extras.has_database_of_queues
         end_of = partial(self._queues.end_of, are_some_lost=not is_whole)
         told.offsets_beyond = offsets_beyond(self._log.store_path, end_of, self._files)
 

@@ -137,6 +137,8 @@ SITUATIONS = (
 )  # fmt: skip
 """The situations of both systems."""
 ELSEWHERE = {
+    "reading/config_offsets.WRITE_OFFSET": "test_followed_steps.py: RMQDISK-54",
+    "reading/store_layouts.DLEDGER_MEMBER": "a running group gives the log to its member",
     "verifying/log_directories.HINT_OF_COPIED_ID": "`_report_copied_ids` puts words before it",
     "verifying/partition_names.MOVE_OUT": "test_followed_steps.py: FILE-2",
     "rebuilding/partition_files.COMPLETE": "a broker completes the swap",

@@ -167,3 +167,19 @@ def test_an_index_of_another_log_tells_no_release(name: str, tmp_path: Path) -> 
     salvage_store(foreign, tmp_path / "c", hash_slot_num=size[0], index_num=size[1])
     saved = [one.read_bytes() for one in sorted((tmp_path / "c" / "index").iterdir())]
     assert made[1] == saved
+
+
+@pytest.mark.checks("RMQDISK-44")
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_rebuild_names_the_cause_that_verify_names(is_new: bool, tmp_path: Path) -> None:
+    """Of a shorter log of another store it said that the end is lost (RMQDISK-23), with a command
+    of `verify` that says "sound".
+    """
+    store = copied_store(tmp_path / "this", "rolled-4.9.8")
+    shutil.rmtree(store / "commitlog")
+    other = copied_store(tmp_path / "other", "small-4.9.8")
+    (other / "commitlog").rename(store / "commitlog")
+    (shown,) = (one for one in verify(store) if one.law == "RMQDISK-44")
+    out, numbers = (tmp_path / "out", (32, 100)) if is_new else (None, (None, None))
+    (told,) = rebuild_index(store, out, *numbers, in_place=not is_new).findings
+    assert (shown.law, shown.message, shown.reproduce) == (told.law, told.message, told.reproduce)

@@ -70,7 +70,7 @@ def test_a_folder_in_the_place_of_a_file_is_told(
     assert not told.is_whole
     reads = "a broker reads topics.json.bak on the new store"
     is_read = content == {"topics.json": None, "topics.json.bak": TOPICS}
-    assert is_read is any(reads in one for one in told.left_out)
+    assert is_read is any(reads in one for one in told.config_lacks)
     for name in words:
         (store / "config" / name).rename(tmp_path / name)
         if content != {"topics.json": None, "topics.json.bak": TOPICS} and name == "topics.json":

@@ -70,7 +70,7 @@ def test_what_config_lacks_is_told(
     assert words in only.message
     assert "copy the folder config away" in only.hint
     told = salvage_store(store, tmp_path / "out")
-    assert [only.message] == [one.partition(": ")[2] for one in told.left_out if words in one]
+    assert [only.message] == [one.partition(": ")[2] for one in told.config_lacks if words in one]
 
 
 @pytest.mark.parametrize(

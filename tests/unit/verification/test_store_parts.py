@@ -18,6 +18,7 @@ from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.config_file import json_fault
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
+from segproof_harness import cli
 from segproof_harness.laws.judged_store import store_disagreements
 from segproof_model.laws.rocketmq.broker.config_json import is_config
 from segproof_tests.store_files import LOG_BYTES, copied_store, long_store
@@ -202,7 +203,9 @@ def test_a_salvage_leaves_broken_files_of_config_out_and_says_so(tmp_path: Path)
             out / "config" / f"{name}.broken"
         ).read_bytes()
         assert any(f"config/{name}: " in words for words in told.left_out)
-    assert any("a broker starts on the new store without the offsets" in w for w in told.left_out)
+    assert any(
+        "a broker starts on the new store without the offsets" in w for w in told.config_lacks
+    )
     assert [] == defects(out)
 
 
@@ -242,7 +245,7 @@ BLANK = struct.pack(">iqI", 52 * 97, 0, 0xCBD43194) + b"x" * 8
         ([0, 1500, 3000], b"", ""),
         ([0, 1500, 3000], BLANK, ""),
         ([0, 1500, 999_999], b"", "1 timer leads beyond the end of the commit log"),
-        ([999_997, 999_998, 999_999], b"", "3 messages wait there"),
+        ([999_997, 999_998, 999_999], b"", "3 of them were not yet delivered"),
         ([0], b"\xff" * 70, "no entry begins here"),
     ],
 )
@@ -267,7 +270,47 @@ def test_a_timer_waits_until_its_time_was_read(later: int, waits: bool, tmp_path
     read_to = struct.pack(">q", 1_795_223_725_000 + 60_000 + later)
     path.write_bytes(read_to + path.read_bytes()[8:])
     (one,) = [one for one in defects(store) if "1 timer leads beyond" in one.message]
-    assert waits is ("1 message waits there" in one.message)
+    assert waits is ("1 of them was not yet delivered" in one.message)
+
+
+@pytest.mark.checks("RMQDISK-43", "RMQDISK-45")
+def test_the_hint_of_a_file_that_a_salvage_leaves_out_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside timers beyond the log it became "a salvage makes this file new too", which is wrong,
+    and the words about a backup and a slave were gone.
+    """
+    store = timer_store(tmp_path, [999_999])
+    for name in ("delayOffset.json", "delayOffset.json.bak"):
+        (store / "config" / name).write_bytes(bytes(27))
+    assert 1 == cli.run(["verify", str(store), "--no-notes"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "RMQDISK-45" in told
+    assert "look for the file in a backup or on a slave" in told
+    assert "makes this file new too" not in told
+
+
+@pytest.mark.checks("RMQDISK-43")
+def test_the_report_says_what_a_broker_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The store type for queues that were in RocksDB was on a page alone; and of files that were
+    copied, and lack something, the report said "left out".
+    """
+    store = long_store(tmp_path / "store")
+    for name in ("config", "consumequeue_r"):
+        (store / name).mkdir()
+    (store / "consumequeue_r" / "CURRENT").write_bytes(b"MANIFEST-000004\n")
+    (store / "consumequeue_r" / "MANIFEST-000004").write_bytes(b"m")
+    topics = store / "config" / "topics.json"
+    topics.write_text('{"topicConfigTable":{"Other":{"readQueueNums":4}}}')
+    assert 1 == cli.run(["salvage", str(store), "--out", str(tmp_path / "out")])
+    lines = [" ".join(one.split()) for one in capsys.readouterr().out.split("\n  ")]
+    (one,) = (one for one in lines if "storeType=default" in one)
+    assert one.startswith("broker: ")
+    assert [f"config: {topics}"] == [one.rpartition(": 1 topic")[0] for one in lines
+                                     if one.startswith("config: ")]  # fmt: skip
+    assert not [one for one in lines if one.startswith("left out: ") and "topics.json" in one]
 
 
 @pytest.mark.checks("RMQDISK-45")

@@ -19,7 +19,13 @@ from segproof.verifying.unread_files import (
 
 LAYOUT = "RMQDISK-42"
 declare_layout(
-    "index-service", reads("nothing here: leave it as it is, since no verdict covers it"), LAYOUT
+    "index-service",
+    reads(
+        "leave it as it is, since no verdict covers it, and see what the finding says of its"
+        " layout: how a log over several folders is joined by links, or when a member of DLedger"
+        " may start with an empty directory"
+    ),
+    LAYOUT,
 )
 
 

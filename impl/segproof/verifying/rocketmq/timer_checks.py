@@ -113,7 +113,7 @@ class TimerChecks:
             pending += int(np.count_nonzero(times[lost] > read_to))
             furthest = max(furthest, int(offsets[lost].max()))
         if beyond:
-            waiting = f", and {plural(pending, 'message')} {verb(pending, 'waits', 'wait')} there"
+            waiting = f", and {pending} of them {verb(pending, 'was', 'were')} not yet delivered"
             self._reporter.at(one.path, shown_by=self._store).add(
                 "RMQDISK-45",
                 f"{plural(beyond, 'timer')} {verb(beyond, 'leads', 'lead')} beyond the end of the"
