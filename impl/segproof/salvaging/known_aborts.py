@@ -9,7 +9,11 @@ Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager.
 Laws: DISK-11, TXNIDX-7.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
@@ -37,7 +41,18 @@ class KnownAborts:
         `aborted` are producer and offset of each ABORT marker that was saved; `is_lost` says
         whether an offset is missing in what was saved.
         """
-        self._segments, self._saved, self._gaps = segments, saved, gaps
+        self._segments, self._saved = segments, saved
+        self._gaps_of: dict[str, tuple[list[int], list[int]]] = {}
+        """By log, of the gaps that have bytes, in order: the first lost offset of each, and the
+        last one so far."""
+        for gap in sorted(gaps, key=lambda one: one.first_lost_offset):
+            if gap.size_bytes > 0:
+                firsts, reached = self._gaps_of.setdefault(gap.path, ([], []))
+                last = INT64_MAX if gap.last_lost_offset is None else gap.last_lost_offset
+                firsts.append(gap.first_lost_offset)
+                reached.append(max([last, *reached[-1:]]))
+        self._told: dict[int, NDArray[np.int64] | None] = {}
+        """By base offset: what was asked of a segment before."""
         self._aborted, self._is_lost, self._files = aborted, is_lost, files
         self._entries = {
             one.base_offset: entries
@@ -72,24 +87,34 @@ class KnownAborts:
 
     def _has_each(self, segment: Segment, end: int, first: int, last: int) -> bool:
         """Return it of the lost offsets between the name of a segment and that of the next one."""
-        begin, known = segment.base_offset, self._entries.get(segment.base_offset)
-        if not known:
-            return False  # Kafka makes no empty one: it has lost what it held
-        told = old_offsets(segment, self._files)
-        reached = max(self._saved.ends.get(begin, -1), known[-1].last_offset)
-        if max(reached, int(told.max(initial=-1))) < last:
+        base = segment.base_offset
+        if base not in self._told:
+            self._told[base] = self._told_by(segment, end)
+        told = self._told[base]
+        if told is None or max(self._saved.ends.get(base, -1), int(told.max(initial=-1))) < last:
             return False  # the end may have been in a segment that is gone
-        is_older = bool(((told >= first) & (told <= last)).any()) or any(
-            one.path == segment.path(".log")
-            and one.size_bytes > 0
-            and one.first_lost_offset <= last
-            and (one.last_lost_offset is None or one.last_lost_offset >= first)
-            for one in self._gaps
-        )
+        at = int(np.searchsorted(told, first))
+        if at < len(told) and told[at] <= last:
+            return True
+        firsts, reached = self._gaps_of.get(segment.path(".log"), ((), ()))
+        before = bisect_right(firsts, last)
+        return before > 0 and reached[before - 1] >= first
+
+    def _told_by(self, segment: Segment, end: int) -> NDArray[np.int64] | None:
+        """Return the offsets in the old indexes of a segment, in order, if it knows its aborts.
+
+        None where the transaction index is not there, lacks one that was saved, or is of another
+        log.
+        """
+        known = self._entries.get(segment.base_offset)
+        if not known:
+            return None  # Kafka makes no empty one: it has lost what it held
         ids = {(each.producer_id, each.last_offset) for each in known}
-        saved = {each for each in self._aborted if begin <= each[1] < end}
+        saved = {each for each in self._aborted if segment.base_offset <= each[1] < end}
         is_own = all(
             each[1] < end and (each in self._saved.markers or self._is_lost(each[1]))
             for each in ids
         )
-        return is_older and is_own and saved <= ids
+        if not is_own or not saved <= ids:
+            return None
+        return np.sort(np.append(old_offsets(segment, self._files), known[-1].last_offset))

@@ -371,6 +371,18 @@ def test_a_snapshot_knows_what_began_before_it(
     assert begin == made.current_txn_first_offset
 
 
+@pytest.mark.checks("PROD-9", "DISK-74")
+def test_an_entry_shows_the_end_in_a_hole_that_no_gap_tells(tmp_path: Path) -> None:
+    """Batches touch there, as compaction leaves them: the salvage said "everything kept"."""
+    folder = tmp_path / "t-0"
+    write_segment(folder, b"".join((batch(0, 0), batch(5, 1), marker(6, "ABORT"))))
+    (folder / name_of(0, ".txnindex")).write_bytes(AbortedTxn(0, 7, 5, 6, 7).to_bytes())
+    told, target = saved(folder, tmp_path / "out")
+    assert ([(5, 6)], 0) == ([one[2:4] for one in entries(target)], told.gap_count)
+    (words,) = told.lost_markers
+    assert "producer 7 that begins at offset 0 is lost, at an offset from 1 to 4" in words
+
+
 def test_a_control_batch_is_what_the_cases_break(tmp_path: Path) -> None:
     """The offsets of the cases are those of markers in the real log."""
     folder = copied_partition("txn-a", tmp_path / "in")
