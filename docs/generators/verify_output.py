@@ -51,6 +51,9 @@ begins and ends. Of a damaged log it says how many offsets are in no sound batch
 known: behind the last sound batch of the last segment nothing tells it. It also says how many sound
 batches lie behind damage: [save them](../howto/save-a-damaged-partition.md) before a broker
 recovers the partition. With `--law`, `--position` or `--since` it names what alone was checked.
+With `--law` or `--position` "sound" is not said: the words are "no finding of SEG-7", or "no
+finding at byte 40". Any other verdict there is by these laws too: what they do not judge may be
+worse. In JSON the verdict is `sound`, and the fields `laws` and `position` say the bound.
 A verdict covers what was read. What is recognised and not read, such as a file that a broker was
 writing, has a note each ({{law}}`DISK-45`, {{law}}`RMQDISK-41`) with the reason. The verdict counts
 them, in JSON as `not_looked_into`. They leave the exit code at 0; with `--fail-on not-checked` it

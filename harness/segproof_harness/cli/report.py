@@ -41,7 +41,6 @@ from segproof_harness.cli.verify import (
     end,
     judge,
     known_laws,
-    restriction_words,
     rules,
 )
 
@@ -168,6 +167,7 @@ def _report_stored(
     from segproof.findings import Finding
     from segproof_harness.reports.page import Made, PageReport
     from segproof_harness.reports.stored_results import StoredResultsError, checked_as, results
+    from segproof_harness.reports.verdicts import WHOLE, Restriction
 
     if stored == Path("-") or not stat.S_ISREG(stored.stat().st_mode):
         refuse(f"{stored} is no regular file: it is read twice, so a pipe does not do")
@@ -181,7 +181,7 @@ def _report_stored(
             release(),
             command_line(*words_of_call(context, replaced)),
             _time_words(datetime.now(UTC)),
-            "" if run is None else restriction_words(run.laws, run.position, run.since),
+            WHOLE if run is None else Restriction(run.laws, run.position, run.since),
             run is not None and run.deep,
             source=f"`{os.path.abspath(stored)}`, written {_time_words(written)}",
         )
@@ -195,7 +195,7 @@ def _report_stored(
             told.report.end()
     except StoredResultsError as error:
         refuse(str(error))
-    told.summarise()
+    told.summarise(made.restriction)
     end(told.counts, time.monotonic() - started, "", fail_on)
 
 

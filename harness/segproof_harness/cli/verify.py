@@ -3,7 +3,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from segproof.verifying.reporting import Wanted
     from segproof_harness.reports.ignored_findings import IgnoredFindings
     from segproof_harness.reports.report import Report
+    from segproof_harness.reports.verdicts import Restriction
 
     Compare = Callable[[Path], Iterator[Finding]]
 
@@ -62,16 +63,6 @@ class VerifyFormat(StrEnum):
     JUNIT = "junit"
 
 
-def restriction_words(laws: Collection[str] | None, position: int | None, since: str | None) -> str:
-    """Return in words what alone is checked; empty: everything."""
-    told = (
-        "" if laws is None else f"only {', '.join(sorted(laws))} checked",
-        "" if position is None else f"only byte {position} of a file checked",
-        "" if since is None else f"only files changed since {since} checked",
-    )
-    return "; ".join(filter(None, told))
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is verified, and for what."""
@@ -83,9 +74,11 @@ class Asked:
     """Leave out what has not changed since; None: nothing."""
 
     @property
-    def restriction(self) -> str:
-        """What alone is checked, in words; empty: everything."""
-        return restriction_words(self.wanted.laws, self.wanted.position, self.since_text)
+    def restriction(self) -> "Restriction":
+        """What alone is checked."""
+        from segproof_harness.reports.verdicts import Restriction
+
+        return Restriction(self.wanted.laws, self.wanted.position, self.since_text)
 
     @property
     def since_text(self) -> str | None:
@@ -212,7 +205,8 @@ def command(
     wrong, in how many places, what consumers see, what to do, and commands that can be pasted.
 
     A verdict covers what was read. "sound, 2 files not looked into": a note names each file that
-    segproof knows and does not read, with the reason.
+    segproof knows and does not read, with the reason. With --law or --position it is never "sound",
+    but "no finding" of these.
 
     Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
     errors and warnings. Notes do not count, such as the zero tail of an index that is still being
@@ -330,7 +324,7 @@ def verified(
     seconds = time.monotonic() - started
 
     def close(words: str) -> None:
-        told.summarise()
+        told.summarise(asked.restriction)
         if text := str(left_out):
             summarise(f"not checked: {text} older than {asked.since_text}")
         is_whole = asked.wanted.position is None and asked.since_ms is None and not told.more
@@ -394,7 +388,7 @@ class Shown:
         if self.output_format is VerifyFormat.JUNIT:
             from segproof_harness.reports.junit import JUnitReport
 
-            return JUnitReport(lambda finding: is_failure(finding, self.fail_on))
+            return JUnitReport(lambda one: is_failure(one, self.fail_on), asked.restriction)
         if self.output_format is VerifyFormat.JSONL:
             from segproof_harness.reports.json_lines import JsonLinesReport
 
@@ -476,17 +470,18 @@ class Told:
             if len(first) < PATHS_TOLD:
                 first.append(summary.path)
 
-    def summarise(self) -> None:
+    def summarise(self, only: "Restriction") -> None:
         """Say how many partitions and stores have which verdict, if there are several.
 
-        Of many, name those that are not sound once more, the worst first.
+        Of many, name those that are not sound once more, the worst first. `only` is what alone was
+        checked.
         """
         from segproof.findings import Verdict
         from segproof_harness.reports.verdicts import closing_words, words_of
 
         total = self._verdicts.total()
         if total > 1:
-            summarise(closing_words(self._kinds, self._verdicts, self._unread))
+            summarise(closing_words(self._kinds, self._verdicts, self._unread, only))
         for verdict in reversed(Verdict):
             if total <= PATHS_TOLD or verdict is Verdict.SOUND:
                 continue

@@ -13,14 +13,17 @@ from xml.etree import ElementTree
 from segproof.findings import Finding, Summary
 from segproof_harness.reports.causes import Cause, Causes
 from segproof_harness.reports.text import printable
-from segproof_harness.reports.verdicts import facts_of, head_of
+from segproof_harness.reports.verdicts import WHOLE, Restriction, facts_of, head_of
 
 
 class JUnitReport:
     """Writes a suite at each summary. `fails` says which findings fail a case."""
 
-    def __init__(self, fails: Callable[[Finding], bool]) -> None:
+    def __init__(
+        self, fails: Callable[[Finding], bool], restricted_to: Restriction = WHOLE
+    ) -> None:
         self._fails = fails
+        self._restricted_to = restricted_to
         self._causes = Causes()
         sys.stdout.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         sys.stdout.write('<testsuites name="segproof verify">\n')
@@ -31,7 +34,8 @@ class JUnitReport:
 
     def summary(self, summary: Summary) -> None:
         """Write the suite of what the findings so far are about."""
-        self._write(summary.path, f"{head_of(summary)}: {facts_of(summary)}")
+        words = f"{head_of(summary, self._restricted_to)}: {facts_of(summary)}"
+        self._write(summary.path, "; ".join(filter(None, (words, str(self._restricted_to)))))
 
     def end(self) -> None:
         """Write a suite of the findings without a summary, if any, and close the document."""

@@ -37,12 +37,12 @@ from segproof_harness.reports.page_text import (
     text_of,
 )
 from segproof_harness.reports.verdicts import (
+    Restriction,
     closing_words,
     facts_of,
     head_of,
     place_words,
     split_commands,
-    words_of,
 )
 
 PAGE_BYTES_MAX = 500_000
@@ -76,8 +76,8 @@ class Made:
     release: str
     command: str
     time: str
-    restriction: str
-    """What alone was checked, in words; empty: everything."""
+    restriction: Restriction
+    """What alone was checked."""
     deep: bool
     verify_command: str = ""
     """The command that lists all causes; empty with a source, which has them."""
@@ -221,7 +221,8 @@ class PageReport:
             is_cut = None in self._sections
             return "not checked to its end" if is_cut else "nothing was checked", "unknown"
         listed = self._summaries[verdicts[-1]]
-        words = head_of(listed[0]) if len(listed) == 1 else words_of(verdicts[-1])
+        only = self._made.restriction
+        words = head_of(listed[0], only) if len(listed) == 1 else only.words_of(verdicts[-1])
         if len(listed) > 1 and self._unread[verdicts[-1]] and verdicts[-1] is Verdict.SOUND:
             words += ", with files not looked into"
         return words, verdicts[-1].value
@@ -233,12 +234,12 @@ class PageReport:
         else:
             told = words
             if self._kinds:
-                told = text_of(closing_words(self._kinds, self._verdicts, self._unread))
+                only = self._made.restriction
+                told = text_of(closing_words(self._kinds, self._verdicts, self._unread, only))
         counts = self._severities
         counted = ", ".join(plural(counts[one], one.value) for one in Severity if counts[one])
-        only = (
-            f" <strong>{text_of(self._made.restriction)}</strong>" if self._made.restriction else ""
-        )
+        restricted = text_of(str(self._made.restriction))
+        restricted = restricted and f" <strong>{restricted}</strong>"
         what = "Verdict" if len(listed) == 1 else "Worst verdict"
         source = self._made.source
         stored = (
@@ -250,8 +251,8 @@ class PageReport:
         return (
             f'<header><h1>segproof report: {what.lower()}</h1>\n<p class="verdict {kind}">{words}'
             f"</p>\n<p>{told}</p>\n"
-            f'<p class="soft">{counted or "no finding"}; made {text_of(self._made.time)}{only}</p>'
-            f"{stored}</header>\n"
+            f'<p class="soft">{counted or "no finding"}; made {text_of(self._made.time)}'
+            f"{restricted}</p>{stored}</header>\n"
         )
 
     def _table(self) -> str:
@@ -263,7 +264,7 @@ class PageReport:
         for verdict in reversed(Verdict):
             for one in self._summaries.get(verdict, []):
                 row = (
-                    f"<tr><td>{badge_of(head_of(one), verdict.value)}</td>"
+                    f"<tr><td>{badge_of(head_of(one, self._made.restriction), verdict.value)}</td>"
                     f"<td>{code_of(one.path)}</td><td>{text_of(facts_of(one))}</td></tr>\n"
                 )
                 if room.left and room.fits(row):
@@ -284,7 +285,8 @@ class PageReport:
         else:
             verdict = summary.verdict
             head = (
-                f"<h2>{badge_of(head_of(summary), verdict.value)} {code_of(summary.path)}</h2>\n"
+                f"<h2>{badge_of(head_of(summary, self._made.restriction), verdict.value)}"
+                f" {code_of(summary.path)}</h2>\n"
                 f"<p>{text_of(facts_of(summary))}</p>\n"
             )
         if not room.left or not room.fits(head):
@@ -331,7 +333,7 @@ class PageReport:
         rows = {
             "made by": f"segproof {text_of(made.release)}",
             "at": text_of(made.time),
-            "checked": text_of("; ".join(filter(None, (depth, made.restriction)))),
+            "checked": text_of("; ".join(filter(None, (depth, str(made.restriction))))),
             "files": text_of(made.source and f"not read; the findings are those in {made.source}")
             or "opened read-only; none was changed",
         }

@@ -6,9 +6,9 @@ and law at most.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from segproof.counts import QUEUES_TELL, lost_words, plural
 from segproof.findings import Finding, Summary, Verdict
@@ -28,6 +28,43 @@ REMOTE_FOLDER = "remote folder"
 """The kind of a folder whose segments no broker recovers."""
 
 
+LAWS_TOLD = 3
+"""A verdict names at most this many laws."""
+
+
+class Restriction(NamedTuple):
+    """What alone was checked. Each field is None where nothing was left out for it."""
+
+    laws: Collection[str] | None = None
+    position: int | None = None
+    since: str | None = None
+    """The time, in ISO 8601, since which files have changed."""
+
+    def __str__(self) -> str:
+        """The restriction in words; empty: everything was checked."""
+        laws, position, since = self
+        told = (
+            "" if laws is None else f"only {', '.join(sorted(laws))} checked",
+            "" if position is None else f"only byte {position} of a file checked",
+            "" if since is None else f"only files changed since {since} checked",
+        )
+        return "; ".join(filter(None, told))
+
+    def words_of(self, verdict: Verdict) -> str:
+        """Return a verdict as words: by some laws, or at one byte, nothing is sound."""
+        if verdict is not Verdict.SOUND or (self.laws is None and self.position is None):
+            return words_of(verdict)
+        words = "no finding"
+        if self.laws is not None:
+            laws = sorted(self.laws)
+            words += f" of {', '.join(laws) if len(laws) <= LAWS_TOLD else f'{len(laws)} laws'}"
+        return words if self.position is None else f"{words} at byte {self.position}"
+
+
+WHOLE = Restriction()
+"""Everything was checked."""
+
+
 class Detail(StrEnum):
     """How much is shown of each partition."""
 
@@ -40,12 +77,11 @@ class TextReport:
     """Writes verdicts and causes; or each finding as it comes, and then the verdict."""
 
     def __init__(
-        self, lines: Lines, detail: Detail = Detail.CAUSES, restricted_to: str = ""
+        self, lines: Lines, detail: Detail = Detail.CAUSES, restricted_to: Restriction = WHOLE
     ) -> None:
         self._lines = lines
         self._detail = detail
         self._restricted_to = restricted_to
-        """What alone was checked, in words; empty: everything."""
         self._causes = Causes()
 
     def finding(self, finding: Finding) -> None:
@@ -58,11 +94,11 @@ class TextReport:
     def summary(self, summary: Summary) -> None:
         """Write the verdict, and the causes behind it."""
         words = facts_of(summary)
-        if self._restricted_to:
-            words += f"; {self._restricted_to}"
+        if restricted := str(self._restricted_to):
+            words += f"; {restricted}"
         self._lines.write(
             f": {summary.path}: {words}",
-            head=head_of(summary),
+            head=head_of(summary, self._restricted_to),
             style=summary.verdict.value,
             indent=2,
         )
@@ -85,12 +121,12 @@ def words_of(verdict: Verdict) -> str:
     return verdict.value.replace("-", " ")
 
 
-def head_of(summary: Summary) -> str:
+def head_of(summary: Summary, restricted_to: Restriction = WHOLE) -> str:
     """Return the verdict as words, with the number of files that were not looked into.
 
     "Not checked" says it of the whole already.
     """
-    words, count = words_of(summary.verdict), summary.not_looked_into
+    words, count = restricted_to.words_of(summary.verdict), summary.not_looked_into
     if not count or summary.verdict is Verdict.NOT_CHECKED:
         return words
     return f"{words}, {plural(count, 'file')} not looked into"
@@ -164,21 +200,26 @@ def _missing_words(summary: Summary) -> list[str]:
 
 
 def closing_words(
-    kinds: Mapping[str, int], verdicts: Mapping[Verdict, int], unread: Mapping[Verdict, int]
+    kinds: Mapping[str, int],
+    verdicts: Mapping[Verdict, int],
+    unread: Mapping[Verdict, int],
+    restricted_to: Restriction = WHOLE,
 ) -> str:
-    """Return in words how many of each kind were checked, and with which verdicts.
+    """Return in words how many of each kind were checked, for what, and with which verdicts.
 
     `unread` is how many of each verdict have files that were not looked into.
     """
 
     def told(verdict: Verdict) -> str:
-        words, count = f"{verdicts[verdict]} {words_of(verdict)}", unread.get(verdict, 0)
+        words = f"{verdicts[verdict]} {restricted_to.words_of(verdict)}"
+        count = unread.get(verdict, 0)
         if not count or verdict is Verdict.NOT_CHECKED:
             return words
         return f"{words} ({count} with files not looked into)"
 
     what = ", ".join(plural(count, kind) for kind, count in kinds.items())
-    return f"{what}: {', '.join(told(one) for one in Verdict if one in verdicts)}"
+    words = f"{what}: {', '.join(told(one) for one in Verdict if one in verdicts)}"
+    return "; ".join(filter(None, (words, str(restricted_to))))
 
 
 def place_words(cause: Cause) -> str:

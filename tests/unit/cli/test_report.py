@@ -22,6 +22,7 @@ from segproof_harness.reports.page import (
     Made,
     PageReport,
 )
+from segproof_harness.reports.verdicts import WHOLE
 from segproof_tests.partition_files import copied_partition, name_of
 from segproof_tests.random_damages import batches_of
 from segproof_tests.reported_findings import state_of
@@ -179,7 +180,8 @@ def test_a_page_of_much_damage_stays_small(disk: Path, beyond: str) -> None:
     summaries: list[Summary] = []
     found = [one for one in verify(disk, on_summary=summaries.append) if one.is_defect]
     written: list[str] = []
-    made = Made("0", f"segproof report {'<&> ' * 9999}", "now", "", False, "segproof verify <all>")
+    command = f"segproof report {'<&> ' * 9999}"
+    made = Made("0", command, "now", WHOLE, False, "segproof verify <all>")
     page = PageReport(written.append, {}, made)
     for number in range(1000):
         for one in found:
