@@ -42,8 +42,9 @@ def command(
     They are verified, read and looked up in, and compared with recorded answers of the releases
     that wrote them; random histories are replayed on model and implementation, and on the real
     classes of the newest releases, if their jars have been fetched; files and histories are checked
-    again on local Spark, if there is one. It takes less than two minutes, needs no extra and no
-    network, and leaves the package as it is. A missing part is named with the remedy.
+    again on local Spark, if there is one. It takes one to five minutes, half of them for Spark,
+    needs no extra and no network, and leaves the package as it is. A missing part is named with
+    the remedy.
 
     \b
     Examples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job on the real files that ship with the package, in under two minutes.
+"""The main job on the real files that ship with the package.
 
 Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes, and of
 stores of RocketMQ what their index answers; replay random histories on model and implementation,

@@ -21,6 +21,10 @@ _CUT_OFF = (
 _GONE = "consumers pass over these offsets, without an error"
 _QUEUE = "a consumer of this queue may miss messages, or be given others"
 _BY_KEY = "a query by key may miss messages; reads by offset are not affected"
+_OFFLINE = (
+    "a broker that starts with it may serve no partition of this data directory; the logs have the"
+    " records all the same"
+)
 
 OF_LAWS = {
     **dict.fromkeys(("BATCH-2", "BATCH-3", "BATCH-14"), _FAILS_HERE),
@@ -45,8 +49,7 @@ OF_LAWS = {
     "DISK-74": "a read_committed consumer may miss committed records; once the index is made new by"
     " the log, it may be given aborted ones too",
     "LOG-4": "a consumer may be given records twice, or pass some over",
-    "CKPT-3": "nothing, while the broker that keeps this directory is down",
-    "META-2": "nothing, while the broker that keeps this directory is down",
+    **dict.fromkeys(("CKPT-3", "META-2"), _OFFLINE),
 }
 """By law."""
 OF_STRUCTURES = {

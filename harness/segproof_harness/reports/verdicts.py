@@ -22,7 +22,7 @@ REPEATED = re.compile(r"(`[a-z ]+`)(?:, \1)+")
 """The verb of commands that follow each other: `ln`, `ln`, `ln`."""
 DETAIL_COLUMNS = 13
 FILES_MAX = 3
-"""The files of a group of causes that are shown, as PLACES_MAX places of a cause are."""
+"""The paths of a group of causes that are shown, as PLACES_MAX places of a cause are."""
 WITH_MESSAGES = ("store", "commit-log file")
 REMOTE_FOLDER = "remote folder"
 """The kind of a folder whose segments no broker recovers."""
@@ -236,11 +236,13 @@ def write_group_lines(lines: Lines, group: Sequence[Cause]) -> None:
     """Write causes of one group: where and what of each of the first ones; once what consumers see,
     what to do, and commands to paste.
     """
-    for cause in group[:FILES_MAX]:
+    # "And 1 more" would take the line of the one that it hides.
+    shown = group if len(group) == FILES_MAX + 1 else group[:FILES_MAX]
+    for cause in shown:
         _write_cause_head(lines, cause)
-    first, more = group[0], len(group) - FILES_MAX
-    if more > 0:
-        lines.write(f"  and {plural(more, 'more file')}", indent=2)
+    first, more = group[0], len(group) - len(shown)
+    if more:
+        lines.write(f"  and {plural(more, 'more path')}", indent=2)
     _write_detail(lines, "consumers", first.consumers_see)
     hint, commands = split_commands(first.first.hint)
     _write_detail(lines, "hint", hint)

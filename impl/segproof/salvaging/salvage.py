@@ -68,6 +68,8 @@ LACKS_ASIDE = "DISK-41"
 """The law that a partition breaks which has lost what a folder set aside has."""
 JOIN = 'the page "Save a damaged partition" says how two saved copies of one partition are joined'
 LOST_IF_STARTED = "DISK-42"
+ONLY_COPIES = "DISK-59"
+"""The law of removed logs that may be the only copy of what damage took: they go together."""
 """The law that a log breaks which alone holds records, and which a start deletes."""
 NO_LOG = (
     "no log is in this folder: look for its logs in the other log directories, in lost+found and on"
@@ -211,7 +213,12 @@ def _words_of(findings: list[Finding], partition: Partition) -> list[str]:
         if os.path.dirname(one.path) == directory:
             step = ""
             suffix = os.path.splitext(one.path)[1]
-            if one.path.endswith(DELETED) or one.law == LOST_IF_STARTED:
+            if one.law == ONLY_COPIES:
+                step = (
+                    "; to save it too, with all other such logs of this partition, run the commands"
+                    f" that `segproof verify {quoted_path(directory)} --law {one.law}` prints"
+                )
+            elif one.path.endswith(DELETED) or one.law == LOST_IF_STARTED:
                 name = os.path.basename(os.path.realpath(directory))
                 step = (
                     f"; to save it too, copy this file, without {suffix} in its name, into an empty"

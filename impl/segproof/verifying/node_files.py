@@ -27,22 +27,29 @@ QUORUM_STATE = "quorum-state"
 READ_BYTES = 8192
 """Kafka decodes so many bytes at once, until it has the first line."""
 declare("partition-log", Severity.ERROR,
-    removes("remove it: the node takes the epoch of the leader over",
+    removes("remove it: the node takes the epoch of the leader over, and an only controller elects"
+    " itself again; it loses the memory of its vote, and no metadata",
     only_if="the other controllers have a leader, as `kafka-metadata-quorum.sh describe --status`"
-    " says; the file of another node does not fit, since it holds the vote of that node",
-    if_wrong="the node may vote a second time in one epoch, and two leaders may write metadata",
+    " says, or this node is the only controller: controller.quorum.voters names no other, and"
+    " without that setting no other was ever added; the file of another node does not fit, since it"
+    " holds the vote of that node",
+    if_wrong="the node may vote a second time in one epoch, two leaders may write metadata, and"
+    " what one of them wrote, such as new topics, is cut off",
     copy_step="keep this node stopped, and copy the file away"), "DISK-53")  # fmt: skip
 declare("partition-log", Severity.ERROR,
-    changes("write the file with the node.id and cluster.id of another log directory of this"
-    " broker, and with the directory.id that this directory had when the broker registered (dump"
-    " the log of __cluster_metadata-0)",
-    only_if="both directories belong to one broker, and no other directory has this directory.id",
+    changes("write the file with the node.id in server.properties of this broker, the cluster.id"
+    " in meta.properties of another log directory, of another broker or of a controller, or in the"
+    " log of this broker or of a controller (cluster, or clusterId), and the directory.id that this"
+    " directory had when the broker registered (dump the log of __cluster_metadata-0)",
+    only_if="log.dirs or metadata.log.dir in that server.properties names this directory, the"
+    " cluster.id is of the cluster of this broker, and no other directory has this directory.id",
     if_wrong="the broker does not start, or the controller takes the replicas here for lost",
     copy_step="keep this broker stopped, and copy the file away"), "DISK-54")  # fmt: skip
 declare("partition-log", Severity.WARNING,
     reads("look for the file in lost+found and in copies of this directory before the node starts;"
     " without it, start the node only while the other controllers have a leader, as"
-    " `kafka-metadata-quorum.sh describe --status` says"), "DISK-67")  # fmt: skip
+    " `kafka-metadata-quorum.sh describe --status` says, or if it is the only controller: then it"
+    " is the leader again"), "DISK-67")  # fmt: skip
 
 
 def report_missing_vote(

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import reads
+from segproof.hints import reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.waiting_logs import (
     OnlyCopy,
@@ -31,15 +31,12 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 from segproof.verifying.segment_listing import kinds_of
-from segproof.verifying.swapped_logs import (
-    report_copies_of_damaged,
-    report_damage,
-    report_only_copies,
-)
+from segproof.verifying.swapped_logs import copies_of_swaps, report_damage, report_only_copies
 
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
 declare("partition-log", Severity.WARNING, KEEP_COPY, "DISK-42", "DISK-59")
+SEE_COPIES = writes("copy this file away before a broker starts here, as DISK-59 says")
 
 
 def report_pending(
@@ -59,10 +56,12 @@ def report_pending(
     cleaned = [kinds[name].base_offset for name in pending if name.endswith(".cleaned")]
     damaged, only_copies = _report_swaps(directory, kinds, logs, files, reporter)
     replacing = ReplacedLogs(directory, kinds, damaged, files)
+    saved_by_steps = set[str]()
     if not is_alone:
         found = _unreplaced(replacing, directory, damaged, files)
         only_copies |= replacing.report(found, reporter)
-        only_copies |= report_copies_of_damaged(replacing.of_damaged_logs(found), reporter)
+        saved_by_steps = _report_removed(directory, kinds, damaged, found, replacing, reporter)
+        only_copies |= saved_by_steps
     for name in pending:
         path = posixpath.join(directory, name)
         known, hint = kinds[name], COPY_AWAY if name.endswith(".swap") else KEEP_COPY
@@ -109,6 +108,7 @@ def report_pending(
             if doubt:
                 words, hint = f"{words}; {doubt}", KEEP_COPY
                 only_copies.add(path)
+        hint = SEE_COPIES if path in saved_by_steps else hint
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     _report_temporary(directory, kinds, reporter)
 
@@ -176,23 +176,35 @@ def _report_swaps(
     files: Files,
     reporter: Reporter,
 ) -> tuple[set[int], set[str]]:
-    """Report damaged `.swap` logs, and removed logs that may be the only copy.
-
-    Return the base offsets of the damaged ones, and the paths of all that was reported.
-    """
+    """Report damaged `.swap` logs; return their base offsets, and their paths."""
     swaps = swap_logs(kinds)
     damaged = {
         base
         for base, name in swaps.items()
         if report_damage(reporter.at(posixpath.join(directory, name)), base, logs, files)
     }
+    return damaged, {posixpath.join(directory, swaps[base]) for base in damaged}
+
+
+def _report_removed(
+    directory: str,
+    kinds: Mapping[str, FileName],
+    damaged: set[int],
+    unreplaced: Mapping[str, str],
+    replacing: ReplacedLogs,
+    reporter: Reporter,
+) -> set[str]:
+    """Report removed logs that may be the only copy of what damage took; return their paths."""
     deleted = {
-        known.base_offset: reporter.at(posixpath.join(directory, name), shown_by=directory)
+        known.base_offset: posixpath.join(directory, name)
         for name, known in kinds.items()
         if known.kind is NameKind.PENDING and name.endswith(".log.deleted")
     }
-    copies = report_only_copies(deleted, logs, damaged, list(swaps))
-    return damaged, copies | {posixpath.join(directory, swaps[base]) for base in damaged}
+    of_swaps = copies_of_swaps(deleted, bases_of(kinds), damaged, swap_logs(kinds))
+    of_logs = replacing.of_damaged_logs(unreplaced)
+    steps = replacing.steps_of_copies({*of_swaps, *of_logs})
+    report_only_copies(of_swaps, of_logs, steps, reporter)
+    return {*of_swaps, *of_logs}
 
 
 def _lost_swap(

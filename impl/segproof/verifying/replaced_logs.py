@@ -50,8 +50,8 @@ from segproof.verifying.rules import declare
 COPY_AWAY = writes("copy this file away before a broker starts here")
 KEEP_COPY = writes(
     "copy this file away before a broker starts here, which deletes it. `segproof verify` and"
-    " `segproof salvage` read the copy if its name ends in .log, and it lies alone in a folder with"
-    " this partition's name"
+    " `segproof salvage` read the copy if its name ends in .log, in a folder with this partition's"
+    " name that has copies of removed logs only"
 )
 UNLESS_COMPACTED = KEEP_COPY.after("nothing, if the topic is compacted; else ")
 DELETED = ".log.deleted"
@@ -63,6 +63,8 @@ AT_THE_END = (
     "no other log here has its offsets: where a truncation or a recovery of this replica has"
     " removed it, the leader has what counts; else this is the only copy of its records"
 )
+SMALL_FILES = ("leader-epoch-checkpoint", "partition.metadata")
+"""What a copy of a partition needs besides logs and snapshots: a salvage makes indexes new."""
 NAMED_MAX = 20
 """A hint has commands for at most this many removed logs."""
 declare("partition-log", Severity.WARNING,
@@ -78,7 +80,7 @@ class ReplacedLogs:
         self, directory: str, kinds: Mapping[str, FileName], damaged: set[int], files: Files
     ) -> None:
         """Read which offsets the `.swap` logs hold; `damaged` are the bases of damaged ones."""
-        self._directory, self._files = directory, files
+        self._directory, self._files, self._kinds = directory, files, kinds
         self.ranges: Ranges = {}
         """Of the logs that were read so far."""
         self._spans: Ranges = {}
@@ -177,6 +179,64 @@ class ReplacedLogs:
             f" `segproof salvage {quoted_path(copy)} --out {quoted_path(new_place('saved', new))}`."
             " Where verify reports overlapping logs, another log has these offsets, and only one of"
             " the two is right: compare them"
+        )
+
+    def steps_of_copies(self, paths: Collection[str]) -> Hint | None:
+        """Return how removed logs are saved together; None if they are too many to name.
+
+        Where they and the other logs have each sound batch of the damaged `.swap` logs, they take
+        the place of these in a copy. Else they get a folder of their own: they may overlap the
+        other logs.
+        """
+        names = sorted(map(posixpath.basename, paths))
+        if not 0 < len(names) <= NAMED_MAX:
+            return None
+        own = posixpath.basename(posixpath.abspath(self._directory))
+        copy = posixpath.join(own_place("removed", self._directory, self._directory), own)
+        steps = [f"`install -d {quoted_path(copy)}`"]
+        words = "the other logs are not in that folder: they may have the same offsets"
+        if self._are_origin(names):
+            kept = [one for one in SMALL_FILES if one in self._kinds]
+            kept += [f"*{suffix}" for suffix in (".log", ".snapshot") if self._has(suffix)]
+            folder = quoted_path(self._directory)
+            sources = " ".join(f"{folder}/{one}" for one in kept)
+            steps += [f"`cp -an {sources} {quoted_path(copy)}`"] if kept else []
+            swaps = ", ".join(self._swaps[base] for base in sorted(self._damaged))
+            words = (
+                f"with the other logs they have all that is sound in {swaps}, which is left out of"
+                " the copy"
+            )
+        for name in names:
+            target = quoted_path(posixpath.join(copy, name.removesuffix(".deleted")))
+            steps.append(f"`cp -n {quoted_path(self._path(name))} {target}`")
+        saved = quoted_path(new_place("saved", copy))
+        return writes(
+            "copy the removed logs away before a broker starts here, which deletes them, all into"
+            f" one folder and without .deleted in their names: {', '.join(steps)}, and"
+            f" `segproof salvage {quoted_path(copy)} --out {saved}`, which makes the indexes;"
+            f" {words}"
+        )
+
+    def _are_origin(self, removed: list[str]) -> bool:
+        """Return whether removed logs and the others have all sound batches of the `.swap` logs.
+
+        Each `.swap` log is damaged: a whole one is to be kept, and what it was made of may be gone.
+        """
+        if not self._damaged or self._damaged != self._swaps.keys():
+            return False
+        others = [(int(name[:20]), self._path(name)) for name in removed]
+        others += self.log_paths
+        return all(
+            only_copy(self._path(name), others, self._files) is None
+            for name in self._swaps.values()
+        )
+
+    def _has(self, suffix: str) -> bool:
+        """Return whether the partition has a file of a segment with this suffix."""
+        of_segments = (NameKind.SEGMENT, NameKind.KNOWN)
+        return any(
+            name.endswith(suffix) and known.kind in of_segments
+            for name, known in self._kinds.items()
         )
 
     @property

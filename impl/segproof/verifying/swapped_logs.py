@@ -13,11 +13,11 @@ Which `.swap` logs are read as segments: see `segproof.reading.waiting_logs`.
 """
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import writes
+from segproof.hints import Hint, writes
 from segproof.reading.waiting_logs import OnlyCopy, damage_in, is_kept
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
@@ -51,32 +51,47 @@ def report_damage(report: PathReporter, base: int, logs: list[int], files: Files
     return True
 
 
-def report_only_copies(
-    deleted: Mapping[int, PathReporter], logs: list[int], damaged: set[int], swaps: list[int]
-) -> set[str]:
-    """Report removed logs whose offsets only a damaged `.swap` log holds; return their paths."""
-    found = set[str]()
-    for base, report in deleted.items():
-        below = [one for one in sorted({*logs, *swaps}) if one <= base]
-        if below and below[-1] in damaged and below[-1] not in logs:
-            report.add(
-                "DISK-59",
-                "Kafka deletes this log at its next start, and the .swap log of offset"
-                f" {below[-1]}, which took its place, is damaged: this may be the only copy of what"
-                " is lost there",
-            )
-            found.add(report.path)
+def copies_of_swaps(
+    deleted: Mapping[int, str], logs: list[int], damaged: set[int], swaps: Iterable[int]
+) -> dict[str, int]:
+    """Return the removed logs whose offsets only a damaged `.swap` log holds.
+
+    `deleted` are the paths of removed logs by base offset. The answer has for each path the base
+    offset of its `.swap` log.
+    """
+    found = {}
+    for base, path in deleted.items():
+        below = max((one for one in (*logs, *swaps) if one <= base), default=-1)
+        if below in damaged and below not in logs:
+            found[path] = below
     return found
 
 
-def report_copies_of_damaged(found: Mapping[str, OnlyCopy], reporter: Reporter) -> set[str]:
-    """Report removed logs that may be the only copy of what damage took; return their paths."""
-    for path, only in found.items():
+def report_only_copies(
+    of_swaps: Mapping[str, int],
+    of_logs: Mapping[str, OnlyCopy],
+    hint: Hint | None,
+    reporter: Reporter,
+) -> None:
+    """Report removed logs that may be the only copy of what damage took.
+
+    `of_swaps` are those of damaged `.swap` logs, with the base offset of each; `of_logs` those of
+    other damaged logs. `hint` saves all of them.
+    """
+    for path, swap in of_swaps.items():
+        reporter.at(path, shown_by=posixpath.dirname(path)).add(
+            "DISK-59",
+            "Kafka deletes this log at its next start, and the .swap log of offset"
+            f" {swap}, which took its place, is damaged: this may be the only copy of what"
+            " is lost there",
+            hint=hint,
+        )
+    for path, only in of_logs.items():
         reporter.at(path, shown_by=posixpath.dirname(path)).add(
             "DISK-59",
             "Kafka deletes this log at its next start, and the log that took its place is damaged:"
             f" no sound batch here has offset {only.missing}, which this log has. It may be the"
             " only copy of what is lost there",
             expected=f"a sound batch with offset {only.missing} in a log",
+            hint=hint,
         )
-    return set(found)

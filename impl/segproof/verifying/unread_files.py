@@ -42,6 +42,10 @@ from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""
 HINT = reads("check it by other means if its content matters: no verdict covers it")
+PENDING_HINT = reads(
+    "what its LOAD-1 says, and DISK-42, DISK-59 or DISK-60 where they name it: they say whether it"
+    " is needed, and how it is saved; no verdict covers it"
+)
 declare("partition-log", Severity.NOTE, HINT, KAFKA)
 declare("index-service", Severity.NOTE, HINT, ROCKETMQ)
 
@@ -208,7 +212,8 @@ def report_unread(
             reason = "its name is like that of a log, and no broker reads it; it may hold records"
         if reason is not None:
             path = posixpath.join(directory, name)
-            not_looked_into(reporter.at(path, shown_by=directory), reason)
+            hint = PENDING_HINT if known.kind is NameKind.PENDING else None
+            not_looked_into(reporter.at(path, shown_by=directory), reason, hint=hint)
 
 
 def report_unread_beside(

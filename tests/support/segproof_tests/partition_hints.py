@@ -209,6 +209,22 @@ def removed_logs(*bases: int) -> Callable[[Path], object]:
     return make
 
 
+def torn_swap(*bases: int) -> Callable[[Path], object]:
+    """Return what tears the log that waits in the place of two, which are removed if named."""
+
+    def make(folder: Path) -> None:
+        partition = three_logs(folder)
+        logs = [partition / name(base, ".log") for base in (0, 3)]
+        swap = partition / name(0, ".log.swap")
+        swap.write_bytes(b"".join(one.read_bytes() for one in logs)[:-9])
+        for base, path in zip((0, 3), logs, strict=True):
+            path.rename(f"{path}.deleted")
+            if base not in bases:
+                Path(f"{path}.deleted").unlink()
+
+    return make
+
+
 def without(lost: str) -> Callable[[Path], object]:
     """Return what leaves one of two partitions without a small file."""
 
@@ -300,7 +316,16 @@ LOG_DELETED = Situation(
     "verifying/replaced_logs.ReplacedLogs._steps",
     removed_logs(3), "DISK-60", holds=(PARTITION,),
 )  # fmt: skip
+REMOVED_TOGETHER = "verifying/replaced_logs.ReplacedLogs.steps_of_copies"
 SITUATIONS = (
+    Situation(
+        "a cleaned log is torn, and what it was made of is removed", REMOVED_TOGETHER,
+        torn_swap(0, 3), "DISK-59",
+    ),
+    Situation(
+        "a cleaned log is torn, and one of those it was made of is gone", REMOVED_TOGETHER,
+        torn_swap(3), "DISK-59",
+    ),
     Situation(
         "a salvage has not ended", "reading/unfinished.Unfinished.hint 1",
         unfinished, "DISK-61", ("data",),

@@ -12,6 +12,9 @@ from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.laws.borders.log_files import patched
 from segproof_harness.reports.causes import Causes, in_groups
+from segproof_harness.reports.consumers import what_consumers_see
+from segproof_harness.reports.terminal import Lines
+from segproof_harness.reports.verdicts import write_group_lines
 from segproof_tests.partition_files import copied_partition, name_of
 
 
@@ -95,6 +98,29 @@ def test_no_rebuild_is_advised_that_is_refused(tmp_path: Path) -> None:
     assert not [law for law, hint in hints.items() if "`segproof rebuild" in hint]
     assert "as the hint of DISK-65 says" in hints["SEG-7"]
     assert "`segproof salvage" in hints["DISK-65"]
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6])
+def test_no_path_is_hidden_where_it_takes_one_line(
+    count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder that the hint of DISK-47 is about was hidden as "1 more file"."""
+    causes = Causes()
+    for number in range(count):
+        causes.add(replace(place(BACK.format(number)), path=f"/t/{number}"))
+    (group,) = in_groups(causes.take())
+    write_group_lines(Lines(), group)
+    told = capsys.readouterr().out
+    assert (count if count < 5 else 3) == told.count("error ")
+    assert (count > 4) == (f"  and {count - 3} more paths\n" in told)
+    assert (count > 4) == (" more path" in told)
+
+
+@pytest.mark.parametrize("law", ["CKPT-3", "META-2"])
+def test_consumers_of_a_directory_that_goes_offline(law: str) -> None:
+    """ "Nothing, while the broker is down" was read as that they get nothing, or lose nothing."""
+    told = what_consumers_see(replace(place("it is zeros"), law=law)) or ""
+    assert "serve no partition of this data directory; the logs have the records" in told
 
 
 def test_a_group_counts_files_of_one_kind() -> None:

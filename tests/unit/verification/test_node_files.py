@@ -199,7 +199,9 @@ def test_snapshots_beside_each_other(tmp_path: Path) -> None:
         ("cleaner-offset-checkpoint", "CKPT-3", "begins at the start of each log"),
         ("t-0/leader-epoch-checkpoint", "CKPT-3", "segproof salvage"),
         ("__cluster_metadata-0/quorum-state", "DISK-53", "may vote a second time"),
+        ("__cluster_metadata-0/quorum-state", "DISK-53", "or this node is the only controller"),
         ("meta.properties", "DISK-54", "directory.id"),
+        ("meta.properties", "DISK-54", "the node.id in server.properties"),
         ("bootstrap.checkpoint", "DISK-51", "another controller of this cluster"),
         (".kafka_cleanshutdown", "DISK-40", "If the power failed"),
         (f"t-0/{name_of(1014, '.snapshot')}", "PROD-3", "segproof salvage"),
@@ -208,7 +210,10 @@ def test_snapshots_beside_each_other(tmp_path: Path) -> None:
 def test_each_file_of_zeros_has_a_hint_of_its_own(
     name: str, law: str, words: str, tmp_path: Path
 ) -> None:
-    """One hint for all said "copy it from another replica", also for recovery points."""
+    """One hint for all said "copy it from another replica", also for recovery points.
+
+    Later an only controller, and a broker with one log directory, had no step.
+    """
     copied_partition("txn-a", tmp_path).rename(tmp_path / "t-0")
     metadata(tmp_path)
     path = tmp_path / name

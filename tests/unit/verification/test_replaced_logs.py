@@ -474,8 +474,8 @@ def test_a_damaged_log_is_in_the_place_of_a_removed_one(
     missing = base + (how != "zeros")
     assert f"no sound batch here has offset {missing}" in told["DISK-59"].message
     assert {"LOAD-1", "DISK-59"} == told.keys()
-    assert "copy this file away" in told["LOAD-1"].hint
-    assert "copy this file, without .deleted in its name" in words
+    assert "as DISK-59 says" in told["LOAD-1"].hint
+    assert f"`segproof verify {folder} --law DISK-59` prints" in words
     assert not saved.is_whole
 
 
@@ -520,7 +520,9 @@ def test_a_damaged_copy_is_the_only_one(how: str, suffix: str, tmp_path: Path) -
     assert f"offset {int(how == 'first batch is zeros')}" in told[law].message
     assert "copy this file away" in told["LOAD-1"].hint
     (saved,) = salvage(folder, tmp_path / "out")
-    assert f"copy this file, without .{suffix} in its name" in " ".join(saved.left_out)
+    step = f"copy this file, without .{suffix} in its name"
+    step = f"`segproof verify {folder} --law DISK-59`" if suffix == "deleted" else step
+    assert step in " ".join(saved.left_out)
     assert saved.removed == []
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs that wait as `.swap` for their place are data: they are read, judged and saved."""
 
+import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -93,13 +95,43 @@ def test_a_torn_swap_is_damage_and_its_deleted_logs_are_copies(tmp_path: Path) -
     assert (Verdict.READABLE_WITH_GAPS, 1) == (summary.verdict, summary.lost_at_least)
     hints = {one.path: one.hint for one in verify(folder, laws=["LOAD-1"])}
     assert "copy this file away" in hints[str(swap)]
-    assert "copy this file away" in hints[str(folder / name_of(4, ".log.deleted"))]
+    assert "as DISK-59 says" in hints[str(folder / name_of(4, ".log.deleted"))]
+    assert 1 == len({one.hint for one in found if one.law == "DISK-59"})
     (told,) = salvage(folder, tmp_path / "out")
     assert (7, 1) == (told.batches, told.gap_count)
     assert not told.is_whole
     assert 2 == sum(".log.deleted" in one for one in told.left_out)
     (alone,) = (one for one in verify(swap) if one.is_defect)
     assert ("DUMP-6", str(swap)) == (alone.law, alone.path)
+
+
+@pytest.mark.checks("DISK-59")
+@pytest.mark.parametrize("lost", [None, 0, 4])
+def test_removed_logs_are_saved_together(
+    lost: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was to be copied into an empty folder: seven records of the first report stayed behind.
+
+    Where one of them is gone, the `.swap` log has records that the others lack: they go apart.
+    """
+    monkeypatch.chdir(tmp_path)
+    folder = compacted(tmp_path / "data" / "t-0", cut=10)
+    if lost is not None:
+        (folder / name_of(lost, ".log.deleted")).unlink()
+    (hint,) = {one.hint for one in verify("data") if one.law == "DISK-59"}
+    commands = re.findall("`([^`]+)`", hint)
+    assert commands[-1].startswith("segproof salvage removed/")
+    for command in commands[:-1]:
+        subprocess.run(["bash", "-c", command], check=True)
+    source = commands[-1].split()[2]
+    assert Path(source).name == "t-0"
+    (told,) = salvage(source, tmp_path / "out")
+    assert told.is_whole
+    offsets = {None: {*range(10)}, 0: {*range(4, 8)}, 4: {*range(4)}}[lost]
+    assert offsets == offsets_in(tmp_path / "out")
+    assert ("which is left out of the copy" in hint) == (lost is None)
+    unread = {one.hint for one in verify("data") if one.law == "DISK-45"}
+    assert all("DISK-59" in one for one in unread)
 
 
 @pytest.mark.checks("DISK-58")
