@@ -56,12 +56,10 @@ def report_pending(
     cleaned = [kinds[name].base_offset for name in pending if name.endswith(".cleaned")]
     damaged, only_copies = _report_swaps(directory, kinds, logs, files, reporter)
     replacing = ReplacedLogs(directory, kinds, damaged, files)
-    saved_by_steps = set[str]()
-    if not is_alone:
-        found = _unreplaced(replacing, directory, damaged, files)
-        only_copies |= replacing.report(found, reporter)
-        saved_by_steps = _report_removed(directory, kinds, damaged, found, replacing, reporter)
-        only_copies |= saved_by_steps
+    found = {} if is_alone else _unreplaced(replacing, directory, damaged, files)
+    only_copies |= replacing.report(found, reporter)
+    saved_by_steps = _report_removed(directory, kinds, damaged, found, replacing, reporter)
+    only_copies |= saved_by_steps
     for name in pending:
         path = posixpath.join(directory, name)
         known, hint = kinds[name], COPY_AWAY if name.endswith(".swap") else KEEP_COPY

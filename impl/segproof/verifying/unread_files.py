@@ -43,8 +43,8 @@ KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""
 HINT = reads("check it by other means if its content matters: no verdict covers it")
 PENDING_HINT = reads(
-    "what its LOAD-1 says, and DISK-42, DISK-59 or DISK-60 where they name it: they say whether it"
-    " is needed, and how it is saved; no verdict covers it"
+    "look at what LOAD-1, and DISK-42, DISK-59 or DISK-60, say of this file: whether it is needed,"
+    " and how it is saved; no verdict covers it"
 )
 declare("partition-log", Severity.NOTE, HINT, KAFKA)
 declare("index-service", Severity.NOTE, HINT, ROCKETMQ)

@@ -134,30 +134,6 @@ def test_what_is_not_sound_among_many_is_named_at_the_end(
     assert "  index damage only: 1 more\n" in capsys.readouterr().err
 
 
-def test_a_restricted_run_says_what_it_did_not_check(
-    foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Sound by one law, or at one byte, is not sound: these said so of damaged partitions."""
-    shown = run(capsys, str(foreign), "--law", "BATCH-3", "--summary", code=0)
-    assert shown.startswith("no finding of BATCH-3: ")
-    assert shown.endswith("; only BATCH-3 checked\n")
-    index = str(foreign / f"{FIRST}.index")
-    shown = run(capsys, index, "--law", "SEG-7", "--law", "BATCH-3", "--position", "1", code=0)
-    assert shown.startswith(f"no finding of BATCH-3, SEG-7 at byte 1: {index}: ")
-    shown = run(capsys, index, "--position", "1", "--summary", code=0)
-    assert shown.startswith("no finding at byte 1: ")
-    four = [word for law in ("SEG-7", "BATCH-3", "BATCH-16", "DISK-5") for word in ("--law", law)]
-    shown = run(capsys, str(foreign), *four, "--position", "1", "--summary", code=0)
-    assert shown.startswith("no finding of 4 laws at byte 1: ")
-    assert 0 == cli.run(["verify", str(foreign), str(foreign), "--law", "BATCH-3", "--no-notes"])
-    closing = capsys.readouterr().err
-    assert "2 partitions: 2 no finding of BATCH-3; only BATCH-3 checked\n" in closing
-    (told,) = objects(capsys, str(foreign), "--law", "BATCH-3", "--summary", code=0)
-    assert ("sound", ["BATCH-3"]) == (told["verdict"], told["laws"])
-    assert 0 == cli.run(["verify", str(foreign), "--law", "BATCH-3", "--format", "junit"])
-    assert 'name="verdict" value="no finding of BATCH-3: ' in capsys.readouterr().out
-
-
 def test_an_ended_run_tells_its_causes(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--max-findings ends a run inside of a partition, which then has no verdict."""
     shown = run(capsys, str(foreign), "--max-findings", "4", "--no-notes")
