@@ -227,7 +227,7 @@ class ReplacedLogs:
         others = [(int(name[:20]), self._path(name)) for name in removed]
         others += self.log_paths
         return all(
-            only_copy(self._path(name), others, self._files) is None
+            only_copy(self._path(name), others, self._files, ranges=self.ranges) is None
             for name in self._swaps.values()
         )
 
