@@ -35,6 +35,7 @@ __all__ = [
     "batch_topics",
     "batch_units",
     "furthest_batch",
+    "placed_units",
     "queues_with_files",
 ]
 
@@ -95,15 +96,15 @@ def batch_files(store: str, topic: str, files: Files) -> Iterator[str]:
                 yield posixpath.join(queue, name)
 
 
-def batch_units(store: str, files: Files, topic: str | None = None) -> Iterator[NDArray[np.int64]]:
+def batch_units(store: str, files: Files) -> Iterator[NDArray[np.int64]]:
     """Yield offset and size of what the units of queues of batches lead to, in pieces.
 
-    `topic` None: of all topics. Raises: OSError.
+    Raises: OSError.
     """
-    topics = [topic] if topic is not None else _topics(store, files)
-    for one in topics:
-        for path in batch_files(store, one, files):
-            yield from _units_of(path, files)
+    for topic in _topics(store, files):
+        for path in batch_files(store, topic, files):
+            for rows in placed_units(path, files):
+                yield rows[:, 1:]
 
 
 def furthest_batch(store: str, files: Files) -> int:
@@ -123,11 +124,16 @@ def _folder(store: str) -> str:
     return posixpath.join(store, BATCH_QUEUES)
 
 
-def _units_of(path: str, files: Files) -> Iterator[NDArray[np.int64]]:
+def placed_units(path: str, files: Files) -> Iterator[NDArray[np.int64]]:
+    """Yield the byte at which each unit of a file begins, and offset and size of what it leads to,
+    in pieces. Raises: OSError.
+    """
     with closing(files.open(path)) as file:
         for begin, behind in file.data_ranges(0, file.size()):
             for at in range(begin - begin % UNIT_BYTES, behind, PIECE_BYTES):
                 data = file.pread(min(PIECE_BYTES, behind - at + UNIT_BYTES), at)
                 units = np.frombuffer(data, _UNIT, min(PIECE_BYTES, len(data)) // UNIT_BYTES)
-                rows = np.stack([units[name].astype(np.int64) for name in ("offset", "size")], 1)
-                yield rows[(rows[:, 0] >= 0) & (rows[:, 1] > 0)]
+                places = at + UNIT_BYTES * np.arange(len(units), dtype=np.int64)
+                led = (units[name].astype(np.int64) for name in ("offset", "size"))
+                rows = np.stack([places, *led], 1)
+                yield rows[(rows[:, 1] >= 0) & (rows[:, 2] > 0)]

@@ -3,7 +3,8 @@
 
 Files of JSON that no broker can read are kept under another name, since with them its start may
 fail. The timer log, the timer wheel and their state belong together: all are copied, or none.
-A topic's queues of batches are copied if each of their units leads to a message that was kept.
+A topic's queues of batches are copied if each of their units leads to a message that was kept, but
+for the last ones of a queue that lead beyond the end of the new log: the copy ends before these.
 Everything else in the store is named as left out. A link may lead to any folder of the machine: of
 `config` by one only what a broker reads is copied, and no folder below is entered by a link.
 
@@ -14,11 +15,9 @@ Laws: RMQDISK-41, RMQDISK-43, RMQDISK-45.
 import errno
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Final
-
-import numpy as np
 
 from segproof.counts import plural, verb
 from segproof.files import NOT_REGULAR, File, ReadOnlyFile, SharedFiles
@@ -27,7 +26,6 @@ from segproof.reading.batch_queues import (
     BatchTopics,
     batch_files,
     batch_topics,
-    batch_units,
 )
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
 from segproof.reading.folder_names import has_folder, names_of
@@ -37,8 +35,9 @@ from segproof.reading.timer_log import TIMER_LOG
 from segproof.reading.timer_state import TimerState, damaged_files, read_timer_state, timer_faults
 from segproof.reading.unfinished import VERBS
 from segproof.rebuilding.safe_places import make_directory
-from segproof.rocketmq.commit_log import named_offset
+from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
+from segproof.salvaging.batch_queue_units import LedUnits, led_units
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
 from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
@@ -183,29 +182,43 @@ class Extras:
             if start is not None and status is not None and not status.is_regular:
                 raise OSError(errno.EISDIR, NOT_REGULAR, path)
 
-    def bring_batch_queues(self, gaps: Sequence[tuple[int, int]] | None) -> None:
-        """Copy the queues of batches of each topic, unless one of its units leads into a gap.
+    def bring_batch_queues(self, log: CommitLog, end: int) -> None:
+        """Copy the queues of batches of each topic, unless one of its units leads to no message.
 
-        `gaps` are the stretches of the new log without a message, before its last one, in order;
-        None if not all of them are known. Raises: OSError of the target.
+        `log` is the new one, and `end` the offset after its last message: each queue is copied
+        without its last units that lead beyond. Raises: OSError of the target.
         """
         folder = posixpath.join(self._store, BATCH_QUEUES)
         found = batch_topics(self._store, self._files)
         for topic in sorted(found.topics | found.with_files):
             path = posixpath.join(folder, topic)
-            if reason := self._why_left(topic, found, gaps):
+            reason, led = self._why_left(topic, found), LedUnits(0, 0, {})
+            if not reason:
+                try:
+                    led = led_units(self._store, topic, log, end, self._files)
+                except OSError as error:
+                    reason = f"{error.strerror or error}; {NO_QUEUES}"
+            if led.lost:
+                reason = (
+                    f"{plural(led.lost, 'unit')} of it {verb(led.lost, 'leads', 'lead')} to no"
+                    " message of its queue that was kept: the message is lost, or the unit is"
+                    f" damaged; {NO_QUEUES}"
+                )
+            if reason:
                 self.left_out.append(f"{path}: it was not copied: {reason}")
-            else:
-                self._bring_topic(topic)
+                continue
+            self._bring_topic(topic, led.cuts)
+            if led.beyond:
+                self.left_out.append(f"{path}: {_words_of_units(led.beyond)}")
         for name in names_of(folder, self._files):
             if name not in found.with_files:
                 path = posixpath.join(folder, name)
                 self.left_out.append(f"{path}: it was not copied: no file of a queue is in it")
 
-    def _why_left(
-        self, topic: str, found: BatchTopics, gaps: Sequence[tuple[int, int]] | None
-    ) -> str:
-        """Return why the queues of batches of a topic are not copied; empty if they are."""
+    def _why_left(self, topic: str, found: BatchTopics) -> str:
+        """Return why the queues of batches of a topic are not copied, whatever their units are;
+        empty if nothing speaks against it.
+        """
         folder = posixpath.join(self._store, BATCH_QUEUES)
         for link in (folder, posixpath.join(folder, topic)):
             if topic in found.with_files and _is_link(link):
@@ -217,32 +230,15 @@ class Extras:
                 "it has the queue.type BatchCQ in config, and no file of its queues is here;"
                 f" {NO_QUEUES}"
             )
-        try:
-            lost = 0 if gaps is None else self._lost_units(topic, gaps)
-        except OSError as error:
-            return f"{error.strerror or error}; {NO_QUEUES}"
-        if gaps is None or lost:
-            what = f"{plural(lost, 'unit')} of it {verb(lost, 'leads', 'lead')}"
-            what = "its units may lead" if gaps is None else what
-            return f"{what} to messages that are lost; {NO_QUEUES}"
         return ""
 
-    def _lost_units(self, topic: str, gaps: Sequence[tuple[int, int]]) -> int:
-        """Return how many units of a topic lead into a gap. Raises: OSError."""
-        starts, ends = np.array([(-1, -1), *gaps], np.int64).T
-        lost = 0
-        for units in batch_units(self._store, self._files, topic):
-            place = np.searchsorted(starts, units[:, 0], "right") - 1
-            lost += int(np.count_nonzero(units[:, 0] < ends[place]))
-        return lost
-
-    def _bring_topic(self, topic: str) -> None:
-        """Copy the files of the queues of batches of a topic."""
+    def _bring_topic(self, topic: str, cuts: Mapping[str, int]) -> None:
+        """Copy the files of the queues of batches of a topic, each up to the byte in `cuts`."""
         for path in batch_files(self._store, topic, self._files):
             if _is_link(path) or _is_link(posixpath.dirname(path)):
                 self._leave_linked(path, path if _is_link(path) else posixpath.dirname(path))
-            else:
-                self._copy(posixpath.relpath(path, self._store))
+            elif cuts.get(path) != 0:  # a file of which no unit stays is not needed
+                self._copy(posixpath.relpath(path, self._store), end=cuts.get(path))
 
     def leave_all(self) -> None:
         """Copy nothing, since no store is made, and tell it."""
@@ -287,8 +283,11 @@ class Extras:
             f"{path}: it was not copied: {link} is a link to {posixpath.realpath(link)}"
         )
 
-    def _copy(self, name: str, new: str | None = None) -> bool:
-        """Copy a file of the store durably; return whether it could be read."""
+    def _copy(self, name: str, new: str | None = None, end: int | None = None) -> bool:
+        """Copy a file of the store durably; return whether it could be read.
+
+        From the byte `end` on the copy has zeros.
+        """
         source = posixpath.join(self._store, name)
         target = posixpath.join(self._target, new or name)
         try:
@@ -311,13 +310,16 @@ class Extras:
             closing(old),
             closing(self._files.open(target, writable=True, create=True)) as copy,
         ):
-            self._copy_bytes(old, copy, status.size_bytes)
+            self._copy_bytes(old, copy, status.size_bytes, end)
             copy.sync()
         return True
 
-    def _copy_bytes(self, old: ReadOnlyFile, copy: File, size: int) -> None:
-        """Copy what can be read up to the first bad block; holes stay holes."""
-        for start, end in old.data_ranges(0, size):
+    def _copy_bytes(self, old: ReadOnlyFile, copy: File, size: int, until: int | None) -> None:
+        """Copy what can be read up to the first bad block; holes stay holes.
+
+        From the byte `until` on the copy has a hole.
+        """
+        for start, end in old.data_ranges(0, size if until is None else until):
             for position in range(start, end, COPIED_BYTES):
                 try:
                     data = old.pread(min(COPIED_BYTES, end - position), position)
@@ -334,6 +336,17 @@ class Extras:
         """Make the names of what was copied durable. Raises: OSError."""
         for folder in sorted(self._made, reverse=True):
             self._files.sync_directory(folder)
+
+
+def _words_of_units(count: int) -> str:
+    """Return what it means that the last units of queues of batches were not copied."""
+    lead, were = verb(count, "leads", "lead"), verb(count, "was", "were")
+    return (
+        f"{plural(count, 'unit')} at the end of its queues {lead} beyond the end of the new log,"
+        f" and {were} not copied: the messages are lost, or what leads there is damaged. The queues end"
+        " before, and the next messages of the topic get the same numbers: a consumer whose offset"
+        " is beyond passes over them"
+    )
 
 
 def _is_link(path: str) -> bool:

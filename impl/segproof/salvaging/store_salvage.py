@@ -534,7 +534,8 @@ class _Salvage:
         told = self.told
         is_whole = not told.gap_count and not told.unreadable_bytes
         extras.bring_timers(self._end, is_whole=is_whole)
-        extras.bring_batch_queues(self._gaps_before_end())
+        log = CommitLog.open(self._target, self._log.mapped_file_size, files=self._files)
+        extras.bring_batch_queues(log, self._end)
         told.is_end_lost |= bool(extras.timers_beyond)
         extras.tell_others()
         extras.sync_folders()
@@ -543,14 +544,6 @@ class _Salvage:
         told.has_database_of_queues = extras.has_database_of_queues
         end_of = partial(self._queues.end_of, are_some_lost=not is_whole)
         told.offsets_beyond = offsets_beyond(self._log.store_path, end_of, self._files)
-
-    def _gaps_before_end(self) -> list[tuple[int, int]] | None:
-        """Return the stretches without a message before the last one, in order; None if there are
-        too many.
-        """
-        if self.told.gap_count > len(self._gaps):
-            return None
-        return [(one.start, one.end) for one in self._gaps if one.start < self._end]
 
     def checkpoint(self) -> None:
         """Write the checkpoint of a store that was stopped cleanly."""

@@ -163,11 +163,64 @@ def test_queues_with_a_lost_message_are_left_out_whole(topic: str, store: Path) 
         assert_brought(store)
         return
     (only,) = told.left_out
-    assert "Ship: it was not copied: 1 unit of it leads to messages that are lost; " in only
+    assert "Ship: it was not copied: 1 unit of it leads to no message of its queue that" in only
     assert not (store.with_name("out") / BATCHES).exists()
     (lost,) = defects(store.with_name("out"))
     assert "9 messages are in the commit log, and no queue of their topics is here" in lost.message
     assert "segproof salvage" not in lost.hint
+
+
+def units_in(path: Path) -> list[int]:
+    """Return the offsets to which the units of a file lead, zeros left out."""
+    return [row[0] for row in UNIT.iter_unpack(path.read_bytes()) if row[1]]
+
+
+def test_units_beyond_the_lost_end_are_cut_off_and_told(store: Path) -> None:
+    """They came along byte for byte, without a word."""
+    last = max((store / "commitlog").iterdir())
+    last.write_bytes(bytes(last.stat().st_size))
+    told = saved(store)
+    (only,) = told.left_out
+    old, new = (one / BATCHES / "Ship/0" / ("0" * 20) for one in (store, store.with_name("out")))
+    kept = [at for at in units_in(old) if at <= told.last_offset]
+    count = len(units_in(old)) - len(kept)
+    assert 0 < count < len(units_in(old))
+    assert f"{count} unit" in only
+    assert "beyond the end of the new log" in only
+    assert kept == units_in(new)
+    assert old.stat().st_size == new.stat().st_size
+    assert not told.is_whole
+    assert [] == defects(store.with_name("out"))
+
+
+def test_a_file_of_units_beyond_the_lost_end_is_not_needed(store: Path) -> None:
+    """Each file of a queue has a unit that leads to a kept message."""
+    file = store / BATCHES / "Ship/0" / ("0" * 20)
+    units, room = file.read_bytes(), 46 * 5
+    for at in (0, room):
+        (file.parent / f"{at:020d}").write_bytes(units[at : at + room])
+    for log_file in sorted((store / "commitlog").iterdir())[1:]:
+        log_file.write_bytes(bytes(log_file.stat().st_size))
+    told = saved(store)
+    brought = store.with_name("out") / BATCHES / "Ship/0"
+    assert [file.name] == [one.name for one in brought.iterdir()]
+    assert all(at <= told.last_offset for at in units_in(brought / file.name))
+
+
+@pytest.mark.parametrize("unit", [0, 4])
+@pytest.mark.parametrize("at", [2, 7, 11])
+def test_a_damaged_unit_is_told(store: Path, unit: int, at: int) -> None:
+    """One bit in an offset or a size, and the queue came along as it was, without a word."""
+    path = store / BATCHES / "Ship/0" / ("0" * 20)
+    data = bytearray(path.read_bytes())
+    data[unit * UNIT.size + at] ^= 0x10
+    path.write_bytes(data)
+    told = saved(store)
+    (only,) = told.left_out
+    assert "1 unit of it leads to no message of its queue that was kept" in only
+    assert told.has_every_message
+    assert not told.is_whole
+    assert not (store.with_name("out") / BATCHES).exists()
 
 
 @pytest.mark.checks("RMQDISK-37")
