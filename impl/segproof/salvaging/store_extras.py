@@ -343,9 +343,9 @@ def _words_of_units(count: int) -> str:
     lead, were = verb(count, "leads", "lead"), verb(count, "was", "were")
     return (
         f"{plural(count, 'unit')} at the end of its queues {lead} beyond the end of the new log,"
-        f" and {were} not copied: the messages are lost, or what leads there is damaged. The queues end"
-        " before, and the next messages of the topic get the same numbers: a consumer whose offset"
-        " is beyond passes over them"
+        f" and {were} not copied: the messages are lost, or what leads there is damaged. The"
+        " queues end before, and the next messages of the topic get the same numbers: a consumer"
+        " whose offset is beyond passes over them"
     )
 
 
