@@ -237,7 +237,7 @@ class Extras:
         for path in batch_files(self._store, topic, self._files):
             if _is_link(path) or _is_link(posixpath.dirname(path)):
                 self._leave_linked(path, path if _is_link(path) else posixpath.dirname(path))
-            elif cuts.get(path) != 0:  # a file of which no unit stays is not needed
+            elif cuts.get(path) != 0:  # else no unit of the file stays
                 self._copy(posixpath.relpath(path, self._store), end=cuts.get(path))
 
     def leave_all(self) -> None:
