@@ -40,6 +40,18 @@ def command_line(*words: object) -> str:
     )
 
 
+def copy_commands(folder: str, copy: str, how: str = "-an") -> str:
+    """Return the commands, as a hint shows them, that put what is in a folder at the path `copy`.
+
+    The folder's own name does not count: it may be `.`, or that of a link.
+
+    >>> print(copy_commands(".", "new/t-0"))
+    `install -d new/t-0`, `cp -an ./. new/t-0`
+    """
+    inside, new = quoted_path(os.path.join(folder, "")), quoted_path(copy)
+    return f"`install -d {new}`, `cp {how} {inside}. {new}`"
+
+
 def words_in(command: str) -> list[str]:
     """Return the words of a command that was printed, as they stand there."""
     return WORD.findall(command)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, LinkOutError, SharedFiles
@@ -315,13 +315,13 @@ def _words_of_links(directory: str, logs: list[str]) -> str:
     """Return why a partition with links to its logs is not saved, and how it is."""
     count, copy = len(logs), own_place("copied", directory, directory)
     own = os.path.join(copy, os.path.basename(os.path.realpath(directory)))
+    copied = copy_commands(directory, own, "-rLn")
     are_links, lead = verb(count, "is a link", "are links"), verb(count, "it leads", "they lead")
     return (
         f"{plural(count, 'log')} of it, {logs[0]} first, {are_links} to another folder, and"
         f" segproof follows no such link: nothing is known to be lost. See where {lead}, copy the"
-        f" partition with the files to which its links lead (`install -d {quoted_path(copy)}`,"
-        f" `cp -rLn {quoted_path(directory)} {quoted_path(copy)}`), and save the copy (`segproof"
-        f" salvage {quoted_path(own)} --out DIR2`)"
+        f" partition with the files to which its links lead ({copied}), and"
+        f" save the copy (`segproof salvage {quoted_path(own)} --out DIR2`)"
     )
 
 

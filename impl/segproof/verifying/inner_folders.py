@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural
 from segproof.files import Files, status_of
 from segproof.findings import Severity
@@ -231,13 +231,13 @@ def _steps(folder: str, directory: str, files: Files) -> Hint:
     """Return how the logs come into a copy of the partition, on another disk."""
     new = own_place("joined", directory, folder)
     name = posixpath.basename(posixpath.normpath(posixpath.abspath(directory)))
-    copy = quoted_path(posixpath.join(new, name))
+    copy = posixpath.join(new, name)
     kinds = {posixpath.splitext(one)[1] for one in names_of(folder, files)}
     inside = quoted_path(posixpath.join(folder, ""))
     patterns = " ".join(f"{inside}*{one}" for one in SEGMENT_SUFFIXES if one in kinds)
     return writes(
         "copy the partition to another disk, and these segments into that copy:"
-        f" `install -d {quoted_path(new)}`, `cp -an {quoted_path(directory)} {quoted_path(new)}`,"
-        f" `cp -an {patterns} {copy}`, and `segproof verify {copy}`. Where the offsets follow each"
-        " other, and no finding is new, the segments belong to this partition"
+        f" {copy_commands(directory, copy)}, `cp -an {patterns} {quoted_path(copy)}`, and"
+        f" `segproof verify {quoted_path(copy)}`. Where the offsets follow each other, and no"
+        " finding is new, the segments belong to this partition"
     )

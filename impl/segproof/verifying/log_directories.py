@@ -13,7 +13,7 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural
 from segproof.errors import NumberFormatError
 from segproof.files import Files, FileStatus, status_of
@@ -520,14 +520,13 @@ def _hint_of_joined(first: str, second: str, taken: list[str]) -> Hint:
     if len(taken) > LOGS_NAMED:
         return HINT_OF_MANY
     new = own_place("joined", first, first, second)
-    copy = quoted_path(posixpath.join(new, posixpath.basename(posixpath.normpath(first))))
+    copy = posixpath.join(new, posixpath.basename(posixpath.abspath(first)))
     stems = (posixpath.join(second, name.removesuffix(".log")) for name in taken)
     segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
     return writes(
-        f"make one whole copy of the two: `install -d {quoted_path(new)}`,"
-        f" `cp -an {quoted_path(first)} {quoted_path(new)}`, `cp -a {segments} {copy}`, and"
-        f" `segproof verify {copy}`. Where that finds a loss, save each copy by itself: neither"
-        " folder replaces the other one"
+        f"make one whole copy of the two: {copy_commands(first, copy)},"
+        f" `cp -a {segments} {quoted_path(copy)}`, and `segproof verify {quoted_path(copy)}`. Where"
+        " that finds a loss, save each copy by itself: neither folder replaces the other one"
     )
 
 

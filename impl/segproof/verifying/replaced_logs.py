@@ -21,7 +21,7 @@ from contextlib import closing, suppress
 
 import numpy as np
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
@@ -173,8 +173,7 @@ class ReplacedLogs:
         named = ", ".join(steps)
         return writes(
             "copy the directory away before a broker starts here, take .deleted off the names in"
-            f" the copy, and save the copy: `install -d {quoted_path(new)}`,"
-            f" `cp -an {quoted_path(self._directory)} {quoted_path(new)}`, {named},"
+            f" the copy, and save the copy: {copy_commands(self._directory, copy)}, {named},"
             f" `segproof verify {quoted_path(copy)}`, and"
             f" `segproof salvage {quoted_path(copy)} --out {quoted_path(new_place('saved', new))}`."
             " Where verify reports overlapping logs, another log has these offsets, and only one of"

@@ -17,7 +17,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from segproof.commands import quoted_path
+from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
@@ -306,13 +306,13 @@ def _steps(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
 def _joined(one: PartitionPlace, two: PartitionPlace, taken: list[str]) -> Hint:
     """Return how one copy of the partition gets the logs that are taken from the folder."""
     new = own_place("joined", two.path, two.path, one.path)
-    copy = quoted_path(posixpath.join(new, f"{one.key[0]}-{one.key[1]}"))
+    copy = posixpath.join(new, f"{one.key[0]}-{one.key[1]}")
     stems = (posixpath.join(one.path, name.removesuffix(".log")) for name in taken)
     segments = " ".join(f"{quoted_path(stem)}.*" for stem in stems)
     return writes(
         "before the broker starts again, make one whole copy of the two on another disk:"
-        f" `install -d {copy}`, `cp -an {quoted_path(posixpath.join(two.path, ''))}. {copy}`,"
-        f" `cp -a {segments} {copy}`, and `segproof verify {copy}`. A salvage of the copy makes its"
-        " indexes fit. Compare it with another replica first: only a person knows which records the"
-        " partition should have"
+        f" {copy_commands(two.path, copy)}, `cp -a {segments} {quoted_path(copy)}`, and"
+        f" `segproof verify {quoted_path(copy)}`. A salvage of the copy makes its indexes fit."
+        " Compare it with another replica first: only a person knows which records the partition"
+        " should have"
     )

@@ -19,9 +19,13 @@ import pytest
 from segproof import scan
 from segproof.files import RealFiles
 from segproof.kafka import Record, write_batch
+from segproof.reading.log_differences import LogFileFacts
+from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness import cli
+from segproof_harness.laws.borders.border import write_files
+from segproof_harness.laws.borders.store_files import LOG, LOG_BYTES, SIZE, TIME, log_of, record
 from segproof_tests.partition_files import aged, name_of
 
 FEW = 8
@@ -254,3 +258,35 @@ def test_data_directories(
 ) -> None:
     """Each partition of a data directory costs the same, whatever it lacks."""
     check_growth(ask, [made(make, tmp_path, FEW * times, "d") for times in (1, 2, 3)], asked)
+
+
+def blank(folder: Path, count: int) -> None:
+    """Stores whose files of the log are zeros."""
+    for number in range(count):
+        write_files({LOG: bytes(LOG_BYTES), "checkpoint": bytes(4096)}, folder / f"s{number}")
+
+
+def without_begin(folder: Path, count: int) -> None:
+    """Stores of different logs, whose first message is zeros."""
+    for number in range(count):
+        log = log_of(bytes(SIZE), record(1, SIZE, time=TIME + number))
+        write_files({LOG: log, "checkpoint": bytes(4096)}, folder / f"s{number}")
+
+
+@pytest.mark.parametrize("make", [blank, without_begin])
+def test_stores(
+    make: Callable[[Path, int], None],
+    tmp_path: Path,
+    asked: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each store of a folder costs the same, where no message tells which are copies."""
+    real = LogFileFacts.are_of_one_log
+
+    def are_of_one_log(self: LogFileFacts, one: CommitLog, other: CommitLog) -> bool:
+        asked["compared"] += 1
+        return real(self, one, other)
+
+    monkeypatch.setattr(LogFileFacts, "are_of_one_log", are_of_one_log)
+    counts = (FEW, 2 * FEW, 3 * FEW) if make is blank else (2 * FEW, 4 * FEW, 6 * FEW)
+    check_growth(verified, [made(make, tmp_path, count, "d") for count in counts], asked)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that one run prints: none writes where another one does, and none overwrites."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from segproof.errors import SegproofError
 from segproof.findings import Finding
+from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_harness.laws.borders.log_files import batch
@@ -141,3 +144,35 @@ def test_no_two_commands_have_one_target(
         moved = {path for path in changed if path not in after and command.startswith("install")}
         assert {hint} >= {made.get(path, "") for path in changed - moved}, command
         before = after
+
+
+@pytest.mark.parametrize("given", [".", "../t-0", "../link"])
+@pytest.mark.parametrize("situation", ["removed", "inside", "linked"])
+def test_commands_for_the_folder_one_is_in(
+    situation: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cp -an .` put the files beside the copy, where the next commands did not find them."""
+    folder = tmp_path / "data" / "t-0"
+    logs(folder, (0, 3), (6, 9))
+    logs(folder / "old" if situation == "inside" else folder, (3, 6))
+    if situation == "removed":
+        log = folder / name_of(3, ".log")
+        log.rename(f"{log}.deleted")
+    if situation == "linked":
+        shutil.move(folder / name_of(3, ".log"), tmp_path / "far.log")
+        (folder / name_of(3, ".log")).symlink_to(tmp_path / "far.log")
+    (folder.parent / "link").symlink_to("t-0")
+    monkeypatch.chdir(folder)
+    told = ""
+    if situation == "linked":
+        with pytest.raises(SegproofError) as caught:
+            list(salvage(given, tmp_path / "out"))
+        told = str(caught.value)
+    for one in verify(given) if not told else ():
+        if "`install -d " in one.hint:
+            told = one.hint
+    commands = PRINTED.findall(told)
+    for command in commands:
+        subprocess.run(["bash", "-c", command], check=True)
+    (copy,) = {one.split()[-1] for one in commands if one.startswith(("cp -an ", "cp -rLn "))}
+    assert {name_of(base, ".log") for base in (0, 3, 6)} <= {*os.listdir(copy)}

@@ -20,7 +20,13 @@ from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
-from segproof.reading.log_differences import LogDifferences, LogFileFacts, OnlyOne, differences
+from segproof.reading.log_differences import (
+    NO_MESSAGE,
+    LogDifferences,
+    LogFileFacts,
+    OnlyOne,
+    differences,
+)
 from segproof.reading.log_names import with_right_names
 from segproof.reading.log_rows import Surroundings, begins, log_folder
 from segproof.reading.store_layouts import unread_layout
@@ -66,6 +72,8 @@ LACKING = reads(
 )
 RIVALS_MAX = 4
 """A log is compared with at most this many of its copies."""
+DOUBTS_MAX = 16
+"""For at most this many logs messages are read to learn whether they are copies of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +167,7 @@ class KnownStores:
             logs = {plain: log for plain, each in asked.items() if (log := self.log(each))}
             self._index = _Index(logs, self.facts)
         found, in_doubt = self._index.of_one_log(mine)
-        for plain in sorted(found | in_doubt):
+        for plain in sorted({*found, *sorted(in_doubt)[:DOUBTS_MAX]}):
             two = self._places[plain]
             its = self.log(two)
             if plain == _plain(one) or its is None or not _may_have_same(one, two):
@@ -201,25 +209,54 @@ class _Index:
         self._logs = logs
         self._by_identity: dict[object, set[str]] = defaultdict(set)
         self._by_head: dict[int, dict[bytes, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._begun: dict[int, set[str]] = defaultdict(set)
+        """The logs with a message that begins their file at an offset."""
+        self._blank: dict[tuple[LogFile, ...], bool] = {}
         for plain, log in logs.items():
             for each in log.log_files:
                 if (identity := facts.identity(each)) is not None:
                     self._by_identity[identity].add(plain)
-                self._by_head[each.start][self._head(each)].add(plain)
+                head = self._head(each)
+                self._by_head[each.start][head].add(plain)
+                if head:
+                    self._begun[each.start].add(plain)
 
     def of_one_log(self, log: CommitLog) -> tuple[set[str], set[str]]:
         """Return the logs that have a file of a log, or the message that begins one of its files;
-        and those that may be of one log with it, for no message begins a file here or there.
+        and those that may be of one log with it, since no message begins a file here or there.
+
+        Two logs are in no doubt where a message begins a file of both, or where one has no message
+        at all, as where a disk has left zeros.
         """
         found: set[str] = set()
         in_doubt: set[str] = set()
+        known: set[str] = set()
         for each in log.log_files:
             if (identity := self._facts.identity(each)) is not None:
                 found |= self._by_identity[identity]
             head, others = self._head(each), self._by_head[each.start]
             found |= others[head] if head else set()
             in_doubt = in_doubt.union(others[b""]) if head else in_doubt.union(*others.values())
-        return found, in_doubt - found
+            known |= self._begun[each.start] if head else set()
+        in_doubt -= found | known
+        if not in_doubt or self._is_blank(log):
+            return found, set()
+        return found, {plain for plain in in_doubt if not self._is_blank(self._logs[plain])}
+
+    def _is_blank(self, log: CommitLog) -> bool:
+        """Return whether a log has no sound message."""
+        if log.log_files not in self._blank:
+            size = log.mapped_file_size
+            self._blank[log.log_files] = not any(
+                self._head(each) or self._has_message(each, size) for each in log.log_files
+            )
+        return self._blank[log.log_files]
+
+    def _has_message(self, one: LogFile, mapped_file_size: int) -> bool:
+        try:
+            return self._facts.first(one, mapped_file_size) != NO_MESSAGE
+        except OSError:
+            return False
 
     def _head(self, one: LogFile) -> bytes:
         try:
