@@ -19,8 +19,8 @@ what is damaged and says so, `keep` has the rows of a wrong checksum, with `crc_
 `crc_valid` with `keep`, if it was not asked for, and on Spark the column `damage`.
 
 What no checksum covers is shown as it is: base offset and leader epoch of a batch, and the header
-of a message of RocketMQ. So offsets that run backwards or come twice, as in a log put together by
-hand, are no error of a read: `segproof verify` tells of them ({law}`DISK-13`, {law}`LOG-4`).
+of a message of RocketMQ. Offsets of a log that go back, or reach into the next log, are damage all
+the same ({law}`DISK-13`, {law}`LOG-4`): with `skip` and `keep` these rows are there, and told.
 
 """
 OPENING = """\
@@ -94,6 +94,11 @@ epoch, a checkpoint of the data directory, or a next log that begins at a later 
 compaction can have taken the offsets between. A follower that has just cut its log leaves such
 entries too, until it goes on. A log whose name no broker reads (`252.log`, `OFFSET.log.bak`) is
 told if it has batches that no other log there has; a copy is passed over.
+
+So is a log that has lost batches before its end, if its indexes prove it ({law}`DISK-70`). Gaps
+that a compaction left prove nothing. And a log whose offsets go back ({law}`DISK-13`) or reach into
+the next log ({law}`LOG-4`), as where a block of another topic lies in it: its rows are there twice,
+or are not of this topic. A read that goes on has all of them.
 
 ## Choosing rows and columns
 

@@ -21,6 +21,7 @@ from segproof.compression import Inflation
 from segproof.counts import plural
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files, first_byte_of, holds_zeros
+from segproof.kafka.batch_table import check_batches
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
@@ -43,6 +44,7 @@ from segproof.reading.waiting_logs import records_wait, waiting_logs
 from segproof.tables.options import FAIL, KEEP
 from segproof.tables.schemas import TABLES
 from segproof.verifying.ends_beside import LogEnd, why_short
+from segproof.verifying.log_offsets import LogOffsets, refuse_all
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
@@ -516,7 +518,8 @@ def _unread_of_log(
     file: SegmentFile, wanted: RowRange, files: Files, size_before: int, *, is_closed: bool
 ) -> str:
     """Return `unread_bytes` of a log. Raises: as it."""
-    end, size = _start_of(file, wanted, files), -1
+    end = start = _start_of(file, wanted, files)
+    size = -1
     last: RecordBatch | None = None
     while True:
         with LogAsFound.open(file.path, files=files) as log:
@@ -526,7 +529,7 @@ def _unread_of_log(
             is_zeros = holds_zeros(log.file, end, size)
             is_ended = is_closed or raft_snapshot(file.path) is not None
             if size >= size_before and (size <= end or (is_zeros and not is_ended)):
-                _refuse_short(file, log, last, end, files)
+                _refuse_lost(file, log, last, (start, end), files)
         if size <= end:
             return ""
         kind = "zero bytes" if is_zeros else "bytes"
@@ -541,18 +544,27 @@ def _unread_of_log(
         time.sleep(STEADY_SECONDS)
 
 
-def _refuse_short(
-    file: SegmentFile, log: LogAsFound, last: RecordBatch | None, end: int, files: Files
+def _refuse_lost(
+    file: SegmentFile,
+    log: LogAsFound,
+    last: RecordBatch | None,
+    span: tuple[int, int],
+    files: Files,
 ) -> None:
-    """Raise CorruptRecordError if a file beside the log shows that the log has lost its end."""
-    next_offset = file.base_offset
-    if last is not None:
+    """Raise CorruptRecordError if a log, and the files beside it, show that it has lost batches.
+
+    Or that offsets are there twice. `span` is what was read of it, and `last` the batch at its end.
+    """
+    start, end = span
+    offsets = LogOffsets(file.path, file.base_offset, None, files, start=start)
+    for part in check_batches(log.file, start, end):
+        offsets.take(part.table, part.crc_valid)
+    errors = offsets.errors()
+    known: int | None = None if end else file.base_offset - 1
+    if last is not None:  # one that is damaged is told so
         known = field_of(last, "last_offset") if field_of(last, "is_valid") else None
-        if known is None:
-            return  # the last batch is damaged, and told so
-        next_offset = known + 1
-    elif end:
-        return
-    found = LogEnd(log.file, file.base_offset, next_offset, end, log.file.size())
-    if error := why_short(found, None, files):
-        raise error
+    if known is not None:
+        found = LogEnd(log.file, file.base_offset, known + 1, end, log.file.size())
+        if error := why_short(found, None, files):
+            errors.append(error)
+    refuse_all(errors)

@@ -16,6 +16,7 @@ from segproof.tables.files_below import Unit, problem_of
 from segproof.tables.options import FAIL, SKIP, Request
 from segproof.tables.row_batches import as_utf8
 from segproof.tables.schemas import DAMAGE, TABLES
+from segproof.verifying.log_offsets import TWICE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ def with_problems_told(
 
     Raises: DamagedFileError at the first problem, if the request is to fail.
     """
-    first, count = "", 0
+    first, count, is_twice = "", 0, False
     for item in items:
         if not isinstance(item, OSError | SegproofError):
             yield item
@@ -42,18 +43,19 @@ def with_problems_told(
             raise DamagedFileError(f"{words}; {WAY_OUT}") from None
         if request.tells_damage:
             yield _damage_row(unit, words, request)
+        is_twice |= not count and isinstance(item, SegproofError) and item.law in TWICE
         first, count = first or words, count + 1
     has_column = DAMAGE.name in TABLES[request.table].names
     if count and not request.tells_damage and not has_column:
-        _warn(first, count)
+        _warn("rows may be here twice" if is_twice else "rows are left out", first, count)
 
 
-def _warn(first: str, count: int) -> None:
+def _warn(what: str, first: str, count: int) -> None:
     """Warn of the problems of one file, also where the same was told before."""
     more = f"; so are those of {plural(count - 1, 'more place')} of this file" if count > 1 else ""
     # Without a registry the warning of a second scan is not taken for that of the first.
     warnings.warn_explicit(
-        f"rows are left out: {first}{more}", RowsLeftOutWarning, "segproof.scan", 1, registry=None
+        f"{what}: {first}{more}", RowsLeftOutWarning, "segproof.scan", 1, registry=None
     )
 
 

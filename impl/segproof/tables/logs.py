@@ -29,6 +29,7 @@ from segproof.tables.files_below import Unit, asks_for_offsets
 from segproof.tables.options import FAIL, Request
 from segproof.tables.schemas import TABLES
 from segproof.verifying.ends_beside import LogEnd, why_short
+from segproof.verifying.log_offsets import LogOffsets, refuse_all
 
 
 class Headers(NamedTuple):
@@ -63,8 +64,8 @@ class LogReader:
     """The headers of one log, from a position on.
 
     After the iteration `end_position` is where the last whole batch ends. `unit` is the log's
-    segment; what lies beside it in `files` may show that the log has lost its end. With `within`,
-    that segment again, a batch of other offsets is refused.
+    segment; what lies beside it in `files` may show that the log has lost its end, or batches
+    before it. With `within`, that segment again, a batch of other offsets is refused.
     """
 
     def __init__(
@@ -83,6 +84,10 @@ class LogReader:
         self._next_offset = unit.base_offset
         """The offset after the last batch; None if that batch is damaged."""
         self.end_position = start
+        self._offsets: LogOffsets | None = None
+        if unit.base_offset is not None:
+            following = unit.next_base_offset
+            self._offsets = LogOffsets(unit.path, unit.base_offset, following, files, start=start)
 
     def __iter__(self) -> Iterator[Headers]:
         """Yield the headers. Raises: OSError; what ends the scan, behind the batches before."""
@@ -94,6 +99,8 @@ class LogReader:
             self._next_offset = int(table["last_offset"][-1]) + 1 if part.crc_valid[-1] else None
             if self._within is not None:
                 _refuse_misplaced(table, part.crc_valid, self._within)
+            if self._offsets is not None:
+                self._offsets.take(table, part.crc_valid)
             is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
             yield Headers(table, part.crc_valid, ~is_small)
         # A scan ends before a batch whose header the file cuts; this ends where the log ends.
@@ -105,16 +112,22 @@ class LogReader:
             self._next_offset = None
             yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
         refuse_left_over(log, self.end_position)
-        self._refuse_short()
+        self._refuse_lost()
 
-    def _refuse_short(self) -> None:
-        """Raise CorruptRecordError if a file beside the log shows that the log has lost its end."""
-        base, next_offset, log = self._unit.base_offset, self._next_offset, self._log
-        if base is None or next_offset is None:
+    def _refuse_lost(self) -> None:
+        """Raise CorruptRecordError if the log, and what lies beside it, show that offsets are gone.
+
+        Or that they are there twice.
+        """
+        if self._offsets is None:
             return
-        end = LogEnd(log.file, base, next_offset, self.end_position, log.end)
-        if error := why_short(end, self._unit.next_base_offset, self._files):
-            raise error
+        found = self._offsets.errors()
+        base, next_offset, log = self._unit.base_offset, self._next_offset, self._log
+        if base is not None and next_offset is not None:
+            end = LogEnd(log.file, base, next_offset, self.end_position, log.end)
+            if error := why_short(end, self._unit.next_base_offset, self._files):
+                found.append(error)
+        refuse_all(found)
 
 
 def named_segment(unit: Unit, request: Request) -> Unit | None:

@@ -55,14 +55,14 @@ def scan(
     all. Keys, values and headers are decoded only if they are among them. `where` chooses rows,
     such as `offset >= 1000 and path like '%.log'`; what cannot have such a row is not read.
 
-    `on_damage` says what happens where a checksum is wrong, a file cannot be read on, or a log has
-    lost its end, as a file beside it shows. `fail` raises DamagedFileError there: a scan that ends
-    without an error gave all rows. `skip` leaves out the rows of a damaged batch. `keep` has them,
-    as far as they can be read, and in any case the column `crc_valid`, which is false there. Both
-    leave out the rest of a file that cannot be read on, and a log with batches of its own under a
-    name that no broker reads; each such file has one RowsLeftOutWarning. In `segments` no row is
-    left out: its column `damage` says what is wrong. `findings` has no such option. An unfinished
-    batch at the end of the last segment is damage here, also if a broker is writing it.
+    `on_damage` says what happens where a checksum is wrong, a file cannot be read on, a log has
+    lost batches, as a file beside it shows, or has offsets twice. `fail` raises DamagedFileError
+    there: a scan that ends without an error gave all rows. `skip` leaves out the rows of a damaged
+    batch. `keep` has them, as far as they can be read, and in any case the column `crc_valid`,
+    which is false there. Both leave out the rest of a file that cannot be read on, and a log with
+    batches of its own under a name that no broker reads; each such file has one RowsLeftOutWarning.
+    In `segments` no row is left out: its column `damage` says what is wrong. `findings` has no such
+    option. An unfinished batch at the end of the last segment is damage, though a broker writes it.
 
     `trust_time_index` lets a condition on timestamps leave out whole segments by their time
     indexes. `hash_slots` is the number of slots of RocketMQ's index files, 1 or more; None: found

@@ -12,8 +12,8 @@ A broker writes a batch before anything that names its offset. So the end of the
 is after those files were read; where they were changed a moment ago, they are read again.
 
 Laws: DISK-25, DISK-36, DISK-38, DISK-64, SEG-7, DISK-9.
-Not covered: segments that lack offsets without a proof (DISK-63), and batches that are gone from
-    the middle of a log (DISK-70).
+Not covered: segments that lack offsets without a proof (DISK-63). What is wrong before the end of
+    a log says `log_offsets`.
 """
 
 import posixpath

@@ -47,6 +47,15 @@ def cut_outs_of(segment: Segment, files: Files) -> tuple[list[CutOutGap], int]:
     return carry.cut_outs, carry.missing_offsets - sum(one.size for one in carry.cut_outs)
 
 
+def cut_out_finding(segment: Segment, files: Files) -> Finding | None:
+    """Return the finding that batches were cut out of the log of a segment, or None."""
+    try:
+        is_asked = may_be_cut(segment, files)
+    except (OSError, SegproofError):
+        return None  # what can't be read is told elsewhere
+    return _checked(segment, CUT_OUT, files)[0] if is_asked else None
+
+
 def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, LogCarry]:
     """Return the finding of a law, if there is one, and what the check of the segment saw."""
     reporter = Reporter(Wanted(laws=frozenset({law})))

@@ -83,7 +83,7 @@ def _check_own_names(
                 f"a broker may take the log to end before offset {one.base_offset} and give the"
                 " offsets from there on twice, or cut it at byte 0 when it makes the index again"
             )
-        elif _is_name_low(one, end, files):
+        elif is_name_low(NamedLog(one.path, one.base_offset), one.first, end, files):
             cost = (
                 f"a broker looks for the offsets {one.base_offset} to {end - 1} in this log and"
                 " passes over them, though the log before has them"
@@ -102,12 +102,13 @@ def _check_own_names(
     return is_told
 
 
-def _is_name_low(log: NamedRange, end: int, files: Files) -> bool:
+def is_name_low(log: NamedLog, first: int, end: int, files: Files) -> bool:
     """Return whether a log has a name within the log before it, which ends before offset `end`.
 
-    If offsets are missing between the two, the last batches of the log before may have wrong base
-    offsets: the index of this log may show that its name is right.
+    `first` is the offset that it begins with. If offsets are missing between the two, the last
+    batches of the log before may have wrong base offsets: the index of this log may show that its
+    name is right.
     """
-    if not log.base_offset < end <= log.first:
+    if not log.base_offset < end <= first:
         return False
-    return end == log.first or not shows_name(NamedLog(log.path, log.base_offset), files)
+    return end == first or not shows_name(log, files)
