@@ -253,8 +253,10 @@ def test_queues_of_batches_are_kept_whatever_config_says(kind: str, store: Path)
     (store / "config/topics.json").write_text(topics_json(T="", Ship=kind))
     (only,) = defects(store)
     assert "has not the queue.type BatchCQ in it, such as Ship" in only.message
-    (left,) = saved(store).left_out
-    assert only.message in left
+    told = saved(store)
+    (lack,) = told.config_lacks
+    assert only.message in lack
+    assert [] == told.left_out
     assert_brought(store)
 
 
