@@ -132,7 +132,7 @@ def _kept(told: "SalvagedStore") -> str:
 def _lines(told: "SalvagedStore") -> Iterator[str]:
     """Yield what an operator must know beside."""
     from segproof.counts import QUEUES_TELL, lost_words
-    from segproof.reading.store_layouts import ONE_LOG_FOLDER
+    from segproof.reading.joined_logs import ONE_LOG_FOLDER
     from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES
 
     if told.target is not None:

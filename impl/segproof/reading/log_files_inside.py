@@ -53,6 +53,8 @@ class LogFileInside(NamedTuple):
     """The end of its name, if it is packed."""
     is_told: bool = True
     """Whether its first message says so; else only its name does, or both say different offsets."""
+    is_denied: bool = False
+    """Whether both say different offsets."""
 
     def is_partial(self, size: int) -> bool:
         """Return whether it is plain and shorter than `size`, the length of the log's files."""
@@ -150,7 +152,9 @@ def _inside(
         start = told if named is None else named
         if start is not None:
             end = packed[2] if packed else ""
-            yield LogFileInside(path, start, status.size_bytes, end, is_told=told == start)
+            yield LogFileInside(
+                path, start, status.size_bytes, end, told == start, told not in (None, start)
+            )
 
 
 def _told_start(path: str, packed: str, files: Files) -> int | None:

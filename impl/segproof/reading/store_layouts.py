@@ -14,18 +14,17 @@ Laws: RMQDISK-42.
 
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
-from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
 from segproof.files import Files, status_of
 from segproof.hints import Hint, changes, writes
 from segproof.reading.folder_names import has_folder, names_of
+from segproof.reading.joined_logs import how_to_join
 from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
     LogFolder,
@@ -36,14 +35,12 @@ from segproof.reading.log_rows import (
     rows_with,
     words_of_log_in_store,
 )
-from segproof.reading.new_places import own_place
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 __all__ = [
     "DLEDGER_MEMBER",
-    "ONE_LOG_FOLDER",
     "Layout",
     "check_layout",
     "check_whole",
@@ -84,12 +81,6 @@ DLEDGER_MEMBER: Final = changes(
     copy_step="leave its files as they are: nothing of them was read, so no finding says that they"
     " are damaged. Copy the directory away, and keep it until the member has caught up",
 )
-ONE_LOG_FOLDER: Final = (
-    "before a broker starts, its storePathCommitLog must name the folder commitlog of the new store"
-    " alone. If that or its readOnlyCommitLogStorePaths names an old folder too, it takes files of"
-    " one name from two folders, of the old log and of the new one"
-)
-"""What a broker needs that serves the salvage of a log that lay over several folders."""
 PART_ANSWER: Final = "an answer would be one of a part of the messages"
 _DIGITS = re.compile(r"[0-9]+")
 _MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
@@ -334,12 +325,17 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> l
     others: list[LogFolder] = []
     for one in _log_folders_around(store, lacks, around):
         if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
-            known = [each for folder in (own, *found) if folder for each in folder.log_files]
-            is_part = _adds_to(one, known, store, files)
+            known = _files_of(own, found)
+            is_part = None if _is_copy(one, known) else _adds_to(one, known, store, files)
             if is_part:
                 found.append(one)
             elif is_part is None:
                 others.append(one)
+    for one in others if found else ():  # the log lies over several folders: no copy, but a part
+        places = SamePlaces(store, one.log_files, files)
+        known = SamePlaces(store, _files_of(own, found), files)
+        if places.hold_what_is_missing() and places.hold_what_another_lacks(known, fewest=1):
+            found.append(one)
     if own is not None and not found and not has_queue_units(store, files):
         return rows_with(own, others, files)
     return found if own is not None or len(found) > 1 else []
@@ -377,21 +373,28 @@ def _older_files(store: str, own: LogFolder, other: LogFolder, files: Files) -> 
     )
 
 
-def _adds_to(one: LogFolder, known: list[LogFile], store: str, files: Files) -> bool | None:
+def _files_of(own: LogFolder | None, found: Sequence[LogFolder]) -> list[LogFile]:
+    return [each for folder in (own, *found) if folder for each in folder.log_files]
+
+
+def _is_copy(one: LogFolder, known: Sequence[LogFile]) -> bool:
+    """Return whether more than one of the names in a folder are known.
+
+    A broker makes each file in one folder; the next one, which it makes before it needs it, is
+    perhaps in another folder too.
+    """
+    starts = {each.start for each in known}
+    return sum(each.start in starts for each in one.log_files) > 1
+
+
+def _adds_to(one: LogFolder, known: Sequence[LogFile], store: str, files: Files) -> bool | None:
     """Return whether a folder has files that the known ones lack, and the store leads into them.
 
     None if nothing leads into them, so that nothing tells.
-
-    A broker makes each file in one folder; the next one, which it makes before it needs it, is
-    perhaps in another folder too. A folder with more names that are known is a copy.
     """
-    there = {each.start: each for each in known}
-    new = [each for each in one.log_files if each.start not in there]
-    twice = [(each, there[each.start]) for each in one.log_files if each.start in there]
-    if len(twice) > 1 or any(begins(each, files) and begins(old, files) for each, old in twice):
-        return None
-    written = [each for each in new if begins(each, files)]
-    return SamePlaces(store, written, files).hold_what_is_missing()
+    starts = {each.start for each in known}
+    new = [each for each in one.log_files if each.start not in starts]
+    return SamePlaces(store, new, files).hold_what_is_missing()
 
 
 def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
@@ -527,64 +530,5 @@ def _is_same(one: str, other: str, files: Files) -> bool:
 
 
 def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> Layout:
-    places = ", ".join(one.path for one in folders)
-    words = (
-        f"the commit log of the store {store} lies over {len(folders)} folders (several paths in"
-        f" storePathCommitLog), which segproof does not read together: {places}; nothing was"
-        " judged by a part of it"
-    )
-    twice = _twice(folders, files)
-    words += "".join(f"; {one}" for one, _ in twice)
-    new = quoted_path(own_place("joined", store, store))
-    links = [f"ln -s {_quoted(one.path)}/[0-9]* {new}/commitlog/" for one in folders]
-    names = [name for one in folders for name in names_of(one.path, files) if name.isdecimal()]
-    if len(set(names)) < len(names):  # of the two links of a name the later one stays
-        links = [one.replace("ln -s", "ln -sf") for one in links]
-        links += [f"ln -sf {_quoted(path)} {new}/commitlog/" for _, path in twice if path]
-    parts = " ".join(
-        _quoted(posixpath.join(store, name))
-        for name in ("index", "consumequeue", "config", "checkpoint")
-        if name in names_of(store, files)
-    )
-    copied = [f"cp -an {parts} {new}/"] if parts else []
-    commands = [f"install -d {new}/commitlog", *copied, *links]
-    steps = ", ".join(f"`{one}`" for one in commands)
-    return Layout(
-        posixpath.join(store, COMMIT_LOG),
-        words,
-        writes(
-            "stop the broker, make a new directory on the same host, copy index, consumequeue,"
-            " config and checkpoint of this store into it, and link each log file into its folder"
-            f" commitlog, with {steps}. Then verify, rebuild or salvage {new}. The folders stay as"
-            f" they are. No broker serves {new}, whose log is links, but a salvage of it:"
-            f" {ONE_LOG_FOLDER}. If the broker's storePathCommitLog names one folder only,"
-            " somebody moved files out of it: they belong where the others are, if there is room"
-        ),
-    )
-
-
-def _twice(folders: Sequence[LogFolder], files: Files) -> list[tuple[str, str]]:
-    """Return in words where each file lies whose name is in two folders, and its path there.
-
-    The path is empty where both files have messages: which one is right is not known.
-    """
-    found: dict[int, list[LogFile]] = {}
-    for one in (each for folder in folders for each in folder.log_files):
-        found.setdefault(one.start, []).append(one)
-    told: list[tuple[str, str]] = []
-    for same in (each for each in found.values() if len(each) > 1):
-        written = [one for one in same if begins(one, files)]
-        where = " and in ".join(posixpath.dirname(one.path) for one in same)
-        words = f"the file {posixpath.basename(same[0].path)} lies in {where}"
-        if len(written) > 1:
-            told.append((f"{words}, with content in each: compare them, link the right one", ""))
-            continue
-        right = (written or same)[0].path
-        what = "contains messages" if written else "is as good as any, since none has a message"
-        told.append((f"{words}; that in {posixpath.dirname(right)} {what}", right))
-    return told
-
-
-def _quoted(path: str) -> str:
-    """Return a path from the root on, as a shell takes it: a link needs such a path."""
-    return shlex.quote(posixpath.abspath(path))
+    words, hint = how_to_join(store, folders, files)
+    return Layout(posixpath.join(store, COMMIT_LOG), words, hint)

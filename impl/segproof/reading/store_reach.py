@@ -8,6 +8,7 @@ Not covered: queues and indexes that are kept in RocksDB; index files whose geom
 import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -178,34 +179,39 @@ class SamePlaces:
         """Return whether queues, or else the index, lead to messages in these files.
 
         Of the first units that lead there nine in ten have the size of the message at their offset.
-        None if nothing leads there.
+        Those that lead to zeros say nothing: a file may have lost its messages there. None if
+        nothing else leads there.
         """
         if not self._log_files:
             return None
         asked = right = 0
-        for offset, size in self._leads():
-            asked += 1
-            right += self._holds(offset, size)
+        for offset, size in islice(self._leads(), ASKED_UNITS_MAX):
+            heads = self._heads_at(offset)
+            if any(head.strip(b"\0") for head in heads):
+                asked += 1
+                right += _is_there(heads, size)
             if asked >= COMPARED_UNITS:
                 break
         return right * 10 >= asked * 9 if asked else None
 
-    def hold_what_another_lacks(self, other: "SamePlaces") -> bool:
+    def hold_what_another_lacks(
+        self, other: "SamePlaces", fewest: int = MISSING_OFFSETS_MIN
+    ) -> bool:
         """Return whether queues, or else the index, lead to messages in these files that are not
-        in those of another log: to all of those compared, or to more than wrong entries explain.
+        in those of another log: to all of those compared, or to `fewest`, by default more than
+        wrong entries explain.
         """
         asked = right = 0
         for offset, size in self._leads():
             asked += 1
             right += self._holds(offset, size) and not other._holds(offset, size)
-            if right >= MISSING_OFFSETS_MIN or asked >= ASKED_UNITS_MAX:
+            if right >= fewest or asked >= ASKED_UNITS_MAX:
                 break
-        return right >= MISSING_OFFSETS_MIN or 0 < asked == right
+        return right >= fewest or 0 < asked == right
 
     def _holds(self, offset: int, size: int) -> bool:
         """Return whether a message is at an offset; of this size, if it is above 0."""
-        found = self._sizes_at(offset)
-        return size in found if size else bool(found)
+        return _is_there(self._heads_at(offset), size)
 
     def _leads(self) -> Iterator[tuple[int, int]]:
         """Yield offset and size of the units that lead into the files; if no unit does, the offsets
@@ -230,13 +236,18 @@ class SamePlaces:
         """Return the files that hold an offset: one name may be in two folders."""
         return [one for one in self._log_files if 0 <= offset - one.start < one.size_bytes]
 
-    def _sizes_at(self, offset: int) -> list[int]:
-        """Return the size of the message at an offset in each file that has one there."""
+    def _heads_at(self, offset: int) -> list[bytes]:
+        """Return length and magic of what is at an offset in each file that can be read there."""
         found = []
         for one in self._files_of(offset):
             with suppress(OSError), closing(self._files.open(one.path)) as file:
-                head = file.pread(8, offset - one.start)
-                size = int.from_bytes(head[:4], "big", signed=True)
-                if head[4:8] in MESSAGE_MAGICS and 0 < size < INT32_MAX:
-                    found.append(size)
+                found.append(file.pread(8, offset - one.start))
         return found
+
+
+def _is_there(heads: Sequence[bytes], size: int) -> bool:
+    """Return whether one of the heads is of a message; of this size, if it is above 0."""
+    magics = (head for head in heads if head[4:8] in MESSAGE_MAGICS)
+    sizes = [int.from_bytes(head[:4], "big", signed=True) for head in magics]
+    found = [one for one in sizes if 0 < one < INT32_MAX]
+    return size in found if size else bool(found)

@@ -220,13 +220,13 @@ SITUATIONS = (
     ),
     Situation(
         "later files of the log lie in another folder",
-        "reading/store_layouts._several_paths",
+        "reading/joined_logs.how_to_join",
         over_two_folders(2, 3, 4), "RMQDISK-42", (STORE,),
         holds=(COMMIT_LOG, "data/other"),
     ),
     Situation(
         "files of the log lie in another folder, and one is linked back",
-        "reading/store_layouts._several_paths",
+        "reading/joined_logs.how_to_join",
         over_two_folders(2, 3, linked=(2,)), "RMQDISK-42", (STORE,),
         holds=(COMMIT_LOG, "data/other"),
     ),

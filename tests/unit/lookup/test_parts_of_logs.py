@@ -13,7 +13,8 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, File
-from segproof.reading.store_layouts import DLEDGER_MEMBER, ONE_LOG_FOLDER
+from segproof.reading.joined_logs import ONE_LOG_FOLDER
+from segproof.reading.store_layouts import DLEDGER_MEMBER
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness import cli

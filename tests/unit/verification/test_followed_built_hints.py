@@ -152,7 +152,7 @@ def test_a_new_place_is_seen(text: str, count: int, tmp_path: Path) -> None:
 
 INNER = "verifying/inner_folders._steps: a log lies in a folder in its partition"
 PACKED = f"{store_hints.PUT_BACK}: a file of the log lies in a folder in it, packed as .gz"
-TWO_FOLDERS = "reading/store_layouts._several_paths: later files of the log lie in another folder"
+TWO_FOLDERS = "reading/joined_logs.how_to_join: later files of the log lie in another folder"
 NO_ID = "verifying/sibling_files._write_id: a partition lacks its topic id"
 FIRST_LOG = f"data/store/commitlog/{0:020d}"
 INTO = "data/store/commitlog/d2/*.gz >"

@@ -142,10 +142,11 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
     words = f"the log has {'a file' if len(found) == 1 else 'files'} of the same name"
     more = sum(one.more or 0 for one in found)
     not_in_log = f"{plural(more, 'sound message')} of it {verb(more, 'is', 'are')} not there"
-    better = [one for one in found if one.more and not one.fewer and one.inside.is_told]
+    better = [one for one in found if one.more and not one.fewer]
     is_unclear = any(one.more is None for one in found)
-    is_of_another = any(not one.inside.is_told and (one.more or not one.has_sound) for one in found)
-    if is_of_another:
+    # Behind a begin that is lost, each sound message says the offset at which it lies.
+    of_others = [one for one in found if not one.has_sound or (one.more and one.inside.is_denied)]
+    if any(not one.inside.is_told for one in of_others):
         report_stray(path, reporter, NO_BROKER, hint=KEEP)
         return
     if is_unclear:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the folders over which a commit log lies make one store: which file of each name, by links.
+
+A name may lie in two folders: a broker makes a file in one folder and, after a stop, perhaps once
+more in another, or somebody copied it. Then the file with the most sound messages belongs into the
+log. Where no file has all of them a person decides, and each of them stays in view: the others are
+linked into a folder inside of the new log, where every later verify and salvage compares them.
+
+Laws: RMQDISK-42.
+"""
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from segproof.commands import quoted_path
+from segproof.counts import plural, verb
+from segproof.files import Files
+from segproof.hints import Hint, writes
+from segproof.reading.folder_names import names_of
+from segproof.reading.log_file_shares import share_of, sound_messages
+from segproof.reading.log_rows import LogFolder
+from segproof.reading.new_places import own_place
+from segproof.rocketmq.commit_log import LogFile, inferred_size
+
+__all__ = ["ONE_LOG_FOLDER", "how_to_join"]
+
+JOINED_PARTS: Final = ("index", "consumequeue", "config", "checkpoint")
+TWICE: Final = "twice"
+"""The folder inside of a joined log for files of which a person decides."""
+
+ONE_LOG_FOLDER: Final = (
+    "before a broker starts, its storePathCommitLog must name the folder commitlog of the new store"
+    " alone. If that or its readOnlyCommitLogStorePaths names an old folder too, it takes files of"
+    " one name from two folders, of the old log and of the new one"
+)
+"""What a broker needs that serves the salvage of a log that lay over several folders."""
+
+
+class _Twice(NamedTuple):
+    """Files of one name in several folders."""
+
+    words: str
+    best: str
+    """The path of that with the most sound messages."""
+    undecided: tuple[str, ...] = ()
+    """The paths of those that have, or may have, messages which the best one lacks."""
+
+
+def how_to_join(store: str, folders: Sequence[LogFolder], files: Files) -> tuple[str, Hint]:
+    """Return in words what lies over folders, and the hint that joins it elsewhere by links.
+
+    Cost: each file whose name is in two folders is read, some of them twice.
+    """
+    places = ", ".join(one.path for one in folders)
+    twice = _twice(folders, files)
+    words = (
+        f"the commit log of the store {store} lies over {len(folders)} folders (several paths in"
+        f" storePathCommitLog), which segproof does not read together: {places}; nothing was"
+        " judged by a part of it"
+    )
+    words += "".join(f"; {one.words}" for one in twice)
+    new = quoted_path(own_place("joined", store, store))
+    names = [name for one in folders for name in names_of(one.path, files) if name.isdecimal()]
+    # Of the two links of a name the later one stays.
+    link = "ln -sf" if len(set(names)) < len(names) else "ln -s"
+    links = [f"{link} {_quoted(one.path)}/[0-9]* {new}/commitlog/" for one in folders]
+    links += [f"ln -sf {_quoted(one.best)} {new}/commitlog/" for one in twice]
+    beside = _beside(twice, f"{new}/commitlog/{TWICE}")
+    parts = [name for name in JOINED_PARTS if name in names_of(store, files)]
+    paths = " ".join(_quoted(posixpath.join(store, name)) for name in parts)
+    copied = [f"cp -an {paths} {new}/"] if parts else []
+    steps = ", ".join(
+        f"`{one}`" for one in (f"install -d {new}/commitlog", *copied, *links, *beside)
+    )
+    return words, writes(
+        "stop the broker, make a new directory on the same host, copy index, consumequeue,"
+        " config and checkpoint of this store into it, and link each log file into its folder"
+        f" commitlog, with {steps}. Then verify, rebuild or salvage {new}. The folders stay as"
+        f" they are.{_decide(twice)} No broker serves {new}, whose log is links, but a salvage of"
+        f" it: {ONE_LOG_FOLDER}. If the broker's storePathCommitLog names one folder only,"
+        " somebody moved files out of it: they belong where the others are, if there is room"
+    )
+
+
+def _beside(twice: Sequence[_Twice], folder: str) -> list[str]:
+    """Return the commands that link the files beside the log of which a person decides."""
+    commands = []
+    for number, path in enumerate((path for one in twice for path in one.undecided), 1):
+        commands += [f"install -d {folder}/{number}", f"ln -s {_quoted(path)} {folder}/{number}/"]
+    return commands
+
+
+def _decide(twice: Sequence[_Twice]) -> str:
+    """Return by what a person decides where no file of a name has all messages."""
+    names = [posixpath.basename(one.best) for one in twice if one.undecided]
+    if not names:
+        return ""
+    files = f"{', '.join(names)} {verb(len(names), 'is', 'are')}"
+    return (
+        f" Of {files} linked with the most sound messages. The others are linked in the folder"
+        f" {TWICE} beside, so that verify and salvage say what these have alone, which a salvage"
+        " leaves out. Decide by these messages, which the verb dump shows: if their application"
+        " needs these and not those of the file with the most, put the link to their file in its"
+        " place before you salvage; if it needs both, salvage once with each, and keep both."
+    )
+
+
+def _twice(folders: Sequence[LogFolder], files: Files) -> list[_Twice]:
+    """Return the files whose name is in several folders."""
+    every = [each for folder in folders for each in folder.log_files]
+    found: dict[int, list[LogFile]] = {}
+    for one in every:
+        found.setdefault(one.start, []).append(one)
+    size = inferred_size(sorted(every)) if every else 0
+    return [_compared(same, size, files) for _, same in sorted(found.items()) if len(same) > 1]
+
+
+def _compared(same: Sequence[LogFile], size: int, files: Files) -> _Twice:
+    """Return which of the files of one name has the messages of all of them, or the most."""
+    counts = {one.path: _sound(one, size, files) for one in same}
+    best = max(same, key=lambda one: (counts[one.path] or 0, counts[one.path] is not None))
+    where = " and in ".join(posixpath.dirname(one.path) for one in same)
+    words = f"the file {posixpath.basename(best.path)} lies in {where}"
+    others = [one for one in same if one is not best and counts[one.path] != 0]
+    lacking = [(one, _lacking(one, best, size, files)) for one in others]
+    undecided = [(one, count) for one, count in lacking if count != 0]
+    place, most = posixpath.dirname(best.path), counts[best.path]
+    if not undecided:
+        what = f"has each sound message of the other{'s' * (len(same) > 2)}"
+        what = what if others else "contains messages"
+        what = what if most else "is as good as any, since none has a message"
+        return _Twice(f"{words}; that in {place} {what}", best.path)
+    told = [f"that in {place} has {plural(most or 0, 'sound message')}, the most"]
+    for one, count in undecided:
+        mine = "can't be read" if count is None else f"has {count} that it lacks"
+        told.append(f"that in {posixpath.dirname(one.path)} {mine}")
+    return _Twice(f"{words}; {', '.join(told)}", best.path, tuple(one.path for one, _ in undecided))
+
+
+def _sound(one: LogFile, size: int, files: Files) -> int | None:
+    """Return the sound messages of a file; None if it can't be read."""
+    with suppress(OSError):
+        return sound_messages(one, size, files)
+    return None
+
+
+def _lacking(one: LogFile, best: LogFile, size: int, files: Files) -> int | None:
+    """Return the sound messages of a file that the best one lacks; None if one can't be read."""
+    with suppress(OSError):
+        return share_of(one, best.path, size, files).lacking
+    return None
+
+
+def _quoted(path: str) -> str:
+    """Return a path from the root on, as a shell takes it: a link needs such a path."""
+    return shlex.quote(posixpath.abspath(path))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A commit log over several folders, two or three of which have a file of one name."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding
+from segproof.salvaging.store_salvage import salvage_store
+from segproof.verification import verify
+from segproof_tests.store_files import LOG_BYTES, long_store
+
+
+def halves(path: Path) -> tuple[bytes, bytes]:
+    """Return a file of a log without its later messages, and without its first ones."""
+    data, starts = path.read_bytes(), [0]
+    while any(data[starts[-1] : starts[-1] + 4]):
+        starts.append(starts[-1] + int.from_bytes(data[starts[-1] : starts[-1] + 4], "big"))
+    border = starts[len(starts) // 2]
+    return data[:border].ljust(LOG_BYTES, b"\0"), bytes(border) + data[border:]
+
+
+def spread_with_halves(
+    top: Path, own: tuple[int, ...], moved: tuple[int, ...] = (1, 2)
+) -> tuple[Path, Path, Path]:
+    """Lay a log over three folders, the last file in two or three of them; return the folders."""
+    store = long_store(top / "a1" / "store")
+    folders = (store / "commitlog", top / "a2" / "commitlog", top / "a3" / "commitlog")
+    logs = sorted(folders[0].iterdir())
+    for folder, number, half in zip(folders[1:], (1, 2), halves(logs[3]), strict=True):
+        folder.mkdir(parents=True)
+        (folder / logs[3].name).write_bytes(half)
+        if number in moved:
+            logs[number].rename(folder / logs[number].name)
+    if 3 not in own:
+        logs[3].unlink()
+    return folders
+
+
+def joined(finding: Finding) -> Path:
+    """Do what the hint says; return the new store."""
+    commands = finding.hint.partition(". Then verify")[0].split("`")[1::2]
+    subprocess.run(["sh", "-ec", "\n".join(commands)], check=True)
+    (new,) = (path.parent for path in Path("joined").glob("*/commitlog"))
+    return new
+
+
+@pytest.mark.checks("RMQDISK-42")
+def test_a_file_in_three_folders_hides_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with a file that another one had too was judged as a store of its own, and the join
+    of the two others lacked what lies in it alone.
+    """
+    monkeypatch.chdir(tmp_path)
+    folders = spread_with_halves(tmp_path, own=(0, 3))
+    found = list(verify(tmp_path))
+    assert ["RMQDISK-42"] * 3 == [one.law for one in found]
+    for one in found:
+        assert "over 3 folders" in one.message
+        assert all(os.fspath(folder) in one.message for folder in folders)
+        assert f"that in {folders[0]} has each sound message of the others" in one.message
+    assert [] == [one for one in verify(joined(found[0])) if one.is_defect]
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("moved", [(1, 2), (1,)])
+def test_of_two_files_with_messages_of_their_own_none_is_left_out_silently(
+    moved: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two files of one name "the right one" was to be linked, and the last link won."""
+    monkeypatch.chdir(tmp_path)
+    folders = spread_with_halves(tmp_path, own=(0,), moved=moved)
+    found = list(verify(tmp_path))
+    assert ["RMQDISK-42"] * 3 == [one.law for one in found]
+    for one in found:
+        assert "over 3 folders" in one.message
+        most, other = re.findall(r"that in (\S+) has (\d+) ", one.message)
+        assert [os.fspath(folder) for folder in folders[1:]] == [most[0], other[0]]
+        assert f"has {other[1]} that it lacks" in one.message
+        assert "Decide by these messages" in one.hint
+    new = joined(found[0])
+    (lacks,) = [one for one in verify(new) if one.law == "RMQDISK-39"]
+    assert f"{other[1]} sound messages of it are not there" in lacks.message
+    saved = salvage_store(new, tmp_path / "out")
+    assert any(f"{other[1]} sound messages of it are not there" in one for one in saved.left_out)
