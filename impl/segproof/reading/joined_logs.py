@@ -29,7 +29,7 @@ __all__ = ["ONE_LOG_FOLDER", "how_to_join"]
 
 JOINED_PARTS: Final = ("index", "consumequeue", "config", "checkpoint")
 TWICE: Final = "twice"
-"""The folder inside of a joined log for files of which a person decides."""
+"""The folder inside of a joined log for the files about which a person decides."""
 
 ONE_LOG_FOLDER: Final = (
     "before a broker starts, its storePathCommitLog must name the folder commitlog of the new store"
@@ -86,7 +86,7 @@ def how_to_join(store: str, folders: Sequence[LogFolder], files: Files) -> tuple
 
 
 def _beside(twice: Sequence[_Twice], folder: str) -> list[str]:
-    """Return the commands that link the files beside the log of which a person decides."""
+    """Return the commands that link beside the log the files about which a person decides."""
     commands = []
     for number, path in enumerate((path for one in twice for path in one.undecided), 1):
         commands += [f"install -d {folder}/{number}", f"ln -s {_quoted(path)} {folder}/{number}/"]

@@ -333,8 +333,8 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> l
                 others.append(one)
     for one in others if found else ():  # the log lies over several folders: no copy, but a part
         places = SamePlaces(store, one.log_files, files)
-        known = SamePlaces(store, _files_of(own, found), files)
-        if places.hold_what_is_missing() and places.hold_what_another_lacks(known, fewest=1):
+        others_have = SamePlaces(store, _files_of(own, found), files)
+        if places.hold_what_is_missing() and places.hold_what_another_lacks(others_have, fewest=1):
             found.append(one)
     if own is not None and not found and not has_queue_units(store, files):
         return rows_with(own, others, files)

@@ -76,13 +76,14 @@ class UnreadPlace(NamedTuple):
 def unread_place(path: str, files: Files) -> UnreadPlace | None:
     """Return the layout that a path is a part of and that is not read; None if of none.
 
-    Raises: never.
+    A link is a part of the layout to which it leads. Raises: never.
     """
     status = status_of(files, path)
     if status is None:
         return None
     try:
-        return _unread_place(posixpath.abspath(path), status, files)
+        paths = dict.fromkeys((posixpath.abspath(path), posixpath.realpath(path)))
+        return next(filter(None, (_unread_place(one, status, files) for one in paths)), None)
     except OSError:
         return None  # what can't be read is reported where it is read
 

@@ -28,6 +28,7 @@ from segproof.reading.batch_queues import (
     batch_topics,
 )
 from segproof.reading.config_file import BACKUP_SUFFIX, CONFIG, config_files_in
+from segproof.reading.file_contents import content_of, is_from_fsck
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.store_layouts import is_rocksdb
 from segproof.reading.store_paths import is_partition
@@ -38,9 +39,11 @@ from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import CommitLog, named_offset
 from segproof.rocketmq.consume_queue import CONSUME_QUEUE
 from segproof.salvaging.batch_queue_units import LedUnits, led_units
+from segproof.verifying.found_places import LOST_AND_FOUND
 from segproof.verifying.rocketmq.config_checks import ConfigFile, read_config_file, without
 from segproof.verifying.rocketmq.config_state import lacks_of_config
 from segproof.verifying.rocketmq.unread_parts import LOCK, UNREAD_NAMES, why_unread
+from segproof.verifying.unnamed_files import ASKED_MAX
 
 __all__ = ["Extras"]
 
@@ -257,12 +260,31 @@ class Extras:
             is_timer = name.startswith("timer") and name in (*UNREAD_NAMES, TIMER_LOG)
             is_made = name in MADE_NEW or name in (CONFIG, BATCH_QUEUES)
             if is_queues or not (is_made or is_timer):
+                if self._tell_found(name, path):
+                    continue
                 reason = why_unread(name, path, self._files)
                 if is_partition(path, self._files):
                     reason = "a partition of Kafka; save it by itself"
                 self.left_out.append(f"{path}: it was not copied: {reason}")
             elif name in (CONFIG, TIMER_LOG) and not has_folder(self._store, name, self._files):
                 self.left_out.append(f"{path}: it was not copied: it is no folder")
+
+    def _tell_found(self, name: str, path: str) -> bool:
+        """Tell what a file system check left, by its content; return whether any tells."""
+        in_folder = names_of(path, self._files) if name == LOST_AND_FOUND else ()
+        paths = [posixpath.join(path, one) for one in in_folder]
+        told = 0
+        for one in paths or [path] * is_from_fsck(name):
+            content = content_of(one, self._files)
+            if content is not None and told < ASKED_MAX:
+                told += 1
+                self.left_out.append(
+                    f"{one}: it was not copied: by its content it is {content.words}; RMQDISK-41 of"
+                    " `segproof verify` says how to look into it"
+                )
+        if 0 < told < len(paths):
+            self.left_out.append(f"{path}: it was not copied: {len(paths) - told} more in it")
+        return told > 0
 
     def _bring_folder(self, name: str) -> None:
         """Copy the files of a folder; a database of RocksDB has no folder in it."""

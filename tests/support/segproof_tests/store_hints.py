@@ -172,6 +172,22 @@ def found_file(folder: Path) -> None:
     paths[1].rename(folder / "data" / "lost+found" / "#4711")
 
 
+def in_its_own_folder(folder: Path) -> None:
+    """Put a file of the log into a folder of its name."""
+    path = logs(sound(folder))[1]
+    path.rename(folder / "x")
+    path.mkdir()
+    (folder / "x").rename(path / path.name)
+
+
+def put_back_from_its_folder(folder: Path) -> None:
+    """Do what the next finding says of the folder that has another name now."""
+    (other,) = (folder / STORE / "commitlog").glob("*.folder")
+    (inside,) = other.iterdir()
+    inside.rename(other.with_suffix(""))
+    other.rmdir()
+
+
 COMMIT_LOG = f"{STORE}/commitlog"
 MOVE_OUT = "verifying/rocketmq/files_inside._move_out"
 FIRST_BODY, SECOND_BODY = 90, 330
@@ -217,6 +233,11 @@ SITUATIONS = (
             copied_inside(end, damaged=[SECOND_BODY]), "RMQDISK-39", (STORE,),
         )
         for end in PACK
+    ),
+    Situation(
+        "a file of the log lies in a folder of its name",
+        "verifying/rocketmq/store_checks._renamed", in_its_own_folder, "DISK-1", (STORE,),
+        step=put_back_from_its_folder,
     ),
     Situation(
         "later files of the log lie in another folder",

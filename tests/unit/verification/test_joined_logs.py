@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A commit log over several folders, two or three of which have a file of one name."""
+"""A commit log over several folders, where two or three have a file of one name."""
 
 import os
 import re

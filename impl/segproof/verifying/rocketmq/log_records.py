@@ -58,9 +58,9 @@ declare("index-service", Severity.ERROR,
     " storePathCommitLog), in lost+found (verify of that folder tells which files of a log are in"
     " it) and on a replica"), "RMQDISK-23")  # fmt: skip
 MISSING_FILE = writes(
-    "look for the missing file in what RMQDISK-39 names, where else the broker keeps files of its"
-    " log (storePathCommitLog), in lost+found and on a replica. If it is gone for good, `segproof"
-    " salvage STORE --out DIR2` makes a store of the messages that are here"
+    "look for the missing file in what RMQDISK-39 or DISK-1 names in commitlog, where else the"
+    " broker keeps files of its log (storePathCommitLog), in lost+found and on a replica. If it is"
+    " gone, `segproof salvage STORE --out DIR2` makes a store of the messages that are here"
 )
 declare("index-service", Severity.ERROR,
     COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27", "RMQDISK-55")  # fmt: skip

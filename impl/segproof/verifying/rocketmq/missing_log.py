@@ -32,9 +32,10 @@ NOT_HERE = reads(
     " tell what is missing"
 )
 EMPTY = reads(
-    "keep the store as it is until the log is found: look for its files in what RMQDISK-39 names,"
-    " where else the broker keeps some (several paths in storePathCommitLog), in lost+found, in a"
-    " backup or on a replica, and keep index and queues until then: they tell what is missing"
+    "keep the store as it is until the log is found: look for its files in what RMQDISK-39 or"
+    " DISK-1 names in it, where else the broker keeps some (several paths in storePathCommitLog),"
+    " in lost+found, in a backup or on a replica, and keep index and queues until then: they tell"
+    " what is missing"
 )
 OF_SEVERAL_LENGTHS = writes(
     "keep the store as it is: what lies in it under such names has several lengths, or is no file,"

@@ -12,17 +12,19 @@ from contextlib import closing
 from itertools import pairwise
 from typing import NamedTuple
 
-from segproof.counts import plural
+from segproof.commands import quoted_path
+from segproof.counts import plural, verb
 from segproof.errors import NumberFormatError
 from segproof.files import LINK_TO_NOTHING, NOT_REGULAR, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, removes
 from segproof.integers import parse_int
+from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import WRONG_KIND, Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
 from segproof.verifying.rules import REMAKE_INDEX, REMAKE_LOST_INDEX, REMAKE_STORE, declare
 from segproof.verifying.segment_files import open_guarded
@@ -155,8 +157,28 @@ def numbered_files(
             unread.append(start)
             if one.status is not None:
                 more = IN_A_ROW if one.status.is_directory else ""
-                reporter.at(one.path).of_wrong_kind(NOT_REGULAR, more)
+                inside = log_files_inside(one.path, files) if more and strays is not None else ()
+                if inside:
+                    more += (
+                        f"; in it {verb(len(inside), 'is', 'are')} {plural(len(inside), 'file')}"
+                    )
+                    more += f" of a commit log, such as {inside[0].path}"
+                hint = _renamed(one.path) if inside else WRONG_KIND
+                reporter.at(one.path).of_wrong_kind(NOT_REGULAR, more, hint)
     return found, unread
+
+
+def _renamed(folder: str) -> Hint:
+    """Return the hint that gives a folder with files of a log another name than one of these."""
+    own = quoted_path(folder)
+    new = quoted_path(f"{folder}.folder")
+    return changes(
+        f"give the folder another name with `test ! -e {new} && mv -n {own} {new}`, and verify"
+        " again: RMQDISK-39 then says what the log lacks of it, and how to put that into the log",
+        only_if="no broker of yours reads this folder by its name",
+        if_wrong="that broker no longer finds what is in it, until it has its name again",
+        copy_step="stop the broker and copy the store away",
+    )
 
 
 def words_of_folder(status: FileStatus | None) -> str:
