@@ -51,6 +51,11 @@ def in_range(
     return number
 
 
+def is_integer(value: object, bits: int) -> bool:
+    """Return whether a value of JSON is an integer of so many bits."""
+    return type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
 def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
     """Return `values` as one row of native int64; raise InvalidArgumentError for anything else."""
     array = np.asarray(values)

@@ -8,7 +8,8 @@ transaction index, and eight of another one), and nothing else has its shape. No
 by a single magic number. Small files are told where they are whole: a producer snapshot by its
 checksum, a checkpoint by its version and its number of lines.
 
-At most `HEAD_BYTES` of a file are read, and its first batch if that is larger.
+At most `HEAD_BYTES` of a file are read, and its first batch if that is larger. Of a name in it at
+most `NAME_MAX` characters are told.
 """
 
 import json
@@ -25,8 +26,10 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.findings import time_text
+from segproof.integers import is_integer
 from segproof.kafka.producer_snapshot import read_snapshot
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.config_offsets import NAME_MAX
 from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.node_ids import NO_NODE, Broker, broker_in
@@ -53,7 +56,7 @@ _TOPIC_ID = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
 _LINE_OF_EPOCH = re.compile(r"([0-9]{1,10}) ([0-9]{1,19})", re.ASCII)
 _LINE_OF_OFFSET = re.compile(r"[A-Za-z0-9._-]{1,249} [0-9]{1,10} [0-9]{1,19}", re.ASCII)
 _VOTE = ("data_version", "leaderEpoch", "votedId")
-"""What a `quorum-state` says of each node, among others."""
+"""Numbers in each `quorum-state`, among others."""
 _TABLES = {
     "topicConfigTable": "topics.json",
     "offsetTable": "consumerOffset.json or delayOffset.json",
@@ -118,7 +121,7 @@ def _commit_log(file: ReadOnlyFile) -> Content | None:
         if start >= 0:
             words = (
                 f"a file of a commit log of RocketMQ that begins at offset {start}; its first sound"
-                f" message is of topic {message.topic}, stored at"
+                f" message is of topic {message.topic[:NAME_MAX]}, stored at"
                 f" {time_text(message.store_timestamp)}"
             )
             return Content(words, f"{start:020d}", is_log=True, is_rocketmq=True)
@@ -221,7 +224,7 @@ def _node(file: ReadOnlyFile) -> Content | None:
         return None
     words = "a meta.properties of Kafka"
     words += f", of node {broker.node}" if broker.node != NO_NODE else ""
-    words += f" of cluster {broker.cluster}" if broker.cluster else ""
+    words += f" of cluster {broker.cluster[:NAME_MAX]}" if broker.cluster else ""
     words += f", for the log directory {broker.directory}" if broker.directory else ""
     return Content(words, kind=Kind.NODE)
 
@@ -233,8 +236,8 @@ def _json_file(file: ReadOnlyFile) -> Content | None:
         told = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if all(name in told for name in _VOTE):
-        words = f"a quorum-state of Kafka, the vote of a node in epoch {told['leaderEpoch']!r}"
+    if all(is_integer(told.get(name), 32) for name in _VOTE):
+        words = f"a quorum-state of Kafka, the vote of a node in epoch {told['leaderEpoch']}"
         return Content(words, kind=Kind.VOTE)
     named = [name for key, name in _TABLES.items() if key in told]
     if len(named) != 1:

@@ -17,6 +17,7 @@ from contextlib import closing
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import changes, reads, removes
+from segproof.integers import is_integer
 from segproof.kafka.segment_names import offset_of_name
 from segproof.reading.file_names import METADATA_TOPIC, partition_of
 from segproof.reading.node_ids import NODE_FILE_BYTES, UUID, broker_in
@@ -115,7 +116,7 @@ def _quorum_problem(data: bytes) -> str:
 def _field_problem(content: dict[str, object], version: int) -> str:
     """Return which field of a `quorum-state` Kafka refuses; empty for none."""
     for name in ("leaderId", "leaderEpoch", "votedId"):
-        if not _is_integer(content.get(name), 32):
+        if not is_integer(content.get(name), 32):
             return f"it has no number {name} of 32 bits"
     of_version_0 = {"clusterId": "", "appliedOffset": 0, "currentVoters": []}
     for name, default in of_version_0.items():
@@ -124,12 +125,12 @@ def _field_problem(content: dict[str, object], version: int) -> str:
         content.setdefault(name, default)
     if type(content["clusterId"]) is not str:
         return "its clusterId is no text"
-    if not _is_integer(content["appliedOffset"], 64):
+    if not is_integer(content["appliedOffset"], 64):
         return "its appliedOffset is no number of 64 bits"
     voters = content["currentVoters"]
     if not isinstance(voters, list) or (voters and version == 1):
         return "its currentVoters are no list" + (", or not empty in version 1" if version else "")
-    if not all(isinstance(one, dict) and _is_integer(one.get("voterId"), 32) for one in voters):
+    if not all(isinstance(one, dict) and is_integer(one.get("voterId"), 32) for one in voters):
         return "one of its currentVoters has no number voterId of 32 bits"
     directory = content.get("votedDirectoryId", None if version else _NO_DIRECTORY)
     if not isinstance(directory, str) or not UUID.fullmatch(directory):
@@ -142,11 +143,6 @@ def _as_short(number: object) -> int:
     if isinstance(number, float):
         number = int(max(min(number, 2.0**31 - 1), -(2.0**31)))
     return ((number if type(number) is int else 0) + 2**15) % 2**16 - 2**15
-
-
-def _is_integer(value: object, bits: int) -> bool:
-    """Return whether a value of JSON is an integer of so many bits."""
-    return type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1
 
 
 def _refuse(name: str) -> None:

@@ -12,10 +12,12 @@ import pytest
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.file_contents import Content, content_of
+from segproof.rocketmq.message import MAGIC_V2
 from segproof.verification import verify
 from segproof.verifying import unnamed_files
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ, partition_of
+from segproof_harness.laws.borders.store_files import record
 from segproof_harness.reports.verdicts import split_commands
 
 PLAIN = partition_of(KAFKA / "plain")
@@ -107,6 +109,8 @@ def units(size: int) -> bytes:
         (b"name=x\nversion=1\n", ""),
         (VOTE, "a quorum-state of Kafka, the vote of a node in epoch 8"),
         (VOTE.replace(b"votedId", b"voted"), ""),
+        (VOTE.replace(b"8", b'"8"'), ""),
+        (VOTE.replace(b"8", b"4294967296"), ""),
         (b'{"dataVersion":{},"topicConfigTable":{}}', "config of a store of RocketMQ: topics.json"),
         (b'{"offsetTable":{}}', "consumerOffset.json or delayOffset.json"),
         (b'{"version": 1}', ""),
@@ -257,6 +261,31 @@ def test_dump_and_ls_say_what_a_file_is(tmp_path: Path, capsys: pytest.CaptureFi
     for arguments in (["dump", str(tmp_path / "#131077")], ["ls", str(tmp_path)]):
         assert 2 == cli.run(arguments)
         assert "a log of Kafka; its first sound batch" in capsys.readouterr().err
+
+
+LONG = b"c" * 500_000
+LONG_TOPIC = record(0, 0, magic=MAGIC_V2, topic="t" * 30_000)
+
+
+@pytest.mark.checks(*UNREAD)
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (META.replace(b"cluster.id=c", b"cluster.id=" + LONG), 1),
+        (LONG_TOPIC.ljust(len(LONG), b"\0"), 1),
+        (VOTE.replace(b"8", b'"' + LONG + b'"'), 0),
+        (VOTE.replace(b"8", b"8" * 4000), 0),
+    ],
+    ids=["cluster", "topic", "text", "number"],
+)
+def test_a_finding_does_not_grow_with_a_name_in_the_file(
+    tmp_path: Path, data: bytes, count: int
+) -> None:
+    """A name of 500 KB in a file was told whole, and so many files filled the memory."""
+    (tmp_path / "#7").write_bytes(data)
+    found = unread(tmp_path)[0]
+    assert count == len([one for one in found if "by its content" in one.message])
+    assert all(len(one.message) < 1000 for one in found)
 
 
 @pytest.mark.checks("DISK-45")

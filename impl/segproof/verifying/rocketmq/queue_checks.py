@@ -25,7 +25,7 @@ from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
-from segproof.reading.config_offsets import known_topics
+from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
@@ -70,8 +70,6 @@ further ones are counted together."""
 WAITING_MAX = 64
 """Messages that a broker beside `abort` may have put into no queue yet, if no queue and no index is
 there: it enters each within milliseconds."""
-NAME_MAX = 127
-"""Characters of a topic that are shown."""
 TOPICS_NAMED = 3
 NO_BATCHES = reads(
     "look for the folder batchconsumequeue in lost+found, in a backup or on a slave: no verb of"
