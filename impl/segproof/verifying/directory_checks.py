@@ -108,11 +108,12 @@ from segproof.verifying.small_files import (
     METADATA,
     OFFSET_CHECKPOINTS,
     PARTITION,
+    KnownOffsets,
+    Offsets,
     check_marker,
     check_metadata,
     check_small_file,
     check_small_remote_file,
-    read_offsets,
 )
 from segproof.verifying.unfinished_outputs import (
     report_marks,
@@ -185,10 +186,6 @@ class Partition:
         return sum(segment.size_bytes for segment in self.segments)
 
 
-Offsets = dict[tuple[str, int], dict[str, int]]
-"""By topic and partition: the names of checkpoints and the offset in each."""
-
-
 @dataclass(slots=True)
 class _Walk:
     files: Files
@@ -198,8 +195,7 @@ class _Walk:
     """The path that was given."""
     seen: dict[tuple[int, int], str]
     """The directories that were looked into, by identity."""
-    offsets: dict[str, Offsets] = field(default_factory=dict)
-    """What the checkpoints in a data directory say, by its path."""
+    offsets: KnownOffsets = field(default_factory=KnownOffsets)
     layouts: list[str] = field(default_factory=list)
     """Folders with segments of Redpanda, and databases of RocksDB."""
     places: list[KnownDirectory] = field(default_factory=list)
@@ -260,7 +256,7 @@ def find_partitions(
         found = found or bool(partition.segments)
         yield partition
     report_across(walk.places, beside, files, reporter)
-    report_aside(walk.places, beside, files, reporter)
+    report_aside(walk.places, beside, files, reporter, walk.offsets)
     report_topic_ids_across(walk.places, beside, files, reporter)
     report_layouts(walk.layouts, path, files, reporter, is_all=not found)
     is_told = found or walk.layouts or walk.is_told
@@ -283,7 +279,7 @@ def _is_without_partitions(path: str, names: list[str], walk: _Walk) -> bool:
     last one is being deleted. No checkpoint names another one then.
     """
     known = [one for name in names if (one := read_partition_name(name)) is not None]
-    told = walk.offsets.get(parent_of(_join(path, "partition")), {})
+    told = walk.offsets.of(parent_of(_join(path, "partition")), walk.files)
     are_going = all(one.state == "delete" for one in known)
     return BROKER_FILE in names and are_going and not _absent(names, told)
 
@@ -444,20 +440,8 @@ def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     known = partition_of(path)
     if known is None or known.state:
         return {}
-    if (parent := parent_of(path)) not in walk.offsets:
-        quiet = Reporter(Wanted())
-        walk.offsets[parent] = _read_offsets(parent, OFFSET_CHECKPOINTS, walk.files, quiet)
-    return walk.offsets[parent].get((known.topic, known.partition), {})
-
-
-def _read_offsets(
-    directory: str, names: Iterable[str], files: Files, reporter: Reporter
-) -> Offsets:
-    found: Offsets = {}
-    for name in names:
-        for entry in read_offsets(reporter.at(_join(directory, name), PARTITION), files) or ():
-            found.setdefault((entry.topic, entry.partition), {})[name] = entry.offset
-    return found
+    told = walk.offsets.of(parent_of(path), walk.files)
+    return told.get((known.topic, known.partition), {})
 
 
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
@@ -469,7 +453,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     report_topic_ids(path, names, walk.files, walk.reporter)
     others: list[str] = []
     empty: list[str] = []
-    absent = _absent(names, walk.offsets.get(parent_of(_join(path, "partition")), {}))
+    absent = _absent(names, walk.offsets.of(parent_of(_join(path, "partition")), walk.files))
     strays = report_strays(path, names, absent, walk.files, walk.reporter)
     has_partitions = any(read_partition_name(name) is not None for name in names)
     strays |= _report_found(path, names, strays, is_brokers or has_partitions, walk)
@@ -556,9 +540,7 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     if BOOTSTRAP in names:
         check_metadata_snapshot(reporter.at(_join(path, BOOTSTRAP), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
-    offsets = walk.offsets[parent_of(_join(path, "partition"))] = _read_offsets(
-        path, kept, files, reporter
-    )
+    offsets = walk.offsets.read(parent_of(_join(path, "partition")), kept, files, reporter)
     lacking = _absent(names, offsets)
     for name in kept:
         absent = [one for one, told in lacking.items() if name in told]

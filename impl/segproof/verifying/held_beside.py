@@ -27,14 +27,8 @@ from segproof.reading.file_names import read_partition_name
 from segproof.reading.folder_names import names_of
 from segproof.verifying.folder_extents import Extent, extent_of, generations, lacking, outside
 from segproof.verifying.keyless_records import first_keyless
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import kinds_of, parent_of
-from segproof.verifying.small_files import (
-    CLEANER,
-    METADATA,
-    read_offsets,
-    topic_id_of,
-)
+from segproof.verifying.small_files import CLEANER, METADATA, KnownOffsets, topic_id_of
 
 _BASE = re.compile(r"[0-9]{20}", re.ASCII)
 FOLDERS_MAX = 8
@@ -53,13 +47,12 @@ def are_of_one_topic(one: str, two: str, files: Files) -> bool:
 
 
 def traces_in(
-    directory: str, topic: str, partition: int, used: Extent, files: Files
+    directory: str, topic: str, partition: int, used: Extent, files: Files, offsets: KnownOffsets
 ) -> CleanerTraces:
     """Return what the files of a partition in use say of the log cleaner. Raises: never."""
-    checkpoint = Reporter(Wanted()).at(posixpath.join(parent_of(directory), CLEANER))
-    told = {(one.topic, one.partition): one.offset for one in read_offsets(checkpoint, files) or ()}
+    told = offsets.of(parent_of(directory), files).get((topic, partition), {})
     kinds = kinds_of(names_of(directory, files))
-    was_here = cleaner_was_here(topic, kinds, told.get((topic, partition), 0))
+    was_here = cleaner_was_here(topic, kinds, told.get(CLEANER, 0))
     logs = [posixpath.join(directory, name) for name in used.by_log]
     return CleanerTraces(was_here, first_keyless(logs, files))
 

@@ -43,7 +43,7 @@ from segproof.verifying.log_directories import (
 )
 from segproof.verifying.pending_files import words_of_directory
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.small_files import EPOCHS
+from segproof.verifying.small_files import EPOCHS, KnownOffsets
 
 LAW = "DISK-41"
 FUTURE, DELETE = "future", "delete"
@@ -96,11 +96,12 @@ def report_aside(
     others: Iterable[KnownDirectory],
     files: Files,
     reporter: Reporter,
+    offsets: KnownOffsets,
 ) -> None:
     """Report the folders of `own` that end in -stray or -future, and the partitions that lack them.
 
     `others` are the directories of other paths of the call. The logs are read where the partition
-    is in use too.
+    is in use too. `offsets` are what the checkpoints of its data directory say.
     """
     if not reporter.wanted.includes(LAW):
         return
@@ -119,7 +120,7 @@ def report_aside(
             pairs.append((one, two))
     extents = ExtentsOfPairs(files)
     for one, two in sorted(pairs, key=lambda pair: pair[1].path):
-        _report_pair(one, two, mine, files, reporter, extents)
+        _report_pair(one, two, mine, files, reporter, extents, offsets)
 
 
 def _by_identity(places: Iterable[KnownDirectory]) -> dict[object, PartitionPlace]:
@@ -161,6 +162,7 @@ def _report_pair(
     files: Files,
     reporter: Reporter,
     extents: ExtentsOfPairs,
+    offsets: KnownOffsets,
 ) -> None:
     """Report a folder that is set aside, and the partition in use that lacks what it has.
 
@@ -169,7 +171,7 @@ def _report_pair(
     if one.state == DELETE and not are_of_one_topic(one.path, two.path, files):
         return
     aside, there = extents.read(one.path, two.path, again=one.state == FUTURE)
-    compared = _compared(one, two, aside, there, files)
+    compared = _compared(one, two, aside, there, files, offsets)
     is_sure = severity_of(one, two) is not Severity.NOTE
     is_loss = compared.is_lost and (is_sure or one.state == FUTURE or there.damages > 0)
     hint = compared.hint
@@ -195,7 +197,12 @@ def _report_pair(
 
 
 def _compared(
-    one: PartitionPlace, two: PartitionPlace, aside: Extent, used: Extent, files: Files
+    one: PartitionPlace,
+    two: PartitionPlace,
+    aside: Extent,
+    used: Extent,
+    files: Files,
+    offsets: KnownOffsets,
 ) -> _Compared:
     """Compare the batches of a folder that is set aside with those of the partition in use."""
     ids, are_two = generations(one.path, two.path, files)
@@ -215,7 +222,7 @@ def _compared(
     if not len(recent):
         return _before_the_start(words, one, two, aside, used, files)
     last = int(recent[:, 1].max())
-    traces = traces_in(two.path, *two.key, used, files)
+    traces = traces_in(two.path, *two.key, used, files, offsets)
     is_ahead = is_lost = last >= used.end
     is_lost |= used.damages > 0 and len(outside(recent, used.ranges)) > 0
     is_lost |= traces.of_gap(last) is Cleaning.EXCLUDED

@@ -12,7 +12,7 @@ Not covered: files above SMALL_FILE_BYTES; a warning says so.
 
 import json
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -37,7 +37,7 @@ from segproof.reading.file_names import (
 )
 from segproof.verifying.metadata_snapshots import check_metadata_snapshot, is_metadata_snapshot
 from segproof.verifying.node_files import QUORUM_STATE, check_node_properties, check_quorum_state
-from segproof.verifying.reporting import PathReporter
+from segproof.verifying.reporting import PathReporter, Reporter, Wanted
 from segproof.verifying.rules import BROKER_FILE, REMAKE_SNAPSHOT, SALVAGE, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
@@ -114,6 +114,8 @@ SMALL_FILE_BYTES = 6 << 20
 """More than 130000 producers or partitions; a larger file is not read into memory."""
 PARTITION = "partition-log"
 Content = TypeVar("Content")
+Offsets = dict[tuple[str, int], dict[str, int]]
+"""By topic and partition: the names of checkpoints and the offset in each."""
 
 
 def _read(
@@ -238,6 +240,37 @@ def read_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
 def read_offsets(report: PathReporter, files: Files) -> list[TopicPartitionOffset] | None:
     """Return the entries of a checkpoint of offsets; None where it can't be read."""
     return _read_checkpoint(report, OFFSET_FORMATTER.from_string, files)
+
+
+class KnownOffsets:
+    """What the checkpoints of offsets in data directories say, each of them read once.
+
+    Memory: an entry for each line of the checkpoints.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Offsets] = {}
+
+    def of(self, directory: str, files: Files) -> Offsets:
+        """Return what the checkpoints of a directory say, without a word about them.
+
+        Raises: never.
+        """
+        if directory not in self._known:
+            self.read(directory, OFFSET_CHECKPOINTS, files, Reporter(Wanted()))
+        return self._known[directory]
+
+    def read(
+        self, directory: str, names: Iterable[str], files: Files, reporter: Reporter
+    ) -> Offsets:
+        """Return what the checkpoints of these names say; report why one can't be read."""
+        found: Offsets = {}
+        for name in names:
+            report = reporter.at(posixpath.join(directory, name), PARTITION)
+            for entry in read_offsets(report, files) or ():
+                found.setdefault((entry.topic, entry.partition), {})[name] = entry.offset
+        self._known[directory] = found
+        return found
 
 
 def topic_id_of(path: str, files: Files) -> str | None:

@@ -2,7 +2,7 @@
 """What the verbs ask of the file system grows with a directory, and not with its square.
 
 A reader measured times. These are counts, at the door to the operating system: names that listings
-returned, files that were opened, and paths that were looked at.
+returned, files that were opened, paths that were looked at, and entries read in checkpoints.
 """
 
 import os
@@ -19,10 +19,12 @@ import pytest
 from segproof import scan
 from segproof.files import RealFiles
 from segproof.kafka import Record, write_batch
+from segproof.kafka.checkpoint_file import read_checkpoint
 from segproof.reading.log_differences import LogFileFacts
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof.verifying import small_files
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.store_files import LOG, LOG_BYTES, SIZE, TIME, log_of, record
@@ -150,6 +152,17 @@ def of_one_topic(folder: Path, count: int) -> None:
             (folder / f"b-{number}" / name).unlink()
 
 
+def strays(folder: Path, count: int) -> None:
+    """Partitions, each with a folder set aside that has more; the checkpoint names all of them."""
+    empty(folder, 0)
+    for number in range(count):
+        for name, end in ((f"t{number}-0", 4), (f"t{number}-0.{number:032x}-stray", 8)):
+            (folder / name).mkdir()
+            write_log(folder / name, 0, range(end))
+    lines = "".join(f"t{number} 0 1\n" for number in range(count))
+    (folder / "cleaner-offset-checkpoint").write_text(f"0\n{count}\n{lines}")
+
+
 def whole_partition(folder: Path, number: int) -> None:
     """Write a partition with its small files."""
     folder.mkdir()
@@ -201,7 +214,7 @@ def salvaged(path: Path, out: Path) -> None:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Return what was asked about the test's files: the numbers of names, files and paths."""
+    """Return what was asked about the test's files: numbers of names, files, paths, entries."""
     count: Counter[str] = Counter()
 
     def counted(name: str, cost: Callable[[Any], int]) -> None:
@@ -214,6 +227,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(RealFiles, name, call)
 
+    def read_counted(*given: Any, **options: Any) -> Any:
+        entries = read_checkpoint(*given, **options)
+        count["entries"] += len(entries)
+        return entries
+
+    monkeypatch.setattr(small_files, "read_checkpoint", read_counted)
     counted("list_directory", len)
     counted("open", lambda _: 1)
     counted("status", lambda _: 1)
@@ -249,7 +268,7 @@ def test_partitions(
 
 
 @pytest.mark.parametrize("ask", [verified, scanned, salvaged])
-@pytest.mark.parametrize("make", [empty, of_one_topic, links])
+@pytest.mark.parametrize("make", [empty, of_one_topic, links, strays])
 def test_data_directories(
     make: Callable[[Path, int], None],
     ask: Callable[[Path, Path], None],

@@ -17,6 +17,7 @@ from segproof.verifying import folder_extents, held_beside
 from segproof.verifying.log_directories import places_below, report_across
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.set_aside_folders import report_aside
+from segproof.verifying.small_files import KnownOffsets
 from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
 from segproof_harness.reports.verdicts import split_commands
@@ -489,7 +490,7 @@ def _compared(path: Path) -> None:
     """Compare all folders below a path, and do nothing else."""
     files = RealFiles()
     own = places_below(str(path), files)
-    report_aside(own, [], files, Reporter(Wanted()))
+    report_aside(own, [], files, Reporter(Wanted()), KnownOffsets())
     report_across(own, [], files, Reporter(Wanted()))
 
 
@@ -515,7 +516,7 @@ def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
         reporter = Reporter(Wanted())
         gc.collect()
         tracemalloc.start()
-        report_aside(own, [], files, reporter)
+        report_aside(own, [], files, reporter, KnownOffsets())
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     _, two, thirty = peaks
