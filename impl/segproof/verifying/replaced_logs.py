@@ -223,6 +223,8 @@ class ReplacedLogs:
         """
         if not self._damaged or self._damaged != self._swaps.keys():
             return False
+        if any(int(name[:20]) in self._logs for name in removed):
+            return False  # one folder has no room for both logs of a name
         others = [(int(name[:20]), self._path(name)) for name in removed]
         others += self.log_paths
         return all(

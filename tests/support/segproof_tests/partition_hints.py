@@ -225,6 +225,15 @@ def torn_swap(*bases: int) -> Callable[[Path], object]:
     return make
 
 
+def torn_swap_and_log(folder: Path) -> None:
+    """Tear a log, and one that waits in the place of another; both have removed logs."""
+    partition = three_logs(folder)
+    for base, waits in ((0, ""), (3, ".swap")):
+        path = partition / name(base, ".log")
+        path.rename(f"{path}.deleted")
+        Path(f"{path}{waits}").write_bytes(Path(f"{path}.deleted").read_bytes()[:-9])
+
+
 def without(lost: str) -> Callable[[Path], object]:
     """Return what leaves one of two partitions without a small file."""
 
@@ -317,14 +326,19 @@ LOG_DELETED = Situation(
     removed_logs(3), "DISK-60", holds=(PARTITION,),
 )  # fmt: skip
 REMOVED_TOGETHER = "verifying/replaced_logs.ReplacedLogs.steps_of_copies"
+REMOVED = tuple(f"{PARTITION}/{name(base, '.log.deleted')}" for base in (0, 3))
 SITUATIONS = (
     Situation(
         "a cleaned log is torn, and what it was made of is removed", REMOVED_TOGETHER,
-        torn_swap(0, 3), "DISK-59",
+        torn_swap(0, 3), "DISK-59", holds=REMOVED,
     ),
     Situation(
         "a cleaned log is torn, and one of those it was made of is gone", REMOVED_TOGETHER,
-        torn_swap(3), "DISK-59",
+        torn_swap(3), "DISK-59", holds=REMOVED[1:],
+    ),
+    Situation(
+        "a cleaned log is torn, and one beside it, and what both were made of is removed",
+        REMOVED_TOGETHER, torn_swap_and_log, "DISK-59", holds=REMOVED,
     ),
     Situation(
         "a salvage has not ended", "reading/unfinished.Unfinished.hint 1",

@@ -118,10 +118,10 @@ _UNPACK: dict[str, Callable[[bytes], bytes]] = {
 def readable_in(*folders: Path) -> set[bytes]:
     """Return all sound batches and messages in any file of the directories, whatever its name is.
 
-    Packed files are unpacked, and links are followed.
+    A path may be that of a file too. Packed files are unpacked, and links are followed.
     """
     found: set[bytes] = set()
-    for path in (path for folder in folders for path in sorted(folder.rglob("*"))):
+    for path in (path for folder in folders for path in (folder, *sorted(folder.rglob("*")))):
         if path.is_file():
             data = path.read_bytes()
             data = _UNPACK[path.suffix](data) if path.suffix in _UNPACK else data
