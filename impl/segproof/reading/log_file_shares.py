@@ -9,7 +9,7 @@ Not covered: what lies in a copy between its sound messages.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
@@ -17,7 +17,7 @@ from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 
-__all__ = ["Share", "share_of", "sound_messages"]
+__all__ = ["Share", "share_of", "shares_a_message", "sound_messages"]
 
 
 class Share(NamedTuple):
@@ -45,6 +45,18 @@ def share_of(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> 
             sound += len(block.rows)
             lacking += _lacking(block, file, copy.start)
     return Share(sound, lacking)
+
+
+def shares_a_message(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> bool:
+    """Return whether the file at the path `other` has a sound message of a copy with the same
+    start; False if one can't be read before that.
+
+    Cost: both are read up to the first block of messages that has one.
+    """
+    with suppress(OSError), closing(files.open(other)) as file:
+        blocks = _blocks(copy, mapped_file_size, files)
+        return any(_lacking(block, file, copy.start) < len(block.rows) for block in blocks)
+    return False
 
 
 def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[MessageBlock]:

@@ -4,8 +4,9 @@
 The log of a usual store lies whole in `commitlog`. It does not where a broker is configured with
 several paths (`storePathCommitLog=A:B:C`), or replicates with DLedger. A verdict by a part of a log
 would be wrong, so such a store is left alone as a whole. A folder with older files alone, in a row
-before all of the store's own, may be an archive of files that a broker would have removed: such a
-store is read, and the folder is named.
+before all of the store's own, may be an archive of files that a broker would have removed, and one
+that has copies of the store's own files too is a backup: such a store is read, and the folder is
+named.
 
 Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, DLedgerCommitLog; DLedger 0.3:
 DLedgerMmapFileStore; StorePathConfigHelper, MessageRocksDBStorage, CompactionStore.
@@ -25,6 +26,7 @@ from segproof.files import Files, status_of
 from segproof.hints import Hint, changes, writes
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.joined_logs import how_to_join
+from segproof.reading.log_file_shares import shares_a_message
 from segproof.reading.log_files_inside import log_files_inside
 from segproof.reading.log_rows import (
     LogFolder,
@@ -160,10 +162,10 @@ def unread_layout(store: str, files: Files, around: Surroundings | None = None) 
     if groups and (_leads_beyond(store, own, files) or _leads_into(store, groups, own, files)):
         return _dledger(groups)
     others = _other_folders(store, own, around)
-    if own is not None and _are_older(own, others) and has_queue_units(store, files):
-        return _older_files(store, own, others[0], files)
-    if others:
-        return _several_paths(store, [own, *others] if own is not None else others, files)
+    if own is not None and _are_older(store, own, others, files):
+        return _older_files(store, own, others, files)
+    if others.parts:
+        return _several_paths(store, others.with_own(own), files)
     claimed = _claimed_by(store, own, around)
     if claimed is not None:
         return _several_paths(*claimed, files)
@@ -315,55 +317,83 @@ class _Lacks(Enum):
     """No queue is kept in files: what the index leads to is not all that the log held."""
 
 
-def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> list[LogFolder]:
+class _Others(NamedTuple):
+    """The other folders with files of a log."""
+
+    parts: Sequence[LogFolder] = ()
+    """Those that a broker may have written."""
+    copies: Sequence[LogFolder] = ()
+    """Those that have copies of the own files, and older files."""
+
+    def with_own(self, own: LogFolder | None) -> list[LogFolder]:
+        """Return all folders, the own one first."""
+        return [*([own] if own is not None else []), *self.parts, *self.copies]
+
+
+def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> _Others:
     """Return the other folders of the log, if queues or index lead to messages in them."""
     files = around.files
     lacks = _what_lacks(store, own, files)
     if lacks is _Lacks.NOTHING or not STORE_NAMES & {*names_of(store, files)}:
-        return []
+        return _Others()
     found: list[LogFolder] = []
     others: list[LogFolder] = []
+    copies: list[LogFolder] = []
     for one in _log_folders_around(store, lacks, around):
-        if own is None or inferred_size(one.log_files) == inferred_size(own.log_files):
-            known = _files_of(own, found)
-            is_part = None if _is_copy(one, known) else _adds_to(one, known, store, files)
-            if is_part:
-                found.append(one)
-            elif is_part is None:
-                others.append(one)
+        if own is not None and inferred_size(one.log_files) != inferred_size(own.log_files):
+            continue
+        if own is not None and lacks is not _Lacks.FILES and _is_backup(one, own, files):
+            if _adds_to(one, own.log_files, store, files):
+                copies.append(one)
+            continue
+        known = _files_of(own, found)
+        is_part = None if _is_copy(one, known) else _adds_to(one, known, store, files)
+        if is_part:
+            found.append(one)
+        elif is_part is None:
+            others.append(one)
     for one in others if found else ():  # the log lies over several folders: no copy, but a part
         places = SamePlaces(store, one.log_files, files)
         others_have = SamePlaces(store, _files_of(own, found), files)
         if places.hold_what_is_missing() and places.hold_what_another_lacks(others_have, fewest=1):
             found.append(one)
     if own is not None and not found and not has_queue_units(store, files):
-        return rows_with(own, others, files)
-    return found if own is not None or len(found) > 1 else []
+        found = rows_with(own, others, files)
+    return _Others(found if own is not None or len(found) > 1 else (), copies)
 
 
-def _are_older(own: LogFolder, others: Sequence[LogFolder]) -> bool:
-    """Return whether the other files lie in one folder, in a row that ends before the own files.
+def _are_older(store: str, own: LogFolder, others: _Others, files: Files) -> bool:
+    """Return whether the other files may have expired: they lie beside copies of the own ones, or
+    in one folder, in a row that ends before the own files.
 
     A broker that has room on several disks makes files on each of them in turn.
     """
-    if len(others) != 1:
+    if not others.parts:
+        return bool(others.copies)
+    if len(others.parts) != 1 or not has_queue_units(store, files):
         return False
     size = inferred_size(own.log_files)
-    before = sorted(one.start for one in others[0].log_files)
+    before = sorted(one.start for one in others.parts[0].log_files)
     after = sorted(one.start for one in own.log_files)
     rows = (range(row[0], row[0] + len(row) * size, size) for row in (before, after))
     return before[-1] < after[0] and [before, after] == [[*row] for row in rows]
 
 
-def _older_files(store: str, own: LogFolder, other: LogFolder, files: Files) -> Layout:
-    """Return the layout of a store beside a folder with older files of its log."""
-    count, first = len(other.log_files), min(one.start for one in own.log_files)
-    hint = _several_paths(store, [own, other], files).hint
+def _older_files(store: str, own: LogFolder, others: _Others, files: Files) -> Layout:
+    """Return the layout of a store beside folders with older files of its log."""
+    first = min(one.start for one in own.log_files)
+    parts, copies = ([_before(first, one) for one in some] for some in others)
+    beside = sorted((*parts, *copies), key=lambda one: -len(one.log_files))
+    count = len({each.start for one in beside for each in one.log_files})
+    places = " and in ".join(["here", *(one.path for one in beside[1:])])
+    has_same = "; files of the same names as its own, also there, were not compared with these"
+    # Of the links of a name the last one stays: that to the store's own file.
+    hint = _several_paths(store, [*copies, own, *parts], files).hint
     return Layout(
-        other.path,
-        f"{plural(count, 'file')} of the log of {store} {verb(count, 'lies', 'lie')} here, from"
+        beside[0].path,
+        f"{plural(count, 'file')} of the log of {store} {verb(count, 'lies', 'lie')} {places}, from"
         f" before offset {first}, where its own files begin: copies of files that expired, or a"
-        " folder that the broker reads too (storePathCommitLog)",
+        f" folder that the broker reads too (storePathCommitLog){has_same if copies else ''}",
         writes(
             "nothing if they were copied here before they expired. If storePathCommitLog names this"
             f" folder too, make a copy that has both: {hint}"
@@ -371,6 +401,11 @@ def _older_files(store: str, own: LogFolder, other: LogFolder, files: Files) -> 
         is_beside=True,
         older_files=count,
     )
+
+
+def _before(offset: int, folder: LogFolder) -> LogFolder:
+    """Return a folder without its files from an offset on."""
+    return LogFolder(folder.path, tuple(one for one in folder.log_files if one.start < offset))
 
 
 def _files_of(own: LogFolder | None, found: Sequence[LogFolder]) -> list[LogFile]:
@@ -385,6 +420,20 @@ def _is_copy(one: LogFolder, known: Sequence[LogFile]) -> bool:
     """
     starts = {each.start for each in known}
     return sum(each.start in starts for each in one.log_files) > 1
+
+
+def _is_backup(one: LogFolder, own: LogFolder, files: Files) -> bool:
+    """Return whether all files that a folder has alone are older than the own ones, and a file of
+    it was copied: a sound message of it is in the own file of that name too.
+
+    A broker writes each message into one folder.
+    """
+    there = {each.start: each.path for each in own.log_files}
+    pairs = [(each, there[each.start]) for each in one.log_files if each.start in there]
+    if any(each.start > min(there) for each in one.log_files if each.start not in there):
+        return False
+    size = inferred_size(own.log_files)
+    return any(shares_a_message(each, path, size, files) for each, path in pairs)
 
 
 def _adds_to(one: LogFolder, known: Sequence[LogFile], store: str, files: Files) -> bool | None:
@@ -516,10 +565,10 @@ def _claimed_by(
             continue
         its_own = around.log(posixpath.join(path, COMMIT_LOG))
         others = _other_folders(path, its_own, around)
-        if its_own is not None and _are_older(its_own, others) and has_queue_units(path, files):
+        if its_own is not None and _are_older(path, its_own, others, files):
             continue
-        if any(_is_same(one.path, own.path, files) for one in others):
-            return path, [its_own, *others] if its_own is not None else others
+        if any(_is_same(one.path, own.path, files) for one in others.parts):
+            return path, others.with_own(its_own)
     return None
 
 
