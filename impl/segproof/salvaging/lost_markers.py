@@ -15,9 +15,13 @@ Upstream: Kafka 4.3.1: ProducerStateManager, TransactionIndex; CompletedFetch of
 Laws: PROD-8 to PROD-10, PROD-14, DISK-11, DISK-32.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
@@ -28,7 +32,7 @@ from segproof.reading.file_names import SNAPSHOT_SUFFIX
 from segproof.rebuilding.old_indexes import old_aborted_txns
 from segproof.salvaging.kept_producers import Entries, new_snapshots, sound_snapshots
 from segproof.salvaging.known_aborts import KnownAborts
-from segproof.salvaging.marker_words import Fate, words_of
+from segproof.salvaging.marker_words import Fate, words_of, words_of_more
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.saved_transactions import Break, Lost, SavedLog, Transaction
 from segproof.verifying.directory_checks import Partition
@@ -99,7 +103,10 @@ class _Correction:
         files: Files,
     ) -> None:
         self._told, self._files, self._bases = told, files, bases
-        self._transactions, self._lost = transactions, saved.lost
+        self._transactions, self._saved = transactions, saved
+        self._by_producer: dict[int, list[Transaction]] = {}
+        for one in transactions:
+            self._by_producer.setdefault(one.producer_id, []).append(one)
         self._snapshots = sorted(sound_snapshots(partition, INT64_MAX, files))
         self._made = {base: self._made_by_load(base) for base in bases}
         self._aborted = {
@@ -118,6 +125,8 @@ class _Correction:
         return f"{self._told.target}/{base:020d}.txnindex"
 
     def run(self) -> None:
+        if self._saved.first_not_taken is not None:
+            self._tell(words_of_more(self._saved.first_not_taken))
         for one in self._transactions:
             is_decided = self._is_decided(one)
             for place in one.breaks:
@@ -125,7 +134,7 @@ class _Correction:
                     self._decide(one, place)
             if is_decided and not one.splits:
                 lost = Lost(one.last + 1, INT64_MAX, INT64_MAX, is_told=False)
-                place = Break(one.last, one.timestamp, None, (lost,), False)
+                place = Break(one.last, one.timestamp, None, lost, False)
                 one.splits.append((place, None))
                 self._tell(words_of(one, place, Fate.KEPT, None, None, is_aborted=False))
         self._correct_indexes()
@@ -161,8 +170,8 @@ class _Correction:
         ]
         following = place.after if place.after is not None else one.end
         for each in entries:
-            is_lost = any(lost.first <= each.last_offset <= lost.last for lost in place.lost)
-            if is_lost and each.first_offset <= place.before:
+            is_within = each.first_offset <= place.before and each.last_offset <= place.last
+            if is_within and self._saved.is_lost(each.last_offset):
                 return Fate.ABORTED, each, following if place.after is not None else None
         for each in entries:
             if each.first_offset <= place.before and each.last_offset > place.last:
@@ -192,7 +201,20 @@ class _Correction:
         return Fate.KEPT if is_kept else Fate.UNKNOWN
 
     def _has_each(self, place: Break, last: int) -> bool:
-        return all(self._known.has_each(one.first, min(one.last, last)) for one in place.lost)
+        """Return whether each abort in the lost offsets of a gap, up to one, has its entry."""
+        lost, until = self._saved.lost, min(place.last, last)
+        start = bisect_left(lost, place.first, key=attrgetter("first"))
+        end = bisect_right(lost, until, start, key=attrgetter("last"))
+        if place.is_partial or self._unknown[end] > self._unknown[start]:
+            return False
+        is_cut = end < len(lost) and lost[end].first <= until
+        return not is_cut or self._known.has_each(lost[end].first, until)
+
+    @cached_property
+    def _unknown(self) -> list[int]:
+        """By place in what is lost: how many before it may have an abort without an entry."""
+        are_unknown = (not self._known.has_each(one.first, one.last) for one in self._saved.lost)
+        return list(accumulate(are_unknown, initial=0))
 
     def _is_decided(self, one: Transaction) -> bool:
         """Return whether an old snapshot ends a transaction that the saved log has open at its end.
@@ -211,9 +233,9 @@ class _Correction:
 
     def _unproven(self, one: Transaction, place: Break) -> Fate:
         """Return the fate where no file says whether the transaction ended in the gap."""
-        room = sum(lost.room for lost in place.lost)
+        room = place.lost.room
         is_marker_next = place.after is None and one.end is not None
-        if room == 0 or (is_marker_next and room == 1):
+        if not place.is_partial and (room == 0 or (is_marker_next and room == 1)):
             return Fate.SPANS
         is_committed = one.end is not None and (one.producer_id, one.end) not in self._aborted
         if is_committed and self._has_each(place, place.last):
@@ -225,8 +247,9 @@ class _Correction:
 
         The begin is -1 if none was open. No snapshot says it: both are -1.
         """
-        later = [each.first for each in one.breaks if each.last > place.last]
-        until = min([INT64_MAX if one.end is None else one.end, *later])
+        later = bisect_right(one.breaks, place.last, key=attrgetter("last"))
+        firsts = (each.first for each in one.breaks[later : later + 1])
+        until = min([INT64_MAX if one.end is None else one.end, *firsts])
         for offset, entries in self._snapshots:
             if not place.first < offset <= until:
                 continue
@@ -244,11 +267,11 @@ class _Correction:
         if place.after is not None:
             is_aborted = (one.producer_id, one.end) in self._aborted
             return None if is_aborted else place.after
-        for each in self._transactions:
-            if each.producer_id == one.producer_id and each.first > place.before:
-                is_aborted = (each.producer_id, each.end) in self._aborted
-                return None if is_aborted else each.first
-        return None
+        own = self._by_producer[one.producer_id]
+        at = bisect_right(own, place.before, key=attrgetter("first"))
+        if at == len(own) or (one.producer_id, own[at].end) in self._aborted:
+            return None
+        return own[at].first
 
     # --- what is corrected
 
@@ -295,9 +318,7 @@ class _Correction:
         return [] if begin is None else [made._replace(first_offset=begin)]
 
     def _is_lost(self, offset: int) -> bool:
-        return offset < self._told.first_offset or any(
-            each.first <= offset <= each.last for each in self._lost
-        )
+        return offset < self._told.first_offset or self._saved.is_lost(offset)
 
     def _correct_snapshots(self) -> None:
         """Close in the new snapshots the transactions that ended in a gap."""

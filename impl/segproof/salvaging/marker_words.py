@@ -91,6 +91,18 @@ def words_of(
     return f"{begin}: {unknown}. Readers of committed data {get}: {DECIDE}"
 
 
+def words_of_more(first: int) -> str:
+    """Return what is said where offsets are lost at so many places that not all were looked at.
+
+    `first` is the first offset of them.
+    """
+    return (
+        "offsets are lost at so many places that not all were looked at: at least the transactions"
+        f" that are told here have lost their ends, or may have. From offset {first} on others may"
+        f" have lost theirs: {DECIDE}"
+    )
+
+
 def _words_of_abort(
     one: Transaction, entry: AbortedTxn, hidden_from: int | None, *, at_end: bool
 ) -> str:

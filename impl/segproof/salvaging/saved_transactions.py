@@ -6,6 +6,7 @@ Laws: PROD-8 to PROD-10.
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,15 @@ from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 
 UNTOLD_MAX = 1 << 16
-"""So many places are taken where offsets are missing that no gap tells."""
+"""So many places are taken where offsets are missing and none of the kept gaps tells it."""
 
 
 @dataclass(slots=True)
 class Lost:
-    """Offsets that are lost between two saved batches, or after the last one."""
+    """Offsets that are lost between two saved batches, or after the last one.
+
+    In a break it is the sum of all such places between two batches of a producer.
+    """
 
     first: int
     last: int
@@ -40,24 +44,27 @@ class Break(NamedTuple):
     """The largest timestamp of the batch before it, in milliseconds."""
     after: int | None
     """The first offset of its producer's next batch; None where a marker follows, or nothing."""
-    lost: tuple[Lost, ...]
+    lost: Lost
+    """From the first offset that is lost to the last one; saved batches may lie between."""
     is_new_epoch: bool
     """Whether that batch is of another epoch of the producer, so that a transaction ended."""
+    is_partial: bool = False
+    """Whether more may be lost in it: in places that were too many to be taken."""
 
     @property
     def first(self) -> int:
         """The first offset that is lost."""
-        return self.lost[0].first
+        return self.lost.first
 
     @property
     def last(self) -> int:
         """The last one."""
-        return self.lost[-1].last
+        return self.lost.last
 
     @property
     def is_told(self) -> bool:
         """Whether a gap tells of some."""
-        return any(one.is_told for one in self.lost)
+        return self.lost.is_told
 
 
 @dataclass(slots=True)
@@ -94,8 +101,15 @@ class SavedLog:
         self._are_all_told = told.gap_count == len(told.gaps)
         self._rows: list[BatchTable] = []
         self._reached = told.first_offset - 1
-        self._untold = 0
+        self._without_gap = 0
         self.lost: list[Lost] = []
+        """In order; no two overlap."""
+        self._rooms: list[int] = []
+        """By place in `lost`: the sum of the rooms before it; one more than there are places."""
+        self._told_counts: list[int] = []
+        """In the same way, how many before it are told."""
+        self.first_not_taken: int | None = None
+        """The first lost offset that may be of a gap and is not in `lost`: there are too many."""
         self.ends: dict[int, int] = {}
         """By the base offset of each log: the last offset in it."""
         self.markers: set[tuple[int, int]] = set()
@@ -114,10 +128,13 @@ class SavedLog:
 
     def _lose(self, first: int, last: int) -> None:
         at = bisect_left(self._gaps, first)
-        is_told = not self._are_all_told or (at < len(self._gaps) and self._gaps[at] <= last)
-        self._untold += not is_told
-        if is_told or (self._takes_untold and self._untold <= UNTOLD_MAX):
+        has_gap = at < len(self._gaps) and self._gaps[at] <= last
+        self._without_gap += not has_gap
+        is_told = has_gap or not self._are_all_told
+        if has_gap or ((is_told or self._takes_untold) and self._without_gap <= UNTOLD_MAX):
             self.lost.append(Lost(first, last, last - first + 1, is_told))
+        elif is_told and self.first_not_taken is None:
+            self.first_not_taken = first
 
     def transactions(self) -> list[Transaction]:
         """Return the transactions, in the order of their beginnings."""
@@ -129,13 +146,28 @@ class SavedLog:
         if not (rows["attributes"] & TRANSACTIONAL).any():
             return []
         self._explain(rows)
+        self._rooms = list(accumulate((one.room for one in self.lost), initial=0))
+        self._told_counts = list(accumulate((one.is_told for one in self.lost), initial=0))
         return self._followed(rows)
 
-    def _between(self, before: int, after: int) -> tuple[Lost, ...]:
-        """Return what is lost between two offsets."""
-        start = bisect_right(self.lost, before, key=lambda one: one.first)
-        end = bisect_left(self.lost, after, key=lambda one: one.first)
-        return tuple(self.lost[start:end])
+    def is_lost(self, offset: int) -> bool:
+        """Return whether an offset is one of those that are lost."""
+        at = bisect_right(self.lost, offset, key=_first_of)
+        return at > 0 and offset <= self.lost[at - 1].last
+
+    def _places_between(self, before: int, after: int) -> tuple[int, int]:
+        """Return where in `lost` that begins and ends which lies between two offsets."""
+        start = bisect_right(self.lost, before, key=_first_of)
+        return start, bisect_left(self.lost, after, start, key=_first_of)
+
+    def _between(self, before: int, after: int) -> Lost | None:
+        """Return the sum of what is lost between two offsets; None if nothing is."""
+        start, end = self._places_between(before, after)
+        if end - start < 2:
+            return self.lost[start] if start < end else None
+        room = self._rooms[end] - self._rooms[start]
+        is_told = self._told_counts[end] > self._told_counts[start]
+        return Lost(self.lost[start].first, self.lost[end - 1].last, room, is_told)
 
     def _explain(self, rows: BatchTable) -> None:
         """Take from each gap the records that a producer has sent, as its sequence numbers show."""
@@ -155,10 +187,10 @@ class SavedLog:
             known[producer] = epoch, (sequence + last - base + 1) & INT32_MAX, last
             if before is None or before[:2] == (epoch, sequence) or before[0] != epoch:
                 continue
-            lost = self._between(before[2], base)
+            start, end = self._places_between(before[2], base)
             count = (sequence - before[1]) & INT32_MAX
-            if len(lost) == 1 and count <= lost[0].room:
-                lost[0].room -= count
+            if end - start == 1 and count <= self.lost[start].room:
+                self.lost[start].room -= count
 
     def _followed(self, rows: BatchTable) -> list[Transaction]:
         found: list[Transaction] = []
@@ -173,10 +205,9 @@ class SavedLog:
             *(of_transactions[name].tolist() for name in columns), strict=True
         ):
             is_marker, one = bool(bits & CONTROL), is_open.get(producer)
-            if one is not None and (lost := self._between(one.last, base)):
-                after = None if is_marker else base
+            if one is not None:
                 is_new = not is_marker and epoch != one.epoch
-                one.breaks.append(Break(one.last, one.timestamp, after, lost, is_new))
+                self._break(one, base, None if is_marker else base, is_new_epoch=is_new)
             if is_marker:
                 self.markers.add((producer, base))
                 markers[producer] = base
@@ -190,6 +221,18 @@ class SavedLog:
             else:
                 one.last, one.timestamp, one.epoch = last, time, epoch
         for one in is_open.values():
-            if lost := self._between(one.last, INT64_MAX):
-                one.breaks.append(Break(one.last, one.timestamp, None, lost, False))
+            self._break(one, INT64_MAX, None, is_new_epoch=False)
         return found
+
+    def _break(
+        self, one: Transaction, following: int, after: int | None, *, is_new_epoch: bool
+    ) -> None:
+        """Take what is lost between a transaction so far and its producer's next offset."""
+        lost = self._between(one.last, following)
+        if lost is not None:
+            is_partial = self.first_not_taken is not None and self.first_not_taken < following
+            one.breaks.append(Break(one.last, one.timestamp, after, lost, is_new_epoch, is_partial))
+
+
+def _first_of(one: Lost) -> int:
+    return one.first
