@@ -18,7 +18,11 @@ def entries_without_a_batch(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the entries of offset indexes at whose position no batch begins."""
     entries = spark.read.load(paths, "segproof", table="index_entries")
     batches = spark.read.load(
-        paths, "segproof", table="batches", columns="directory,segment_base_offset,position"
+        paths,
+        "segproof",
+        table="batches",
+        columns="directory,segment_base_offset,position",
+        on_damage="skip",  # an entry may lead behind the damage of a log
     )
     place = ["directory", "segment_base_offset", "position"]
     return entries.join(batches, place, "left_anti").orderBy("path", "entry")

@@ -22,6 +22,7 @@ def duplicates_by_producer(spark: SparkSession, paths: list[str]) -> DataFrame:
         "segproof",
         table="batches",
         columns="directory,base_offset,producer_id,producer_epoch,base_sequence,is_control",
+        on_damage="skip",  # batches that are twice are looked for, and are no end of the read
     )
     return (
         batches.filter("producer_id >= 0 and base_sequence >= 0 and not is_control")

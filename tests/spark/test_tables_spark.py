@@ -217,9 +217,10 @@ def test_timestamps_going_back(registered: "SparkSession", real_files: Path, bro
     for folder in (real_files / "kafka" / "plain", broken):
         expected = []
         newest = -1
-        rows = sorted(
-            read_table("batches", folder), key=lambda r: (r["base_offset"], r["position"])
-        )
+        rows = [
+            row for row in read_table("batches", folder, on_damage="skip") if row["damage"] is None
+        ]
+        rows.sort(key=lambda row: (row["base_offset"], row["position"]))
         for row in rows:
             if row["is_control"]:
                 continue
