@@ -72,17 +72,23 @@ _NUMBERS = count()
 
 
 @pytest.fixture
-def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a new folder that lies alone in the test's own.
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Give a new folder that lies alone in the test's own, and remove both if the test passes.
 
     segproof looks around a store for other folders of its log: two levels above the store would
     lie the folders of all other tests. The test's own has a number of this run. The number that
     pytest gives is one more than it finds there, and it reads the names of all other tests for it.
     """
     words = re.sub(r"\W", "_", request.node.name)[:26]
-    alone = tmp_path_factory.mktemp(f"{words}_{next(_NUMBERS)}", numbered=False) / "alone"
+    own = tmp_path_factory.mktemp(f"{words}_{next(_NUMBERS)}", numbered=False)
+    alone = own / "alone"
     alone.mkdir()
-    return alone
+    failed_before = request.session.testsfailed
+    yield alone
+    if request.session.testsfailed == failed_before:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -215,7 +215,7 @@ def test_the_queue_of_timers_tells_that_all_files_of_timers_are_gone(
     assert "delivers messages twice" in only.message
     assert [] == list(store_disagreements(store))
     told = salvage_store(store, tmp_path / "out")
-    assert any("delivers messages twice" in one for one in told.left_out)
+    assert any("delivers messages twice" in one for one in told.config_lacks)
     assert not told.is_whole
 
 
