@@ -16,7 +16,7 @@ from segproof.rocketmq.geometry import find_geometry
 from segproof.tables.schemas import TABLES
 from segproof_spark.data_source import register
 from segproof_tests.real_copies import copy_of, flip
-from segproof_tests.table_rows import read_table
+from segproof_tests.table_rows import read_table, rows_and_damage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -217,9 +217,7 @@ def test_timestamps_going_back(registered: "SparkSession", real_files: Path, bro
     for folder in (real_files / "kafka" / "plain", broken):
         expected = []
         newest = -1
-        rows = [
-            row for row in read_table("batches", folder, on_damage="skip") if row["damage"] is None
-        ]
+        rows, _ = rows_and_damage("batches", folder, "skip")
         rows.sort(key=lambda row: (row["base_offset"], row["position"]))
         for row in rows:
             if row["is_control"]:

@@ -87,7 +87,7 @@ def ends_blank(one: LogFile, position: int, files: Files) -> bool:
 
 
 def first_byte_after(one: LogFile, position: int, files: Files) -> int | None:
-    """Return where the first byte that is not zero lies after the entries of a file.
+    """Return the position of the first byte after the entries of a file that is not zero.
 
     `position` is their end. None if there is no such byte, or a blank entry follows. A broker that
     recovers the timer log cuts it at `position`. Raises: OSError.

@@ -84,7 +84,7 @@ class Transaction:
     """The offset of its marker; None while it is open."""
     breaks: list[Break] = field(default_factory=list)
     splits: list[tuple[Break, int | None]] = field(default_factory=list)
-    """The breaks in which it ended, each with the offset at which another one begins then."""
+    """The breaks in which the transaction ended, each with the offset where the next one begins."""
 
 
 class SavedLog:
@@ -151,7 +151,7 @@ class SavedLog:
         return self._followed(rows)
 
     def is_lost(self, offset: int) -> bool:
-        """Return whether an offset is one of those that are lost."""
+        """Return whether an offset is lost."""
         at = bisect_right(self.lost, offset, key=_first_of)
         return at > 0 and offset <= self.lost[at - 1].last
 

@@ -64,7 +64,7 @@ AT_THE_END = (
     " removed it, the leader has what counts; else this is the only copy of its records"
 )
 SMALL_FILES = ("leader-epoch-checkpoint", "partition.metadata")
-"""What a copy of a partition needs besides logs and snapshots: a salvage makes indexes new."""
+"""A copy of a partition needs these files too; a salvage makes the indexes new."""
 NAMED_MAX = 20
 """A hint has commands for at most this many removed logs."""
 declare("partition-log", Severity.WARNING,
@@ -82,9 +82,9 @@ class ReplacedLogs:
         """Read which offsets the `.swap` logs hold; `damaged` are the bases of damaged ones."""
         self._directory, self._files, self._kinds = directory, files, kinds
         self.ranges: Ranges = {}
-        """Of the logs that were read so far."""
+        """The offsets of the sound batches of the logs that were read so far."""
         self._spans: Ranges = {}
-        """The same with batches whose checksums are wrong."""
+        """The same ranges, in which batches with wrong checksums count too."""
         self._empty: dict[str, bool] = {}
         self._logs = bases_of(kinds)
         self._swaps = swap_logs(kinds)

@@ -4,20 +4,16 @@
 `segproof.scan` and `segproof dump` answer alike: all rows once, or an error, or a warning.
 """
 
-import csv
-import io
 import shutil
 import struct
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import segproof
-from segproof.errors import DamagedFileError, RowsLeftOutWarning
+from segproof.errors import DamagedFileError
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import check_batches
@@ -27,6 +23,7 @@ from segproof.verifying.log_offsets import LogOffsets
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_tests.partition_files import aged, name_of, write_segment
+from segproof_tests.table_offsets import dumped, is_silent, scanned
 
 pytestmark = pytest.mark.needs("pyarrow")
 
@@ -60,23 +57,6 @@ def rewrite(folder: Path, base: int, batches: list[bytes]) -> None:
     (folder / name_of(base, ".log")).write_bytes(b"".join(batches))
 
 
-def scanned(path: Path, table: str = "records", **asked: Any) -> tuple[list[int], list[str]]:
-    """Return the offsets of a scan, and its warnings."""
-    column = "offset" if table == "records" else "base_offset"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        reader = segproof.scan(path, table=table, columns=[column], **asked)
-        found = reader.read_all()[column].to_pylist()
-    return found, [str(one.message) for one in caught if one.category is RowsLeftOutWarning]
-
-
-def dumped(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[int], int]:
-    """Return the offsets of a dump, and its exit code."""
-    code = cli.run(["dump", str(path), "--records", "--format", "csv", *words])
-    lines = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    return [int(one["offset"]) for one in lines], code
-
-
 def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], *words: str) -> None:
     """Demand that scan and dump fail with these words, or give these rows with a warning."""
     for table in ("records", "batches"):
@@ -91,13 +71,6 @@ def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], *wo
     assert (1, True) == (code, all(word in told for word in words[1:]))
     for how in ("skip", "keep"):
         assert (rows, 1) == dumped(path, capsys, "--on-damage", how)
-
-
-def is_silent(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int]) -> None:
-    """Demand that scan and dump give these rows without a word."""
-    for table in ("records", "batches"):
-        assert (rows, []) == scanned(path, table)
-    assert (rows, 0) == dumped(path, capsys)
 
 
 @pytest.mark.checks("DISK-70")

@@ -4,11 +4,8 @@
 `segproof.scan` and `segproof dump` answer alike: all rows, or an error, or rows with a warning.
 """
 
-import csv
-import io
 import os
 import struct
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,12 @@ from typing import Any
 import pytest
 
 import segproof
-from segproof.errors import DamagedFileError, RowsLeftOutWarning
+from segproof.errors import DamagedFileError
 from segproof.files import REAL_FILES
 from segproof.kafka import Record, write_batch
-from segproof_harness import cli
 from segproof_tests.altered_files import altered
 from segproof_tests.partition_files import aged, name_of, write_segment
+from segproof_tests.table_offsets import dumped, is_silent, scanned
 
 pytestmark = pytest.mark.needs("pyarrow")
 
@@ -52,23 +49,6 @@ def partition(
     return folder
 
 
-def scanned(path: Path, table: str = "records", **asked: Any) -> tuple[list[int], list[str]]:
-    """Return the offsets of a scan, and its warnings."""
-    column = "offset" if table == "records" else "base_offset"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        reader = segproof.scan(path, table=table, columns=[column], **asked)
-        found = reader.read_all()[column].to_pylist()
-    return found, [str(one.message) for one in caught if one.category is RowsLeftOutWarning]
-
-
-def dumped(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[int], int]:
-    """Return the offsets of a dump, and its exit code."""
-    code = cli.run(["dump", str(path), "--records", "--format", "csv", *words])
-    lines = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    return [int(one["offset"]) for one in lines], code
-
-
 def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], word: str) -> None:
     """Demand that scan and dump give these rows, and say that others are missing."""
     for table in ("records", "batches"):
@@ -80,13 +60,6 @@ def is_told(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int], wor
     assert 1 == dumped(path, capsys)[1]
     for how in ("skip", "keep"):
         assert (rows, 1) == dumped(path, capsys, "--on-damage", how)
-
-
-def is_silent(path: Path, capsys: pytest.CaptureFixture[str], rows: list[int]) -> None:
-    """Demand that scan and dump give these rows without a word."""
-    for table in ("records", "batches"):
-        assert (rows, []) == scanned(path, table)
-    assert (rows, 0) == dumped(path, capsys)
 
 
 def by_snapshot(folder: Path) -> None:

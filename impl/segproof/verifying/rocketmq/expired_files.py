@@ -13,7 +13,7 @@ BEFORE_LOG_HINT = (
 
 
 def before_log(records: LogRecords) -> str:
-    """Return in words what became of messages before a log, as far as a file tells it.
+    """Return words that say what became of the messages before a log, as far as files tell.
 
     A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
     CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same.

@@ -69,7 +69,7 @@ class _Known(NamedTuple):
     is_same: bool = False
     """Whether both have the same bytes."""
     has_sound: bool = False
-    """Whether a sound message is in it, or it has the same bytes as the log's file."""
+    """Whether this file has a sound message, or the same bytes as the log's file."""
     more: int | None = None
     """Sound messages that the log's file lacks; None: unknown."""
     fewer: int = 0
