@@ -50,18 +50,23 @@ def test_only_fast_and_quick_leave_tests_out() -> None:
 
 
 def test_the_first_python_runs_what_quick_leaves_out() -> None:
-    """`py311` runs all of `tests` but folders that have an environment of their own; a plain `tox`
-    runs `py311` and has no `quick`."""
-    (line,) = [one for one in commands()["testenv"] if one.startswith("py311:")]
+    """`py311` and `py311-damage` run all of `tests` but folders that have an environment of their
+    own; a plain `tox` runs both, and has no `quick`."""
+    lines = commands()["testenv"]
+    (line,) = [one for one in lines if one.startswith("py311-!damage:")]
     words = shlex.split(line.replace("}", ""))
     assert "{posargs:tests" in words
     ignored = {words[at + 1] for at, word in enumerate(words) if word == "--ignore"}
     folders = {"canaries", "contracts", "explore", "oracle", "proofs", "spark"}
-    alone = folders | {"golden/test_docs_examples.py"}
-    assert {f"tests/{name}" for name in alone} == ignored
+    alone = {f"tests/{name}" for name in folders | {"golden/test_docs_examples.py"}}
+    (line,) = [one for one in lines if one.startswith("damage:")]
+    damage = line.partition("{posargs:")[2].rstrip("}").split()
+    assert damage
+    assert alone | set(damage) == ignored
     listed = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("env_list =")[2]
-    assert "py311" in listed.partition("#")[0].split()
-    assert not {"fast", "quick"} & set(listed.partition("#")[0].split())
+    environments = listed.partition("#")[0].split()
+    assert {"py311", "py311-damage"} <= set(environments)
+    assert not {"fast", "quick"} & set(environments)
 
 
 def is_there(word: str) -> bool:
