@@ -2,8 +2,10 @@
 """What the old transaction indexes of a partition say, and for what offsets they are whole.
 
 A transaction was committed if it ended and no index has an entry of it. That is a proof only where
-the index is there that would have the entry: the one of the segment in which the end lies. So its
-files must show that the segment went so far, and that they are older than the loss.
+the index would have the entry: the one of the segment in which the end lies. An index that lost its
+last entries with its end, as a failure of power leaves it, is sound by itself. So it must have an
+entry at the last of the lost offsets or behind it, and its segment's files must be older than the
+loss.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager.
 Laws: DISK-11, TXNIDX-7.
@@ -91,8 +93,8 @@ class KnownAborts:
         if base not in self._told:
             self._told[base] = self._told_by(segment, end)
         told = self._told[base]
-        if told is None or max(self._saved.ends.get(base, -1), int(told.max(initial=-1))) < last:
-            return False  # the end may have been in a segment that is gone
+        if told is None or self._entries[base][-1].last_offset < last:
+            return False  # the index may have lost what followed its last entry
         at = int(np.searchsorted(told, first))
         if at < len(told) and told[at] <= last:
             return True

@@ -53,7 +53,7 @@ def keep_transactions(partition: Partition, told: SalvagedPartition, files: File
     saved = SavedLog(told, takes_untold=is_decided)
     for name in names:
         with closing(files.open(f"{told.target}/{name}")) as file:
-            saved.add(int(name[:20]), read_batch_headers(file).table)
+            saved.add(read_batch_headers(file).table)
     transactions = saved.transactions()
     if transactions:
         bases = [int(name[:20]) for name in names]

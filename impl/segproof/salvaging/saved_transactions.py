@@ -110,16 +110,13 @@ class SavedLog:
         """In the same way, how many before it are told."""
         self.first_not_taken: int | None = None
         """The first lost offset that may be of a gap and is not in `lost`: there are too many."""
-        self.ends: dict[int, int] = {}
-        """By the base offset of each log: the last offset in it."""
         self.markers: set[tuple[int, int]] = set()
         """Producer id and offset of each."""
 
-    def add(self, base_offset: int, table: BatchTable) -> None:
+    def add(self, table: BatchTable) -> None:
         """Take the batches of the next log."""
         if not len(table):
             return
-        self.ends[base_offset] = int(table["last_offset"][-1])
         ends = np.concatenate([[self._reached], table["last_offset"][:-1]])
         for row in np.flatnonzero(table["base_offset"] > ends + 1).tolist():
             self._lose(int(ends[row]) + 1, int(table["base_offset"][row]) - 1)

@@ -242,6 +242,8 @@ def test_a_commit_without_a_marker_is_told_once(tmp_path: Path) -> None:
     """By the snapshot that the salvage made, producer 2 has nothing open; nothing undoes it."""
     folder = copied_partition("txn-a", tmp_path / "in")
     cut(1732, 165684)(folder)
+    with (folder / name_of(1732, ".txnindex")).open("ab") as index:
+        index.write(AbortedTxn(0, 1, 2403, 2413, 2414).to_bytes())
     _, target = saved(folder, tmp_path / "out")
     assert {3: 2281} == open_in(target)[name_of(2325, ".snapshot")]
     found = list(verify(target))
@@ -251,6 +253,42 @@ def test_a_commit_without_a_marker_is_told_once(tmp_path: Path) -> None:
     notes = [one for one in found if one.law == "DISK-32" and "began at offset 2317" in one.message]
     assert [Severity.NOTE] == [one.severity for one in notes]
     assert "consumers with read_committed get its records" in notes[0].message
+
+
+def cut_index(log: int) -> Damage:
+    """Return what takes a log's last ABORT marker and its entry, as a failure of power does."""
+
+    def damage(folder: Path) -> None:
+        path = folder / name_of(log, ".txnindex")
+        data = path.read_bytes()
+        path.write_bytes(data[: -read_aborted_txns(data).itemsize])
+        broken(log, int(read_aborted_txns(data)["last_offset"][-1]))(folder)
+
+    return damage
+
+
+@pytest.mark.checks("PROD-9", "PROD-14", "TXNIDX-7")
+@pytest.mark.parametrize(
+    ("damage", "producer", "begin"),
+    [
+        (cut_index(0), 2, 988),
+        (cut_index(1014), 3, 1658),
+        (cut_index(1732), 3, 2400),
+        (cut(1732, 165684), 2, 2317),
+    ],
+)
+def test_an_index_proves_no_commit_behind_its_last_entry(
+    damage: Damage, producer: int, begin: int, tmp_path: Path
+) -> None:
+    """What followed that entry may be lost with the log's end: three of these were aborted."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    damage(folder)
+    told, target = saved(folder, tmp_path / "out")
+    of_it = f"producer {producer} that begins at offset {begin} is lost"
+    (words,) = [one for one in told.lost_markers if of_it in one]
+    assert "it ended, and no file says whether it was committed or aborted" in words
+    last = max(open_in(target).items())[1] if begin > 1732 else {}
+    assert (begin > 1732) == (last.get(producer) == begin)
 
 
 # --- logs of a few batches
@@ -329,6 +367,30 @@ def test_what_the_old_files_prove_is_used(
     told, target = saved(folder, tmp_path / "out")
     assert due == [one[2:4] for one in entries(target)]
     assert bool(words) == len(told.lost_markers) == sum(words in one for one in told.lost_markers)
+
+
+@pytest.mark.checks("PROD-9", "TXNIDX-7")
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_commit_joins_no_transaction_behind_the_last_entry(
+    is_whole: bool, tmp_path: Path
+) -> None:
+    """The lost marker may be the ABORT whose entry the index lost: without a word all is read."""
+    data = [batch(0, 0, producer=9), marker(1, "ABORT", producer=9), batch(2, 0)]
+    data += [marker(3, "ABORT"), batch(4, 1), marker(5, "COMMIT")]
+    old = [AbortedTxn(0, 9, 0, 1, 2)]
+    if is_whole:
+        data += [batch(6, 1, producer=9), marker(7, "ABORT", producer=9)]
+        old.append(AbortedTxn(0, 9, 6, 7, 8))
+    data[3] = bytes(len(data[3]))
+    folder = write_segment(tmp_path / "t-0", b"".join(data))
+    (folder / name_of(0, ".txnindex")).write_bytes(b"".join(one.to_bytes() for one in old))
+    told, target = saved(folder, tmp_path / "out")
+    assert entries(folder) == entries(target)
+    assert is_whole == (not told.lost_markers)
+    assert all(
+        "producer 7 that begins at offset 2 may be lost, at offset 3: no file says whether" in one
+        for one in told.lost_markers
+    )
 
 
 @pytest.mark.checks("PROD-14", "DISK-74")
@@ -420,7 +482,7 @@ def log_of(data: bytes, gap_count: int = 0) -> SavedLog:
     """Return what is known of a saved log that begins with offset 0; its gaps are not kept."""
     told = SalvagedPartition("in", "out", first_offset=0, gap_count=gap_count)
     log = SavedLog(told, takes_untold=True)
-    log.add(0, read_batch_headers(data).table)
+    log.add(read_batch_headers(data).table)
     return log
 
 
