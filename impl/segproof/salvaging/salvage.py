@@ -51,7 +51,7 @@ from segproof.rebuilding.safe_places import (
 from segproof.salvaging.gaps import Gap
 from segproof.salvaging.partition_salvage import salvage_partition
 from segproof.salvaging.salvaged_partition import SalvagedPartition
-from segproof.salvaging.topic_ids import missing_topic_ids
+from segproof.salvaging.topic_ids import contradicting_topic_ids, missing_topic_ids
 from segproof.verifying.directory_checks import Partition, find_partitions
 from segproof.verifying.held_beside import HeldBeside
 from segproof.verifying.inner_folders import LACKING
@@ -133,6 +133,7 @@ def salvage(
         told.removed += _words_of(removed, partition)
         if told.target is not None:
             told.left_out += missing_topic_ids(findings, partition.directory)
+            told.doubts += contradicting_topic_ids(findings, partition.directory)
             told.doubts += _held_aside(findings, partition, told, files)
         start = dict(partition.offsets).get(START, 0)
         known = read_partition_name(name)

@@ -2,7 +2,7 @@
 """The topic id of a saved partition: a broker with KRaft sets a partition without one aside.
 
 Upstream: Kafka 4.4.0: PartitionMetadataFile, LogManager.isStrayKraftReplica.
-Laws: DISK-49, META-2.
+Laws: DISK-49, DISK-50, META-2.
 """
 
 import os
@@ -21,6 +21,11 @@ _STEP = (
     "write it into the new directory before a broker starts there, of the two lines `version: 0`"
     " and `topic_id: ID`, with the id that another partition of the topic has, or that"
     " `kafka-topics.sh --describe` shows"
+)
+
+_COMPARE = (
+    "compare the id with the one that `kafka-topics.sh --describe` shows before a broker starts"
+    " with the new directory, which has this file too, and write that one into it"
 )
 
 
@@ -54,4 +59,19 @@ def missing_topic_ids(findings: Iterable[Finding], directory: str) -> list[str]:
         f"{one.path}: {one.message}; {_STEP}"
         for one in findings
         if one.law == "DISK-49" and os.path.normpath(one.path) == os.path.normpath(path)
+    ]
+
+
+def contradicting_topic_ids(findings: Iterable[Finding], directory: str) -> list[str]:
+    """Return in words that a partition's topic id contradicts that of another partition.
+
+    The id is copied all the same: it may be the right one of the two.
+    """
+    path = os.path.join(directory, METADATA)
+    return [
+        f"{one.path}: {one.message}; {_COMPARE}"
+        for one in findings
+        if one.law == "DISK-50"
+        and one.is_defect
+        and os.path.normpath(one.path) == os.path.normpath(path)
     ]

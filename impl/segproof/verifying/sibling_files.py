@@ -14,7 +14,7 @@ Laws: DISK-49, DISK-50.
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
-from itertools import count
+from itertools import count, islice
 
 from segproof.files import Files, status_of
 from segproof.findings import Severity
@@ -30,6 +30,10 @@ from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES, t
 
 HEADER_BYTES = 17
 """The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
+NAMED_MAX = 3
+"""At most this many partitions of a topic are named in a finding."""
+GROUPS_MAX = 3
+"""At most this many other topics of an id, and other ids of a topic, are looked at for each id."""
 MOVED = "if files were moved away by their age, look for all of them first, closed segments too. "
 
 
@@ -55,68 +59,134 @@ declare("partition-log", Severity.WARNING,
     " the one that `kafka-topics.sh --describe` shows"), "DISK-50")  # fmt: skip
 
 
-class _Ids:
-    """The topic ids of some partitions, each with the folder that was met first."""
+class _Group:
+    """The partitions of one topic that have one and the same topic id."""
 
     def __init__(self) -> None:
-        self._of_topics: dict[str, tuple[str, str]] = {}
-        self._topics: dict[str, tuple[str, str]] = {}
+        self.count = 0
+        self.folders: list[str] = []
+        """The first NAMED_MAX of them that may be named."""
+        self.nameable = 0
 
-    def add(self, topic: str, topic_id: str, folder: str) -> None:
-        """Take the id of a partition; the first of a topic, and of an id, stay."""
-        self._of_topics.setdefault(topic, (topic_id, folder))
-        self._topics.setdefault(topic_id, (topic, folder))
+    def words(self, which: str = "") -> str:
+        """Return which partitions they are, in words that end in "has" or "have"."""
+        more = self.nameable - len(self.folders)
+        names = ", ".join(self.folders) + (f" and {more} more" if more else "")
+        return f"{names} {which}{'has' if self.nameable == 1 else 'have'}"
 
-    def report(self, topic: str, topic_id: str, report: PathReporter, severity: Severity) -> None:
-        """Report an id that contradicts those before it."""
-        first_id, of_topic = self._of_topics.get(topic, (topic_id, ""))
-        first_topic, of_id = self._topics.get(topic_id, (topic, ""))
-        if first_id != topic_id:
-            words = f"{of_topic} has another id of the topic {topic}: {first_id}"
-        elif first_topic != topic:
-            words = f"{of_id} of another topic has the same id"
-        else:
+
+class _Ids:
+    """The topic ids of some partitions, by topic and id.
+
+    Memory: a few names for each topic, not for each partition.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._of_topics: dict[str, list[tuple[str, str]]] = {}
+        """The keys of the groups of each topic, and below of each id."""
+        self._of_ids: dict[str, list[tuple[str, str]]] = {}
+
+    def add(self, topic: str, topic_id: str, folder: str = "") -> None:
+        """Count a partition. No finding names one that has no `folder` here."""
+        key = topic, topic_id
+        if key not in self._groups:
+            self._groups[key] = _Group()
+            self._of_topics.setdefault(topic, []).append(key)
+            self._of_ids.setdefault(topic_id, []).append(key)
+        group = self._groups[key]
+        group.count += 1
+        group.nameable += bool(folder)
+        if folder and len(group.folders) < NAMED_MAX:
+            group.folders.append(folder)
+
+    def report(
+        self, topic: str, topic_id: str, folder: str, report: PathReporter, severity: Severity
+    ) -> None:
+        """Report the id of the partition in `folder` if it contradicts that of another one."""
+        own = topic, topic_id
+        by_topic, by_id = (
+            list(
+                islice(
+                    (one for one in keys if one != own and self._groups[one].folders), GROUPS_MAX
+                )
+            )
+            for keys in (self._of_topics.get(topic, []), self._of_ids.get(topic_id, []))
+        )
+        if not by_topic and not by_id:
             return
+        words = [
+            f"{self._groups[one].words()} another id of the topic {topic}: {one[1]}"
+            for one in by_topic
+        ]
+        words += [f"{self._groups[one].words('of another topic ')} the same id" for one in by_id]
+        likely = self._likely(own, folder, [*by_topic, *by_id])
         report.add(
             "DISK-50",
-            f"{words}. A broker with KRaft renames the folder whose id is not that of its topic to"
-            " -stray, and the partition begins again without its records; one with ZooKeeper does"
-            " not serve it",
+            f"{'; '.join(words)}. A broker with KRaft renames the folder whose id is not that of"
+            " its topic to -stray, and the partition begins again without its records; one with"
+            f" ZooKeeper does not serve it{likely}",
             actual=topic_id,
             severity=severity,
         )
 
+    def _likely(self, own: tuple[str, str], folder: str, others: list[tuple[str, str]]) -> str:
+        """Return in words which partition is likely the one with the wrong id; "" if unknown.
+
+        It contradicts its own topic and another one; or it is alone, and more agree against it.
+        """
+        keys = [own, *others]
+        twice = [one for one in keys if self._is_of_both(one)]
+        alone = [one for one in keys if self._groups[one].count == 1]
+        likely, why = twice, "it contradicts its own topic and another one"
+        if len(twice) != 1 or self._groups[twice[0]].count != 1:
+            likely = alone
+            most = max(self._groups[one].count for one in keys)
+            why = f"{most} partitions agree against it"
+        if len(likely) != 1:
+            return ""
+        name = folder if likely[0] == own else "".join(self._groups[likely[0]].folders)
+        return f". Likely the id of {name} is the wrong one: {why}"
+
+    def _is_of_both(self, key: tuple[str, str]) -> bool:
+        """Return whether another id of the same topic is known, and another topic of the id."""
+        return len(self._of_topics[key[0]]) > 1 and len(self._of_ids[key[1]]) > 1
+
 
 def report_topic_ids(directory: str, names: list[str], files: Files, reporter: Reporter) -> None:
-    """Report the partitions of a data directory whose topic ids contradict an earlier one's.
+    """Report the partitions of a data directory whose topic ids contradict each other.
 
+    All ids are known before the first is reported: none of them is known to be the right one.
     A note where no file of a broker lies beside them: the directory may be a place of copies.
+    Memory: the id of each partition.
     """
     severity = Severity.WARNING if is_log_directory(names) else Severity.NOTE
-    before = _Ids()
-    for folder in sorted(names):
-        for topic, topic_id, path in _id_in(directory, folder, files):
-            before.report(topic, topic_id, reporter.at(path, shown_by=directory), severity)
-            before.add(topic, topic_id, folder)
+    ids = _Ids()
+    found = [(folder, *one) for folder in sorted(names) for one in _id_in(directory, folder, files)]
+    for folder, topic, topic_id, _ in found:
+        ids.add(topic, topic_id, folder)
+    for folder, topic, topic_id, path in found:
+        ids.report(topic, topic_id, folder, reporter.at(path, shown_by=directory), severity)
 
 
 def report_own_topic_id(path: str, files: Files, reporter: Reporter) -> None:
     """Report a partition that is given alone, if its topic id contradicts one beside it."""
     parent, own = parent_of(path), posixpath.basename(posixpath.normpath(path))
-    mine = list(_id_in(parent, own, files))
-    if not mine:
+    mine = next(_id_in(parent, own, files), None)
+    if mine is None:
         return
     try:
         names = files.list_directory(parent)
     except OSError:
         return
-    beside = _Ids()
+    ids = _Ids()
+    ids.add(*mine[:2], path)
     for folder in sorted(set(names) - {own}):
         for topic, topic_id, _ in _id_in(parent, folder, files):
-            beside.add(topic, topic_id, posixpath.join(parent, folder))
+            ids.add(topic, topic_id, posixpath.join(parent, folder))
     severity = Severity.WARNING if is_log_directory(names) else Severity.NOTE
     report = reporter.at(posixpath.join(path, METADATA), shown_by=path)
-    beside.report(*mine[0][:2], report, severity)
+    ids.report(*mine[:2], path, report, severity)
 
 
 def report_topic_ids_across(
@@ -146,14 +216,18 @@ def report_topic_ids_across(
         parent, folder = posixpath.split(posixpath.normpath(two.path))
         for topic, topic_id, _ in _id_in(parent, folder, files):
             ids.setdefault(cluster, _Ids()).add(topic, topic_id, two.path)
+    found = []
     for one in mine:
-        before = ids.get(one.broker.cluster) if one.broker is not None else None
-        if before is None:
+        known = ids.get(one.broker.cluster) if one.broker is not None else None
+        if known is None:
             continue
         parent, folder = posixpath.split(posixpath.normpath(one.path))
         for topic, topic_id, _ in _id_in(parent, folder, files):
-            report = reporter.at(posixpath.join(one.path, METADATA), shown_by=one.path)
-            before.report(topic, topic_id, report, Severity.WARNING)
+            known.add(topic, topic_id)  # those of one path are compared with each other before
+            found.append((known, topic, topic_id, one.path))
+    for known, topic, topic_id, path in found:
+        report = reporter.at(posixpath.join(path, METADATA), shown_by=path)
+        known.report(topic, topic_id, path, report, Severity.WARNING)
 
 
 def _id_in(parent: str, folder: str, files: Files) -> Iterator[tuple[str, str, str]]:
