@@ -49,17 +49,20 @@ class _Twice(NamedTuple):
     """The paths of those that have, or may have, messages which the best one lacks."""
 
 
-def how_to_join(store: str, folders: Sequence[LogFolder], files: Files) -> tuple[str, Hint]:
+def how_to_join(
+    store: str, folders: Sequence[LogFolder], files: Files, *, is_sure: bool = True
+) -> tuple[str, Hint]:
     """Return in words what lies over folders, and the hint that joins it elsewhere by links.
 
-    Cost: each file whose name is in two folders is read, some of them twice.
+    `is_sure`: whether it is known that all are of one log. Cost: each file whose name is in two
+    folders is read, some of them twice.
     """
     places = ", ".join(one.path for one in folders)
     twice = _twice(folders, files)
     words = (
-        f"the commit log of the store {store} lies over {len(folders)} folders (several paths in"
-        f" storePathCommitLog), which segproof does not read together: {places}; nothing was"
-        " judged by a part of it"
+        f"the commit log of the store {store} {'lies' if is_sure else 'may lie'} over"
+        f" {len(folders)} folders (several paths in storePathCommitLog), which segproof does not"
+        f" read together: {places}; nothing was judged by a part of it"
     )
     words += "".join(f"; {one.words}" for one in twice)
     new = quoted_path(own_place("joined", store, store))

@@ -2,22 +2,27 @@
 """A copy of a file of a commit log against the file of the log that has its offset.
 
 Each sound message of the copy is looked for at the same position of the other file, byte for byte.
-So it is known whether a person may let the copy go, and which of two copies is the better one.
+So it is known whether a person may let the copy go, which of two copies is the better one, and
+whether it is a copy at all: no log has two messages at one place.
 
-Laws: RMQDISK-39.
+Laws: RMQDISK-39, RMQDISK-42.
 Not covered: what lies in a copy between its sound messages.
 """
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.message import check_message_and_return_size
 
 __all__ = ["Share", "share_of", "shares_a_message", "sound_messages"]
+
+OTHER_MESSAGES_ENOUGH: Final = 64
+"""Messages of another log, without one in common: damage that no checksum covers makes a few."""
 
 
 class Share(NamedTuple):
@@ -47,16 +52,33 @@ def share_of(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> 
     return Share(sound, lacking)
 
 
-def shares_a_message(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> bool:
+def shares_a_message(copy: LogFile, other: str, mapped_file_size: int, files: Files) -> bool | None:
     """Return whether the file at the path `other` has a sound message of a copy with the same
-    start; False if one can't be read before that.
+    start; False if other sound messages lie at their places, None if neither is known.
 
-    Cost: both are read up to the first block of messages that has one.
+    Cost: both are read up to the first block of messages that has one, or up to the place of
+    OTHER_MESSAGES_ENOUGH.
     """
+    others = 0
     with suppress(OSError), closing(files.open(other)) as file:
-        blocks = _blocks(copy, mapped_file_size, files)
-        return any(_lacking(block, file, copy.start) < len(block.rows) for block in blocks)
-    return False
+        for block in _blocks(copy, mapped_file_size, files):
+            if _lacking(block, file, copy.start) < len(block.rows):
+                return True
+            others += _others(block, file, copy.start)
+            if others >= OTHER_MESSAGES_ENOUGH:
+                break
+    return False if others else None
+
+
+def _others(block: MessageBlock, file: ReadOnlyFile, start: int) -> int:
+    """Return at how many places of a block's messages a file has a sound message."""
+    begin, end = int(block.rows[0, 0]), int(block.rows[-1, 0] + block.rows[-1, 1])
+    there = file.pread(end - begin, begin + block.offset - start)
+    found = 0
+    for at in block.rows[:, 0].tolist():
+        message = check_message_and_return_size(there, at - begin).message
+        found += message is not None and message.physical_offset == block.offset + at
+    return found
 
 
 def _blocks(copy: LogFile, mapped_file_size: int, files: Files) -> Iterator[MessageBlock]:

@@ -4,7 +4,7 @@
 A row that several folders make speaks for one log where no queue does: queues may be in RocksDB.
 
 Layout: a message has its offset in the log at byte 28, flags at 36, and its store time at byte 56,
-  or at 68 if its born host is of IPv6.
+  or at 68 if its born host is of IPv6. The address of the broker that stored it follows.
 Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, MessageDecoder.
 Laws: RMQDISK-42.
 """
@@ -21,12 +21,13 @@ from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
 from segproof.reading.store_log import LogReader
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size, named_offset
-from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS
+from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS, STORE_HOST_V6
 
 __all__ = [
     "LogFolder",
     "Surroundings",
     "begins",
+    "first_stored",
     "is_filled",
     "linked_folders",
     "log_folder",
@@ -45,6 +46,14 @@ class LogFolder(NamedTuple):
 
     path: str
     log_files: tuple[LogFile, ...]
+
+
+class FirstStored(NamedTuple):
+    """When and by which broker the first message of a file was stored."""
+
+    milliseconds: int
+    host: bytes
+    """Address and port (int32): 8 or 20 bytes."""
 
 
 def log_folder(path: str, files: Files) -> LogFolder | None:
@@ -182,16 +191,18 @@ def _is_row(folders: Sequence[LogFolder], files: Files, *, has_gaps: bool = Fals
     steps = [after.start - before.start for before, after in pairwise(written)]
     if any(step < size or step % size or (step > size and not has_gaps) for step in steps):
         return False
-    times = [_first_time(one, files) for one in written]
-    known = [time for time in times if time is not None]
-    return len(known) == len(times) and known == sorted(known)
+    stored = [first_stored(one, files) for one in written]
+    times = [one.milliseconds for one in stored if one is not None]
+    return len(times) == len(stored) and times == sorted(times)
 
 
-def _first_time(one: LogFile, files: Files) -> int | None:
-    """Return when the first message of a file was stored; None if it is no message of this file."""
+def first_stored(one: LogFile, files: Files) -> FirstStored | None:
+    """Return what the first message of a file says; None if it is no message of this file."""
     with suppress(OSError), closing(files.open(one.path)) as file:
-        head = file.pread(76, 0)
+        head = file.pread(96, 0)
         if head[4:8] in MESSAGE_MAGICS and int.from_bytes(head[28:36], "big") == one.start:
-            at = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
-            return int.from_bytes(head[at : at + 8], "big")
+            flags = int.from_bytes(head[36:40], "big")
+            at = 68 if flags & BORN_HOST_V6 else 56
+            host = head[at + 8 : at + (28 if flags & STORE_HOST_V6 else 16)]
+            return FirstStored(int.from_bytes(head[at : at + 8], "big"), host)
     return None

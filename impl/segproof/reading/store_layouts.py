@@ -6,7 +6,7 @@ several paths (`storePathCommitLog=A:B:C`), or replicates with DLedger. A verdic
 would be wrong, so such a store is left alone as a whole. A folder with older files alone, in a row
 before all of the store's own, may be an archive of files that a broker would have removed, and one
 that has copies of the store's own files too is a backup: such a store is read, and the folder is
-named.
+named, with the files that the store's log has lost. Files may also be of another broker.
 
 Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, DLedgerCommitLog; DLedger 0.3:
 DLedgerMmapFileStore; StorePathConfigHelper, MessageRocksDBStorage, CompactionStore.
@@ -22,12 +22,18 @@ from typing import Final, NamedTuple
 
 from segproof.counts import plural, verb
 from segproof.errors import InvalidArgumentError
-from segproof.files import Files, status_of
+from segproof.files import Files
 from segproof.hints import Hint, changes, writes
 from segproof.reading.folder_names import has_folder, names_of
 from segproof.reading.joined_logs import how_to_join
-from segproof.reading.log_file_shares import shares_a_message
 from segproof.reading.log_files_inside import log_files_inside
+from segproof.reading.log_folders_around import (
+    STORE_NAMES,
+    is_of_log,
+    is_same,
+    log_folders_around,
+    places_around,
+)
 from segproof.reading.log_rows import (
     LogFolder,
     Surroundings,
@@ -37,9 +43,9 @@ from segproof.reading.log_rows import (
     rows_with,
     words_of_log_in_store,
 )
+from segproof.reading.same_log import doubt_of, has_other_broker, is_copy_of, lacked_by, written
 from segproof.reading.store_reach import SamePlaces, Stretch, ends_of, has_queue_units, reach_of
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
-from segproof.rocketmq.message import BLANK_MAGIC_BYTES, MESSAGE_MAGICS
 
 __all__ = [
     "DLEDGER_MEMBER",
@@ -62,18 +68,12 @@ DLEDGER: Final = "dledger-"
 """How the folder of a DLedger group member begins."""
 DLEDGER_MAGICS: Final = (1, 2)
 """What an entry of DLedger begins with: a message, or the mark of a new leader."""
-STORE_NAMES: Final = frozenset({"index", "consumequeue", "checkpoint", "abort", "config", "lock"})
-"""What a store has beside its log. A folder of a log alone has none of them."""
-USUAL_STORE: Final = "store"
-"""The usual name of the folder of a store."""
 PART_NAMES: Final = frozenset({COMMIT_LOG, "index", "consumequeue"})
 """The parts of a store that are judged by themselves."""
 LEVELS_OF_PART: Final = 4
 """A file of a queue is at consumequeue/TOPIC/QUEUE/NAME."""
-LISTED_MAX: Final = 512
-"""Folders of one folder that are looked into: more are no disks of one broker."""
-LEVELS_UP: Final = 4
-"""Folders above a store in which a broker's other disks are looked for."""
+TOLD_FILES_MAX: Final = 3
+"""Files that a log lacks and that are named."""
 DLEDGER_MEMBER: Final = changes(
     "put an empty directory in the place of this one: the member gets the log from the leader",
     only_if="its files are damaged, the group has a leader, it is another member, and every other"
@@ -84,7 +84,12 @@ DLEDGER_MEMBER: Final = changes(
     " are damaged. Copy the directory away, and keep it until the member has caught up",
 )
 PART_ANSWER: Final = "an answer would be one of a part of the messages"
-_DIGITS = re.compile(r"[0-9]+")
+IN_DOUBT: Final = writes(
+    "find out which broker wrote the files of each folder: the verb dump shows their messages. If"
+    " they are of one broker, link each file into the folder commitlog of a copy of this store, and"
+    " verify that. If the others are of another broker, make a copy of this store, or a link to it,"
+    " in a new directory that has no such folder beside it, and verify or salvage that"
+)
 _MANIFEST = re.compile(r"MANIFEST-[0-9]{6,}")
 _OF_ROCKSDB = re.compile(r"(?:MANIFEST|OPTIONS)-[0-9]{6,}|[0-9]{6,}\.(?:sst|blob)")
 
@@ -97,8 +102,8 @@ class Layout(NamedTuple):
     words: str
     hint: Hint
     is_beside: bool = False
-    """Whether the store is read, and `path` is a folder with older files of its log."""
-    older_files: int = 0
+    """Whether the store is read, and `path` is a folder with files that its log lacks."""
+    files_beside: int = 0
     """How many these are."""
 
 
@@ -107,7 +112,7 @@ def check_layout(
     files: Files,
     why: str = "of such a store nothing is made, since it would lack a part",
 ) -> Layout | None:
-    """Return the folder with older files beside a store whose layout is read; None if it has none.
+    """Return the folder with files that a store's log lacks, if this is read; None without one.
 
     Raises: InvalidArgumentError for a layout that is not read, with `why` it is refused; OSError.
     """
@@ -127,7 +132,7 @@ def check_whole(store: str, files: Files) -> None:
         is_asked = (
             not STORE_NAMES & {*names_of(store, files)}
             or dledger_groups(store, files)
-            or _log_folders_around(store, _Lacks.FILES, Surroundings(files))
+            or log_folders_around(store, True, Surroundings(files))
         )
         if is_asked:
             check_layout(store, files, PART_ANSWER)
@@ -163,13 +168,11 @@ def unread_layout(store: str, files: Files, around: Surroundings | None = None) 
         return _dledger(groups)
     others = _other_folders(store, own, around)
     if own is not None and _are_older(store, own, others, files):
-        return _older_files(store, own, others, files)
+        return _beside(store, own, others, files)
     if others.parts:
         return _several_paths(store, others.with_own(own), files)
     claimed = _claimed_by(store, own, around)
-    if claimed is not None:
-        return _several_paths(*claimed, files)
-    return None
+    return None if claimed is None else _several_paths(*claimed, files)
 
 
 def holds_log(folder: str, files: Files) -> bool:
@@ -177,7 +180,7 @@ def holds_log(folder: str, files: Files) -> bool:
     found = log_folder(folder, files)
     return (
         found is not None
-        and _is_of_log(found, files)
+        and is_of_log(found, files)
         and any(begins(one, files) for one in found.log_files)
     )
 
@@ -323,7 +326,7 @@ class _Others(NamedTuple):
     parts: Sequence[LogFolder] = ()
     """Those that a broker may have written."""
     copies: Sequence[LogFolder] = ()
-    """Those that have copies of the own files, and older files."""
+    """Those that have copies of the own files, and files that the own log lacks."""
 
     def with_own(self, own: LogFolder | None) -> list[LogFolder]:
         """Return all folders, the own one first."""
@@ -339,15 +342,21 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> _
     found: list[LogFolder] = []
     others: list[LogFolder] = []
     copies: list[LogFolder] = []
-    for one in _log_folders_around(store, lacks, around):
+    for one in log_folders_around(store, lacks is not _Lacks.BEGIN, around):
         if own is not None and inferred_size(one.log_files) != inferred_size(own.log_files):
             continue
-        if own is not None and lacks is not _Lacks.FILES and _is_backup(one, own, files):
+        is_copy = None if own is None else is_copy_of(one, own, files)
+        if own is not None and is_copy and _is_older(written(one, files), own):
             if _adds_to(one, own.log_files, store, files):
                 copies.append(one)
             continue
+        if own is not None and is_copy is False and lacks is not _Lacks.FILES:
+            continue
+        # A broker that lacks a disk makes a file once more that was on it.
+        if own is not None and is_copy is False and has_other_broker(one, own, files):
+            continue
         known = _files_of(own, found)
-        is_part = None if _is_copy(one, known) else _adds_to(one, known, store, files)
+        is_part = None if _is_copy(one, known, files) else _adds_to(one, known, store, files)
         if is_part:
             found.append(one)
         elif is_part is None:
@@ -357,83 +366,130 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> _
         others_have = SamePlaces(store, _files_of(own, found), files)
         if places.hold_what_is_missing() and places.hold_what_another_lacks(others_have, fewest=1):
             found.append(one)
-    if own is not None and not found and not has_queue_units(store, files):
+    if own is None:
+        return _Others(found if len(found) > 1 else ())
+    if not found:
+        copies += _copies_with_more(own, others, store, files)
+    if not found and not copies and not has_queue_units(store, files):
         found = rows_with(own, others, files)
-    return _Others(found if own is not None or len(found) > 1 else (), copies)
+    return _Others(found, copies)
+
+
+def _copies_with_more(
+    own: LogFolder, others: Sequence[LogFolder], store: str, files: Files
+) -> Iterator[LogFolder]:
+    """Yield the folders with a copy of an own file, and with files that the own log has lost."""
+    for one in others:
+        more = lacked_by(own, written(one, files))
+        if not any(begins(each, files) for each in more.log_files):
+            continue
+        if is_copy_of(one, own, files) and _adds_to(more, (), store, files) is not False:
+            yield one
 
 
 def _are_older(store: str, own: LogFolder, others: _Others, files: Files) -> bool:
-    """Return whether the other files may have expired: they lie beside copies of the own ones, or
-    in one folder, in a row that ends before the own files.
+    """Return whether the other files need not be read for a verdict: they lie beside copies of the
+    own ones, or in one folder, in a row that ends before the own files. These may have expired.
 
     A broker that has room on several disks makes files on each of them in turn.
     """
     if not others.parts:
         return bool(others.copies)
-    if len(others.parts) != 1 or not has_queue_units(store, files):
+    if len(others.parts) != 1:
+        return False
+    other = written(others.parts[0], files)
+    if not has_queue_units(store, files) and not doubt_of(other, own, files):
         return False
     size = inferred_size(own.log_files)
-    before = sorted(one.start for one in others.parts[0].log_files)
+    older = sorted(one.start for one in other.log_files)
     after = sorted(one.start for one in own.log_files)
-    rows = (range(row[0], row[0] + len(row) * size, size) for row in (before, after))
-    return before[-1] < after[0] and [before, after] == [[*row] for row in rows]
+    rows = (range(row[0], row[0] + len(row) * size, size) for row in (older, after))
+    return older[-1] < after[0] and [older, after] == [[*row] for row in rows]
 
 
-def _older_files(store: str, own: LogFolder, others: _Others, files: Files) -> Layout:
-    """Return the layout of a store beside folders with older files of its log."""
+def _beside(store: str, own: LogFolder, others: _Others, files: Files) -> Layout:
+    """Return the layout of a store beside folders with files that its log lacks."""
     first = min(one.start for one in own.log_files)
-    parts, copies = ([_before(first, one) for one in some] for some in others)
-    beside = sorted((*parts, *copies), key=lambda one: -len(one.log_files))
-    count = len({each.start for one in beside for each in one.log_files})
+    parts, copies = ([lacked_by(own, written(one, files)) for one in some] for some in others)
+    beside = sorted((*copies, *parts), key=lambda one: -len(one.log_files))
+    starts = sorted({each.start for one in beside for each in one.log_files})
+    older = [one for one in starts if one < first]
+    lost = [one for one in starts if one > first]
     places = " and in ".join(["here", *(one.path for one in beside[1:])])
-    has_same = "; files of the same names as its own, also there, were not compared with these"
-    # Of the links of a name the last one stays: that to the store's own file.
-    hint = _several_paths(store, [*copies, own, *parts], files).hint
+    doubts = [doubt for one in others.parts if (doubt := doubt_of(one, own, files))]
+    words = []
+    if lost:
+        words.append(
+            f"copies of files of the log of {store} lie {places}, with"
+            f" {plural(len(lost), 'file')} that this log lacks, {_named(lost)}"
+        )
+    if older:
+        count = plural(len(older), "file")
+        lie = f"{count} of the log of {store} {verb(len(older), 'lies', 'lie')} {places}"
+        may_be = f"{count} {places} may be of the log of {store} by the offsets of their messages"
+        words.append(
+            f"{may_be if parts else lie}, from before offset {first}, where its own files begin:"
+            " copies of files that expired, or a folder that the broker reads too"
+            " (storePathCommitLog)"
+        )
+    if copies:
+        words.append("files of the same names as its own, also there, were not compared with these")
     return Layout(
         beside[0].path,
-        f"{plural(count, 'file')} of the log of {store} {verb(count, 'lies', 'lie')} {places}, from"
-        f" before offset {first}, where its own files begin: copies of files that expired, or a"
-        f" folder that the broker reads too (storePathCommitLog){has_same if copies else ''}",
-        writes(
-            "nothing if they were copied here before they expired. If storePathCommitLog names this"
-            f" folder too, make a copy that has both: {hint}"
-        ),
+        "; ".join([*words, *doubts]),
+        _how_to_have_both(store, [*copies, *parts, own], files, bool(lost), bool(doubts)),
         is_beside=True,
-        older_files=count,
+        files_beside=len(starts),
     )
 
 
-def _before(offset: int, folder: LogFolder) -> LogFolder:
-    """Return a folder without its files from an offset on."""
-    return LogFolder(folder.path, tuple(one for one in folder.log_files if one.start < offset))
+def _named(starts: Sequence[int]) -> str:
+    """Return the names of files of a log, of many the first ones."""
+    more = len(starts) - TOLD_FILES_MAX
+    names = ", ".join(f"{start:020d}" for start in starts[:TOLD_FILES_MAX])
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _how_to_have_both(
+    store: str, folders: Sequence[LogFolder], files: Files, is_lost: bool, is_doubted: bool
+) -> Hint:
+    """Return the hint about folders with files that a log lacks: its own folder is the last one,
+    since of the links of a name the last one stays.
+    """
+    if is_doubted:
+        return writes(
+            "nothing if they are of another broker, or were copied here before they expired. If"
+            " they are of this log, and storePathCommitLog names this folder too, make a copy of"
+            " this store, link the files of both folders into its folder commitlog, and verify or"
+            " salvage that"
+        )
+    _, both = how_to_join(store, folders, files)
+    if is_lost:
+        return writes(f"make a copy of the store that has what its log lacks too: {both}")
+    return writes(
+        "nothing if they were copied here before they expired. If storePathCommitLog names this"
+        f" folder too, make a copy that has both: {both}"
+    )
 
 
 def _files_of(own: LogFolder | None, found: Sequence[LogFolder]) -> list[LogFile]:
     return [each for folder in (own, *found) if folder for each in folder.log_files]
 
 
-def _is_copy(one: LogFolder, known: Sequence[LogFile]) -> bool:
-    """Return whether more than one of the names in a folder are known.
+def _is_copy(one: LogFolder, known: Sequence[LogFile], files: Files) -> bool:
+    """Return whether more than one of the written files of a folder are known by their names.
 
     A broker makes each file in one folder; the next one, which it makes before it needs it, is
     perhaps in another folder too.
     """
     starts = {each.start for each in known}
-    return sum(each.start in starts for each in one.log_files) > 1
+    return sum(each.start in starts for each in written(one, files).log_files) > 1
 
 
-def _is_backup(one: LogFolder, own: LogFolder, files: Files) -> bool:
-    """Return whether all files that a folder has alone are older than the own ones, and a file of
-    it was copied: a sound message of it is in the own file of that name too.
-
-    A broker writes each message into one folder.
-    """
-    there = {each.start: each.path for each in own.log_files}
-    pairs = [(each, there[each.start]) for each in one.log_files if each.start in there]
-    if any(each.start > min(there) for each in one.log_files if each.start not in there):
-        return False
-    size = inferred_size(own.log_files)
-    return any(shares_a_message(each, path, size, files) for each, path in pairs)
+def _is_older(one: LogFolder, own: LogFolder) -> bool:
+    """Return whether all files that a folder has alone are older than the own ones."""
+    first = min(each.start for each in own.log_files)
+    return all(each.start < first for each in lacked_by(own, one).log_files)
 
 
 def _adds_to(one: LogFolder, known: Sequence[LogFile], store: str, files: Files) -> bool | None:
@@ -461,98 +517,6 @@ def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
     return _Lacks.BEGIN if lowest < starts[0] else _Lacks.NOTHING
 
 
-def _log_folders_around(store: str, lacks: _Lacks, around: Surroundings) -> list[LogFolder]:
-    """Return the folders near a store in which a log lies alone, without that of the store."""
-    own = posixpath.realpath(posixpath.join(store, COMMIT_LOG))
-    found: dict[str, LogFolder] = {}
-    for path in _places_around(store, lacks is not _Lacks.BEGIN, around):
-        folder = around.log(path)
-        if folder is None or not _lies_alone(path, around):
-            continue
-        real = posixpath.realpath(path)
-        if real == own or real in found:
-            continue
-        folder = _without_linked(folder, own, around.files)
-        if folder.log_files and _is_of_log(folder, around.files):
-            found[real] = folder
-    return list(found.values())
-
-
-def _without_linked(folder: LogFolder, own: str, files: Files) -> LogFolder:
-    """Return a folder without the files to which links of the own folder lead: these are read."""
-    linked = log_folder(own, files)
-    if linked is None:
-        return folder
-    known = {one.start: one for one in linked.log_files}
-    kept = (
-        one
-        for one in folder.log_files
-        if one.start not in known or not _is_same(one.path, known[one.start].path, files)
-    )
-    return LogFolder(folder.path, tuple(kept))
-
-
-def _places_around(store: str, is_far: bool, around: Surroundings) -> Iterator[str]:
-    """Yield paths in, beside and above a store at which a broker may keep a part of its log.
-
-    `is_far`: names that are not like those on the path of the store are asked two levels above it.
-    """
-    yield store
-    for name in around.names(store)[:LISTED_MAX]:
-        if name not in STORE_NAMES and name != COMMIT_LOG:
-            yield posixpath.join(store, name)
-            yield posixpath.join(store, name, COMMIT_LOG)
-    below = posixpath.abspath(store)
-    rest: list[str] = []
-    for level in range(LEVELS_UP):
-        above, name = posixpath.split(below)
-        if not name:
-            return
-        like = _DIGITS.sub("", name)
-        for other in around.names(above)[:LISTED_MAX]:
-            is_asked = level < 1 + is_far and above != "/"
-            if other == name or not (is_asked or _DIGITS.sub("", other) == like):
-                continue
-            yield from _places_below(posixpath.join(above, other), rest, around)
-        rest.insert(0, name)
-        below = above
-
-
-def _places_below(folder: str, rest: Sequence[str], around: Surroundings) -> Iterator[str]:
-    """Yield a folder, and the folders below it in which a log may lie.
-
-    `rest` are the names that lead from the store's folder of the same level to the store.
-    """
-    for name in (*rest, None):
-        names = around.names(folder)
-        yield folder
-        if COMMIT_LOG in names:
-            yield posixpath.join(folder, COMMIT_LOG)
-        if USUAL_STORE in names:
-            yield posixpath.join(folder, USUAL_STORE)
-            yield posixpath.join(folder, USUAL_STORE, COMMIT_LOG)
-        if name is None or name not in names:
-            return
-        folder = posixpath.join(folder, name)
-
-
-def _lies_alone(path: str, around: Surroundings) -> bool:
-    """Return whether a folder of a log is no part of a whole store."""
-    if posixpath.basename(path) != COMMIT_LOG:
-        return True
-    return not STORE_NAMES & {*around.names(posixpath.dirname(path))}
-
-
-def _is_of_log(folder: LogFolder, files: Files) -> bool:
-    """Return whether files are of a commit log: the first one with content begins with a record."""
-    for one in folder.log_files:
-        with suppress(OSError), closing(files.open(one.path)) as file:
-            head = file.pread(8, 0)
-            if head.strip(b"\0"):
-                return head[4:8] in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES)
-    return True
-
-
 def _claimed_by(
     folder: str, own: LogFolder | None, around: Surroundings
 ) -> tuple[str, list[LogFolder]] | None:
@@ -560,24 +524,23 @@ def _claimed_by(
     files, names = around.files, {*around.names(folder)}
     if own is None or STORE_NAMES & names:
         return None
-    for path in dict.fromkeys(_places_around(folder, True, around)):
+    for path in dict.fromkeys(places_around(folder, True, around)):
         if not {"index", "consumequeue", "checkpoint"} & {*around.names(path)}:
             continue
         its_own = around.log(posixpath.join(path, COMMIT_LOG))
         others = _other_folders(path, its_own, around)
         if its_own is not None and _are_older(path, its_own, others, files):
             continue
-        if any(_is_same(one.path, own.path, files) for one in others.parts):
+        if any(is_same(one.path, own.path, files) for one in others.parts):
             return path, others.with_own(its_own)
     return None
 
 
-def _is_same(one: str, other: str, files: Files) -> bool:
-    """Return whether two paths lead to one folder, or one file."""
-    statuses = status_of(files, one), status_of(files, other)
-    return None not in statuses and len({each.identity for each in statuses if each}) == 1
-
-
 def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> Layout:
-    words, hint = how_to_join(store, folders, files)
+    own, *others = folders
+    doubts = [doubt for one in others if (doubt := doubt_of(one, own, files))]
+    is_sure = not doubts and has_queue_units(store, files)
+    words, hint = how_to_join(store, folders, files, is_sure=is_sure)
+    if doubts:
+        words, hint = "; ".join([words, *doubts]), IN_DOUBT
     return Layout(posixpath.join(store, COMMIT_LOG), words, hint)

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store which expired its first files, beside a folder with copies made before."""
+"""A store which expired or lost files, beside a folder with copies of its own, or of others."""
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from segproof.findings import Finding, Summary, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
+from segproof.rocketmq.message import STORE_HOST_V6, Message
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
-from segproof_tests.store_files import ENTRIES, LOG_BYTES, SLOTS, long_store
+from segproof_tests import store_files
+from segproof_tests.store_files import ENTRIES, LOG_BYTES, SLOTS, drawn_messages, long_store
 
 
 def backed_up(
@@ -104,18 +108,41 @@ def test_a_common_file_that_differs_is_a_copy_all_the_same(
 
 
 @pytest.mark.checks("RMQDISK-42")
-@pytest.mark.parametrize("data", [bytes(LOG_BYTES), b"later"])
-def test_a_common_file_without_a_common_message_is_no_copy(data: bytes, tmp_path: Path) -> None:
+def test_a_common_file_without_a_common_message_is_no_copy(tmp_path: Path) -> None:
     """A broker makes a file before it needs it, perhaps once more in another folder."""
     store, folder = backed_up(tmp_path, (0, 1, 2))
     path = folder / f"{2 * LOG_BYTES:020d}"
     half = path.read_bytes()[LOG_BYTES // 2 :]
     own = store / "commitlog" / path.name
-    if data.strip(b"\0"):
-        own.write_bytes(own.read_bytes()[: LOG_BYTES // 2].ljust(LOG_BYTES, b"\0"))
-        data = bytes(LOG_BYTES // 2) + half
-    path.write_bytes(data)
+    own.write_bytes(own.read_bytes()[: LOG_BYTES // 2].ljust(LOG_BYTES, b"\0"))
+    path.write_bytes(bytes(LOG_BYTES // 2) + half)
     assert ["RMQDISK-42"] == [one.law for one in verify(store)]
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("made", [(2,), (2, 3)])
+def test_a_file_that_was_made_ahead_says_nothing(
+    made: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A backup has the file of zeros that the broker had made next: "the log lies over 2 folders",
+    and each verb refused the store.
+    """
+    monkeypatch.chdir(tmp_path)
+    store, folder = backed_up(tmp_path, (0, 1))
+    for number in made:
+        (folder / f"{number * LOG_BYTES:020d}").write_bytes(bytes(LOG_BYTES))
+    found, summary = judged(store)
+    assert [] == [one for one in found if one.is_defect]
+    (note,) = (one for one in found if one.law == "RMQDISK-41")
+    assert (os.fspath(folder), "2") == (note.path, note.actual)
+    assert (Verdict.SOUND, 2) == (summary.verdict, summary.not_looked_into)
+    assert salvage_store(store, tmp_path / "out").has_every_message
+    subprocess.run(["sh", "-ec", steps(note)], check=True)
+    (joined,) = (path.parent for path in Path("joined").glob("*/commitlog"))
+    for path in (store / "commitlog").iterdir():
+        assert (joined / "commitlog" / path.name).resolve() == path
 
 
 @pytest.mark.checks("RMQDISK-42")
@@ -150,3 +177,180 @@ def test_a_store_without_queues_beside_a_backup_is_read(tmp_path: Path) -> None:
     laws = {one.law: one for one in verify(store)}
     assert "RMQDISK-42" not in laws
     assert os.fspath(folder) == laws["RMQDISK-41"].path
+
+
+# --- a store that lost files
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize(
+    ("gone", "copied", "lost"),
+    [
+        ((0, 1, 4), (0, 1, 2, 3, 4), (4,)),
+        ((0, 1, 4), (2, 3, 4), (4,)),
+        ((0, 1, 4, 6), (1, 2, 3, 4, 5, 6), (4, 6)),
+        ((6,), (0, 1, 2, 3, 4, 5, 6), (6,)),
+    ],
+)
+def test_the_backup_that_has_a_lost_file_is_named(
+    gone: tuple[int, ...],
+    copied: tuple[int, ...],
+    lost: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither verify nor salvage had a word of it, and "at least 6 messages" were lost."""
+    monkeypatch.chdir(tmp_path)
+    store, folder = backed_up(tmp_path, copied, gone)
+    found, summary = judged(store)
+    assert any(one.is_defect for one in found)
+    (note,) = (one for one in found if one.law == "RMQDISK-41")
+    count = len({*copied} & {*gone})
+    assert (os.fspath(folder), count) == (note.path, summary.not_looked_into)
+    names = ", ".join(f"{number * LOG_BYTES:020d}" for number in lost)
+    assert f"that this log lacks, {names}" in note.message
+    told = salvage_store(store, tmp_path / "out")
+    assert not told.has_every_message
+    assert [names in one for one in told.left_out] == [True]
+    subprocess.run(["sh", "-ec", steps(note)], check=True)
+    (joined,) = (path.parent for path in Path("joined").glob("*/commitlog"))
+    assert [] == [one for one in verify(joined) if one.is_defect]
+    assert salvage_store(joined, tmp_path / "whole").has_every_message
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+def test_a_damaged_store_beside_a_backup_without_the_lost_file_is_read(tmp_path: Path) -> None:
+    """One common file made it "the log lies over 2 folders", and salvage refused it."""
+    store, folder = backed_up(tmp_path, (0, 1, 2), (0, 1, 4))
+    found, summary = judged(store)
+    assert "RMQDISK-42" not in {one.law for one in found}
+    assert [os.fspath(folder)] == [one.path for one in found if one.law == "RMQDISK-41"]
+    assert "lacks" not in next(one.message for one in found if one.law == "RMQDISK-41")
+    assert (Verdict.READABLE_WITH_GAPS, 2) == (summary.verdict, summary.not_looked_into)
+
+
+# --- files of another broker
+
+OTHER_HOST = bytes((10, 0, 0, 7)) + (10911).to_bytes(4, "big")
+
+
+def store_of(
+    path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, host: bytes | None = None
+) -> Path:
+    """Write a store with messages of a broker's own, of the sizes that `long_store` makes."""
+
+    def own_messages(count: int, topic: str, step: int) -> Iterator[Message]:
+        for one in drawn_messages(count, topic, step):
+            mine = replace(one, body=body * len(one.body))
+            flag = STORE_HOST_V6 * (len(host or b"") > 8)
+            yield mine if host is None else replace(mine, store_host=host, sys_flag=flag)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_files, "drawn_messages", own_messages)
+        return long_store(path, 40)
+
+
+def two_brokers(
+    top: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    copied: tuple[int, ...],
+    host: bytes | None,
+    gone: tuple[int, ...] = (0, 1),
+) -> tuple[Path, Path]:
+    """Return a store that lost files, and a folder with copies of another broker's files."""
+    other = store_of(top / "far" / "away" / "and" / "away" / "other", monkeypatch, b"c", host)
+    own_host = None if host is None or len(host) == 8 else bytes(15) + b"\2" + host[16:]
+    store, folder = store_of(top / "store", monkeypatch, b"d", own_host), top / "other-backup"
+    folder.mkdir()
+    for number, path in enumerate(sorted((other / "commitlog").iterdir())):
+        if number in copied:
+            shutil.copy(path, folder)
+    for number in gone:
+        (store / "commitlog" / f"{number * LOG_BYTES:020d}").unlink()
+    shutil.rmtree(top / "far")
+    return store, folder
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("host", [None, OTHER_HOST])
+@pytest.mark.parametrize("copied", [(0, 1, 2), (0, 1, 2, 3)])
+def test_a_backup_of_another_broker_is_no_part(
+    copied: tuple[int, ...],
+    host: bytes | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Messages of equal sizes: the store was refused, and the join mixed those of both brokers."""
+    store, _ = two_brokers(tmp_path, monkeypatch, copied, host)
+    found, summary = judged(store)
+    assert Verdict.SOUND is summary.verdict
+    assert not {"RMQDISK-41", "RMQDISK-42"} & {one.law for one in found}
+    assert salvage_store(store, tmp_path / "out").has_every_message
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("host", [None, OTHER_HOST, bytes(15) + b"\1" + OTHER_HOST[4:]])
+def test_older_files_are_told_apart_by_the_address_of_the_broker(
+    host: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were flatly "of the log of" a store of another broker, with the commands to join both.
+    An address may have changed, so that this proves nothing.
+    """
+    store, folder = two_brokers(tmp_path, monkeypatch, (0, 1), host)
+    found, summary = judged(store)
+    assert (Verdict.SOUND, 2) == (summary.verdict, summary.not_looked_into)
+    (note,) = (one for one in found if one.law == "RMQDISK-41")
+    assert os.fspath(folder) == note.path
+    assert "may be of the log of" in note.message
+    assert (host is not None) == ("may be of another broker" in note.message)
+    assert (host is None) == ("ln -s" in note.hint)
+    if host is not None:
+        address = "[::1]:10911" if len(host) > 8 else "10.0.0.7:10911"
+        assert f"stored by a broker at {address}, those" in note.message
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("host", [None, OTHER_HOST])
+@pytest.mark.parametrize("copied", [(1,), (1, 3)])
+def test_files_that_fill_a_gap_are_not_joined_in_doubt(
+    copied: tuple[int, ...],
+    host: bytes | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker that lacks a disk makes its file once more, or it is another broker's."""
+    store, _ = two_brokers(tmp_path, monkeypatch, copied, host, gone=(1,))
+    found, _ = judged(store)
+    laws = {one.law: one for one in found}
+    if host is not None and len(copied) > 1:
+        assert {"RMQDISK-23"} <= laws.keys()
+        assert "RMQDISK-42" not in laws
+        return
+    (only,) = found
+    doubt = host is not None or len(copied) > 1
+    assert "RMQDISK-42" == only.law
+    assert ("may lie over 2 folders" if doubt else "lies over 2 folders") in only.message
+    assert ("have other messages at the same places" in only.message) == (len(copied) > 1)
+    assert ("may be of another broker" in only.message) == (host is not None)
+    assert doubt == ("ln -s" not in only.hint)
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("host", [None, OTHER_HOST])
+def test_where_no_queue_speaks_nothing_is_certain(
+    host: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queues may be in RocksDB, and the files of a row may be of an archive or another broker: "the
+    log lies over 2 folders"."""
+    store, folder = two_brokers(tmp_path, monkeypatch, (0, 1), host)
+    shutil.rmtree(store / "consumequeue")
+    shutil.rmtree(store / "index")
+    found, _ = judged(store)
+    laws = {one.law: one for one in found}
+    if host is None:
+        assert "may lie over 2 folders" in laws["RMQDISK-42"].message
+        assert "ln -s" in laws["RMQDISK-42"].hint
+    else:
+        assert "RMQDISK-42" not in laws
+        assert os.fspath(folder) == laws["RMQDISK-41"].path
+        assert "may be of another broker" in laws["RMQDISK-41"].message

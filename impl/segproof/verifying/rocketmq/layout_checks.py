@@ -34,7 +34,7 @@ def report_store_layout(
 ) -> bool:
     """Report a layout that is not read at all; return whether the store has one.
 
-    A folder with older files of its log is a note. `around` is as that of `unread_layout`.
+    A folder with files that its log lacks is a note. `around` is as that of `unread_layout`.
     """
     try:
         layout = unread_layout(store, files, around)
@@ -45,7 +45,7 @@ def report_store_layout(
     if layout.is_beside:
         report = reporter.at(layout.path, shown_by=store)
         words = f"it was not looked into here: {layout.words}"
-        report.add(ROCKETMQ, words, actual=layout.older_files, hint=layout.hint)
+        report.add(ROCKETMQ, words, actual=layout.files_beside, hint=layout.hint)
         return False
     report_layout(reporter.at(layout.path, shown_by=store), LAYOUT, layout.words, layout.hint)
     return True

@@ -166,8 +166,8 @@ def log_is_in_its_folder(store: StoreFiles) -> bool:
     Index and queues lead to fewer than three messages, and to another one, of those that DLedger
     alone has.
 
-    Not judged: a folder with older files alone, in a row before those of the store. It may have
-    copies of files that expired.
+    Not judged: a folder with copies of the store's files, or with older files alone, in a row
+    before those of the store. These may have expired, or be of another broker.
     """
     return not store.is_dledger
 
