@@ -196,6 +196,8 @@ class OffsetEntriesCheck(_EntriesCheck):
 
     def _outside(self, taken: tuple[Int64Array, Int64Array, Int64Array]) -> None:
         numbers, positions, offsets = taken
+        if not len(numbers):
+            return
         size = self._log.size
         self._is_pointed_beyond |= bool((positions >= size).any())
         self._broken(

@@ -4,7 +4,9 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from segproof.files import REAL_FILES
 from segproof.rebuilding.store_rebuild import rebuild_index
@@ -63,6 +65,24 @@ def drawn_messages(count: int, topic: str = "T", step: int = 37) -> Iterator[Mes
 
 def long_store(store: Path, count: int = 24, topic: str = "T", step: int = 37) -> Path:
     """Write a store whose log has several files, with queues, an index and a checkpoint."""
+    for name, image in _long_store(count, topic, step).items():
+        write_file(REAL_FILES, str(store / name), image)
+    return store
+
+
+@cache
+def _long_store(count: int, topic: str, step: int) -> dict[str, bytes]:
+    """Return the files of such a store by their paths in it: many tests begin with the same one."""
+    with TemporaryDirectory() as folder:
+        store = _written_store(Path(folder), count, topic, step)
+        return {
+            str(path.relative_to(store)): path.read_bytes()
+            for path in sorted(store.rglob("*"))
+            if path.is_file()
+        }
+
+
+def _written_store(store: Path, count: int, topic: str, step: int) -> Path:
     for name, image in log_images(drawn_messages(count, topic, step), LOG_BYTES).items():
         write_file(REAL_FILES, str(store / "commitlog" / name), image)
     queues = [
