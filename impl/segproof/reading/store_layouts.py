@@ -458,14 +458,13 @@ def _how_to_have_both(
     """
     if is_doubted:
         return writes(
-            "nothing if they are of another broker, or were copied here before they expired. If"
-            " they are of this log, and storePathCommitLog names this folder too, make a copy of"
-            " this store, link the files of both folders into its folder commitlog, and verify or"
-            " salvage that"
+            "nothing if they are of another broker or expired. If they are of this log and in use"
+            " (storePathCommitLog), make a copy of this store, link the files of both folders into"
+            " its folder commitlog, and verify or salvage that"
         )
     _, both = how_to_join(store, folders, files)
     if is_lost:
-        return writes(f"make a copy of the store that has what its log lacks too: {both}")
+        return both.after("have what the log lacks in a copy of the store: ")
     return writes(
         "nothing if they were copied here before they expired. If storePathCommitLog names this"
         f" folder too, make a copy that has both: {both}"
