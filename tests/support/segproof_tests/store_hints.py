@@ -41,6 +41,12 @@ def inside(numbers: Sequence[int], end: str = "") -> Callable[[Path], object]:
     return make
 
 
+def named_by_number(folder: Path) -> None:
+    """Give a file of the log the name of its offset without zeros, which a broker loads."""
+    path = logs(sound(folder, 40))[1]
+    path.rename(path.with_name(str(int(path.name))))
+
+
 def copied_inside(
     end: str = "", damaged: Sequence[int] = (), damaged_inside: Sequence[int] = ()
 ) -> Callable[[Path], object]:
@@ -200,6 +206,10 @@ SITUATIONS = (
             PUT_BACK, inside((1,), end), "RMQDISK-39", (STORE,),
         )
         for end in PACK
+    ),
+    Situation(
+        "the name of a file of the log lacks its zeros", PUT_BACK,
+        named_by_number, "RMQDISK-39", (STORE,),
     ),
     Situation(
         "four files of the log lie in a folder in it", PUT_BACK,

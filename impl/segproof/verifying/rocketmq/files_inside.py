@@ -31,7 +31,7 @@ from segproof.reading.new_places import own_place
 from segproof.reading.packed_log_files import UNPACKED_SUFFIXES, with_one_unpacked
 from segproof.rocketmq.commit_log import LogFile, log_file_name
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.store_checks import NO_BROKER, report_stray, words_of_folder
+from segproof.verifying.rocketmq.store_checks import is_loaded, report_stray, words_of_stray
 
 NAMED_MAX = 3
 """Files that a message names one by one."""
@@ -54,7 +54,7 @@ OTHER_LENGTH = writes(
 )
 ARE_KNOWN = reads(
     "compare each file in it, as it is unpacked, with the one of its name in the log (`cmp`), and"
-    " keep it as it is until they are the same or the broker serves all messages of it"
+    " keep it somewhere until they are the same or the broker serves all messages of it"
 )
 UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
 
@@ -92,7 +92,7 @@ def report_inside(
     for path, found in inside.items():
         mine = [one for one in found if lacking.get(one.start) == one]
         if not found:
-            report_stray(path, reporter, words_of_folder(status_of(files, path)))
+            report_stray(path, reporter, words_of_stray(path, status_of(files, path)))
         elif mine:
             words = f"the log has no file of {'its offset' if len(mine) == 1 else 'their offsets'}"
             words += ": what the log lacks there is not lost, as far as it is whole here"
@@ -101,16 +101,23 @@ def report_inside(
             whole = [one for one in mine if not one.is_partial(size)]
             hint = OTHER_LENGTH if log_files else OTHER_FIRST
             hint = _put_back(whole, posixpath.dirname(path), size) if whole else hint
-            report_stray(path, reporter, f"{_are_here(mine, path)}; {words}", hint=hint)
+            _report(path, f"{_are_here(mine, path)}; {words}", hint, reporter)
         elif better := [lacking[one.start] for one in found if one.start in lacking]:
             words = f"{_name(better[0], path)} {_is_better(better[0], found, size)}"
-            report_stray(path, reporter, f"{_are_here(found, path)}; {words}", hint=OTHER_FIRST)
+            _report(path, f"{_are_here(found, path)}; {words}", OTHER_FIRST, reporter)
         elif all(one.start in known or one.start in unread for one in found):
             told = [_compared(one, known.get(one.start), size, files) for one in found]
             _report_known(path, told, size, reporter)
         else:
-            report_stray(path, reporter, words_of_folder(status_of(files, path)), hint=KEEP)
+            _report(path, words_of_stray(path, status_of(files, path)), KEEP, reporter)
     return lacking
+
+
+def _report(path: str, words: str, hint: Hint, reporter: Reporter) -> None:
+    """Report a stray; of one that brokers load, a hint that lets it lie says what not to do."""
+    if is_loaded(posixpath.basename(path)) and not hint.only_if:
+        hint = hint.after("start no broker while it is in this folder by this name: ")
+    report_stray(path, reporter, words, hint=hint)
 
 
 def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Files) -> _Known:
@@ -147,7 +154,7 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
     # Behind a begin that is lost, each sound message says the offset at which it lies.
     of_others = [one for one in found if not one.has_sound or (one.more and one.inside.is_denied)]
     if any(not one.inside.is_told for one in of_others):
-        report_stray(path, reporter, NO_BROKER, hint=KEEP)
+        _report(path, words_of_stray(path, None), KEEP, reporter)
         return
     if is_unclear:
         hint = ARE_KNOWN
@@ -163,7 +170,7 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
         how = "with the same bytes" if is_same else "with each sound message of this one"
         words += f", {how}"
         hint = _move_out(path, found)
-    report_stray(path, reporter, f"{_are_here(inside, path)}; {words}", hint=hint)
+    _report(path, f"{_are_here(inside, path)}; {words}", hint, reporter)
 
 
 def _lengths(found: Sequence[LogFileInside], size: int, path: str) -> str:
@@ -208,7 +215,11 @@ def _move_out(path: str, found: Sequence[_Known], more: int = 0) -> Hint:
     """Return the hint that moves out what the log has too, but for `more` sound messages."""
     store = posixpath.dirname(posixpath.dirname(path))
     place = quoted_path(own_place("moved-out", store or ".", path))
-    compare = [_comparison(one) for one in found if one.is_same]
+    compare = [
+        f"`{_comparison(one.inside, quoted_path(one.log_file.path))}`"
+        for one in found
+        if one.is_same and one.log_file is not None
+    ]
     many = ", and so on for the others" if len(compare) > NAMED_MAX else ""
     same = f"{', '.join(compare[:NAMED_MAX])}{many} tells no difference"
     only_if = "no message in it is lacking in the log, as verify has just compared them"
@@ -229,16 +240,19 @@ def _move_out(path: str, found: Sequence[_Known], more: int = 0) -> Hint:
     )
 
 
-def _comparison(one: _Known) -> str:
-    """Return the command that compares a file with that of the log."""
-    assert one.log_file is not None
-    own, log_file = quoted_path(one.inside.path), quoted_path(one.log_file.path)
-    packed = one.inside.packed
-    return f"`{UNPACK[packed]} {own} | cmp - {log_file}`" if packed else f"`cmp {own} {log_file}`"
+def _comparison(one: LogFileInside, log_file: str) -> str:
+    """Return the command that compares a file with one of the log, whose path is quoted."""
+    own = quoted_path(one.path)
+    return (
+        f"{UNPACK[one.packed]} {own} | cmp - {log_file}" if one.packed else f"cmp {own} {log_file}"
+    )
 
 
 def _replace(better: Sequence[_Known], folder: str) -> Hint:
-    """Return the hint that gives the place of damaged files of the log to better copies."""
+    """Return the hint that gives the place of damaged files of the log to better copies.
+
+    What lies in the folder of the log by another name goes out of it: no broker may start with it.
+    """
     place = quoted_path(own_place("moved-out", posixpath.dirname(folder) or ".", folder))
     steps = []
     for one in better[:NAMED_MAX]:
@@ -248,9 +262,12 @@ def _replace(better: Sequence[_Known], folder: str) -> Hint:
         if packed:  # a new file belongs to who runs the command
             old = f"{place}/{posixpath.basename(one.log_file.path)}"
             step += f" && test ! -e {own} && {UNPACK[packed]} {copy} > {own}"
-            steps.append(f"`{step} && chown --reference={old} {own}`")
+            step += f" && chown --reference={old} {own}"
         else:
-            steps.append(f"`{step} && cp -pn {copy} {own}`")
+            step += f" && cp -pn {copy} {own}"
+        if posixpath.dirname(one.inside.path) == folder:
+            step += f" && {_comparison(one.inside, own)} && mv -n {copy} {place}/"
+        steps.append(f"`{step}`")
     words = f"give the copies the places of the log's files with {', '.join(steps)}"
     words += ", and the others likewise" if len(better) > NAMED_MAX else ""
     return changes(
@@ -263,10 +280,12 @@ def _replace(better: Sequence[_Known], folder: str) -> Hint:
 
 
 def _are_here(told: Sequence[LogFileInside], path: str) -> str:
-    """Return in words which files of a commit log lie at a stray path."""
+    """Return in words which files of a commit log lie at a stray path, and what a broker does."""
     count, names = len(told), ", ".join(_name(one, path) for one in told[:NAMED_MAX])
     names += f" and {count - NAMED_MAX} more" if count > NAMED_MAX else ""
     of_log = f"{plural(count, 'file')} of a commit log {verb(count, 'is', 'are')} here"
+    if told[0].path == path:
+        return f"{of_log}: {names}; {words_of_stray(path, None)}"
     end = "where no broker reads it" if count == 1 else "where no broker reads them"
     return f"{of_log}, {end}: {names}"
 
@@ -303,9 +322,18 @@ def _put_back(lacking: Sequence[LogFileInside], folder: str, size: int) -> Hint:
     words += f"copy what the log lacks to its place with {', '.join(steps)}"
     if len(lacking) > NAMED_MAX:
         words += ", and the others likewise, each to the name of its offset"
+    then = ", and verify the store again before a broker starts: it then says how to move what is"
+    then += " here out of commitlog"
+    if posixpath.dirname(some[0].path) == folder:
+        store = posixpath.dirname(folder) or "."
+        place, own = quoted_path(own_place("moved-out", store, some[0].path)), some[0].path
+        target = quoted_path(posixpath.join(folder, names[own]))
+        then = "; then, before a broker starts, move the other name out of commitlog with"
+        then += f" `{_comparison(some[0], target)} && mkdir -p {place}"
+        then += f" && mv -n {quoted_path(own)} {place}/`, keep it there until the broker serves"
+        then += " these messages, and verify the store again"
     return changes(
-        f"{words}, and verify the store again; leave what is here until the broker serves these"
-        " messages",
+        f"{words}{then}",
         only_if="these are files of this log, which neither an operator nor the broker deleted on"
         " purpose, each has the length of all its files (mappedFileSizeCommitLog), and each is the"
         " best copy of its offset (compare those with one name by `cmp`)",

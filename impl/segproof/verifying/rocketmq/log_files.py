@@ -37,20 +37,20 @@ class ListedLog(NamedTuple):
     unread: list[int]
     """Where files begin that can't be read."""
     elsewhere: Mapping[int, LogFileInside]
-    """Files that the log lacks, and that lie where no broker reads them, by their offsets."""
+    """Files that the log lacks, and that are in its folder but not in their place, by offset."""
 
     def lies_elsewhere(self, start: int, end: int) -> str:
-        """Return in words which files of a part of the log lie where no broker reads them."""
+        """Return in words which files of a part of the log are not in their place."""
         there = [one.path for at, one in sorted(self.elsewhere.items()) if start <= at < end]
         if not there:
             return ""
         folder = posixpath.join(self.log.store_path, COMMIT_LOG)
         names = ", ".join(posixpath.relpath(path, folder) for path in there[:NAMED_MAX])
         names += f" and {len(there) - NAMED_MAX} more" * (len(there) > NAMED_MAX)
-        it, its = ("it", "its") if len(there) == 1 else ("them", "their")
+        its = "its" if len(there) == 1 else "their"
         return (
-            f"; RMQDISK-39 names {names} of this part of the log, in its folder, where no broker"
-            f" reads {it}: {its} messages count as lost until the log has them"
+            f"; RMQDISK-39 names {names} of this part of the log, in its folder, but not in {its}"
+            f" place: {its} messages count as lost until the log has them"
         )
 
 

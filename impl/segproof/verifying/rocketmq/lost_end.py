@@ -92,7 +92,7 @@ def report_missing_end(
 ) -> None:  # fmt: skip
     """Report that index or queues lead to messages beyond the last file of the log.
 
-    `lies_elsewhere` returns in words which files of a part of the log lie where no broker reads.
+    `lies_elsewhere` returns in words which files of a part of the log are not in their place.
     """
     missing = (reach.furthest - log.max_offset) // log.mapped_file_size + 1
     reporter.at(posixpath.join(store, COMMIT_LOG)).add(

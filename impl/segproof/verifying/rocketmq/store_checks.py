@@ -72,6 +72,11 @@ KNOWN_BYTES = 40
 
 
 NO_BROKER = "no broker starts with it"
+LOADED = (
+    "its name is a number, so that RocketMQ loads it, if it has the length of the other files. It"
+    " takes files in the order of their names, and where that is not the order of offsets, a start"
+    " deletes or overwrites what other files hold: start no broker while it is in this folder"
+)
 IN_A_ROW = "releases from 4.7 to 5.0 end their start at a folder here, others do not read it"
 
 
@@ -148,7 +153,7 @@ def numbered_files(
         start = named_offset(one.name) if one.name else 0
         if start is None:
             if strays is None:
-                report_stray(one.path, reporter, words_of_folder(one.status))
+                report_stray(one.path, reporter, words_of_stray(one.path, one.status))
             else:
                 strays.append(one.path)
         elif one.status is not None and one.status.is_regular:
@@ -181,9 +186,11 @@ def _renamed(folder: str) -> Hint:
     )
 
 
-def words_of_folder(status: FileStatus | None) -> str:
+def words_of_stray(path: str, status: FileStatus | None) -> str:
     """Return what a broker makes of a stray in a folder of a log or of a queue."""
-    return IN_A_ROW if status is not None and status.is_directory else NO_BROKER
+    if status is not None and status.is_directory:
+        return IN_A_ROW
+    return LOADED if is_loaded(posixpath.basename(path)) else NO_BROKER
 
 
 def report_stray(

@@ -59,6 +59,7 @@ from segproof.verifying.rocketmq.store_checks import (
     read_checkpoint,
     report_no_checkpoint,
     report_stray,
+    words_of_stray,
 )
 from segproof.verifying.rocketmq.timer_checks import TimerChecks
 from segproof.verifying.rocketmq.times_alone import TimesAlone
@@ -136,7 +137,7 @@ def _single(
     path, reporter = place.path, Reporter(wanted, structure=STORE)
     is_of_row = place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE)
     if is_of_row and named_offset(posixpath.basename(path)) is None:
-        report_stray(path, reporter, "no broker starts with it")
+        report_stray(path, reporter, words_of_stray(path, status_of(files, path)))
         yield from reporter.finish()
         return
     if report_unread_place(path, files, reporter) or (
