@@ -464,7 +464,7 @@ def _how_to_have_both(
         )
     _, both = how_to_join(store, folders, files)
     if is_lost:
-        return both.after("have what the log lacks in a copy of the store: ")
+        return both.after("to have in a copy of the store what its log lacks: ")
     return writes(
         "nothing if they were copied here before they expired. If storePathCommitLog names this"
         f" folder too, make a copy that has both: {both}"

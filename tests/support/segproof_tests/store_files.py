@@ -12,7 +12,7 @@ from segproof.files import REAL_FILES
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
-from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.rocketmq.message import STORE_HOST_V6, Message, dispatch_request_of
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
@@ -23,6 +23,7 @@ __all__ = [
     "INDEX",
     "LOG",
     "LOG_BYTES",
+    "OURS",
     "QUEUE",
     "SLOTS",
     "SMALL",
@@ -38,6 +39,8 @@ QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
 """Files of that store."""
 LOG_BYTES = 1500
 """Length of each log file of a store that is written here."""
+OURS = (bytes((127, 0, 0, 1)) + (10911).to_bytes(4, "big"), b"b")
+"""The address of the broker of such a store, and the byte of all bodies."""
 QUEUE_FILE_BYTES = 20 * 8
 SLOTS, ENTRIES = 16, 64
 """Of each index file of such a store."""
@@ -63,18 +66,32 @@ def drawn_messages(count: int, topic: str = "T", step: int = 37) -> Iterator[Mes
         yield replace(message, queue_id=queue)
 
 
-def long_store(store: Path, count: int = 24, topic: str = "T", step: int = 37) -> Path:
-    """Write a store whose log has several files, with queues, an index and a checkpoint."""
-    for name, image in _long_store(count, topic, step).items():
+def _sent_to(host: bytes, body: bytes, messages: Iterator[Message]) -> Iterator[Message]:
+    """Yield messages of the same sizes that the broker at `host` stored, with another body."""
+    flag = STORE_HOST_V6 if len(host) > 8 else 0
+    for one in messages:
+        yield replace(one, body=body * len(one.body), store_host=host, sys_flag=flag)
+
+
+def long_store(
+    store: Path, count: int = 24, topic: str = "T", step: int = 37, sent: tuple[bytes, bytes] = OURS
+) -> Path:
+    """Write a store whose log has several files, with queues, an index and a checkpoint.
+
+    `sent` are the address of its broker, and the byte of all bodies.
+    """
+    for name, image in _long_store(count, topic, step, sent).items():
         write_file(REAL_FILES, str(store / name), image)
     return store
 
 
 @cache
-def _long_store(count: int, topic: str, step: int) -> dict[str, bytes]:
+def _long_store(count: int, topic: str, step: int, sent: tuple[bytes, bytes]) -> dict[str, bytes]:
     """Return the files of such a store by their paths in it: many tests begin with the same one."""
     with TemporaryDirectory() as folder:
-        store = _written_store(Path(folder), count, topic, step)
+        store = _written_store(
+            Path(folder), _sent_to(*sent, drawn_messages(count, topic, step)), topic
+        )
         return {
             str(path.relative_to(store)): path.read_bytes()
             for path in sorted(store.rglob("*"))
@@ -82,8 +99,8 @@ def _long_store(count: int, topic: str, step: int) -> dict[str, bytes]:
         }
 
 
-def _written_store(store: Path, count: int, topic: str, step: int) -> Path:
-    for name, image in log_images(drawn_messages(count, topic, step), LOG_BYTES).items():
+def _written_store(store: Path, messages: Iterator[Message], topic: str) -> Path:
+    for name, image in log_images(messages, LOG_BYTES).items():
         write_file(REAL_FILES, str(store / "commitlog" / name), image)
     queues = [
         ConsumeQueue.open(store, topic, queue, QUEUE_FILE_BYTES, create=True) for queue in range(3)

@@ -4,20 +4,16 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from segproof.findings import Finding, Summary, Verdict
 from segproof.rebuilding.store_rebuild import rebuild_index
-from segproof.rocketmq.message import STORE_HOST_V6, Message
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness import cli
-from segproof_tests import store_files
-from segproof_tests.store_files import ENTRIES, LOG_BYTES, SLOTS, drawn_messages, long_store
+from segproof_tests.store_files import ENTRIES, LOG_BYTES, OURS, SLOTS, long_store
 
 
 def backed_up(
@@ -234,33 +230,16 @@ def test_a_damaged_store_beside_a_backup_without_the_lost_file_is_read(tmp_path:
 OTHER_HOST = bytes((10, 0, 0, 7)) + (10911).to_bytes(4, "big")
 
 
-def store_of(
-    path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, host: bytes | None = None
-) -> Path:
-    """Write a store with messages of a broker's own, of the sizes that `long_store` makes."""
-
-    def own_messages(count: int, topic: str, step: int) -> Iterator[Message]:
-        for one in drawn_messages(count, topic, step):
-            mine = replace(one, body=body * len(one.body))
-            flag = STORE_HOST_V6 * (len(host or b"") > 8)
-            yield mine if host is None else replace(mine, store_host=host, sys_flag=flag)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store_files, "drawn_messages", own_messages)
-        return long_store(path, 40)
-
-
 def two_brokers(
-    top: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    copied: tuple[int, ...],
-    host: bytes | None,
-    gone: tuple[int, ...] = (0, 1),
+    top: Path, copied: tuple[int, ...], host: bytes | None, gone: tuple[int, ...] = (0, 1)
 ) -> tuple[Path, Path]:
-    """Return a store that lost files, and a folder with copies of another broker's files."""
-    other = store_of(top / "far" / "away" / "and" / "away" / "other", monkeypatch, b"c", host)
-    own_host = None if host is None or len(host) == 8 else bytes(15) + b"\2" + host[16:]
-    store, folder = store_of(top / "store", monkeypatch, b"d", own_host), top / "other-backup"
+    """Return a store that lost files, and a folder with copies of another broker's files, whose
+    messages have equal sizes; its address is the same one without `host`.
+    """
+    own_host = OURS[0] if host is None or len(host) == 8 else bytes(15) + b"\2" + host[16:]
+    far = top / "far" / "away" / "and" / "away" / "other"
+    other = long_store(far, 40, sent=(host or own_host, b"c"))
+    store, folder = long_store(top / "store", 40, sent=(own_host, b"d")), top / "other-backup"
     folder.mkdir()
     for number, path in enumerate(sorted((other / "commitlog").iterdir())):
         if number in copied:
@@ -278,10 +257,9 @@ def test_a_backup_of_another_broker_is_no_part(
     copied: tuple[int, ...],
     host: bytes | None,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Messages of equal sizes: the store was refused, and the join mixed those of both brokers."""
-    store, _ = two_brokers(tmp_path, monkeypatch, copied, host)
+    store, _ = two_brokers(tmp_path, copied, host)
     found, summary = judged(store)
     assert Verdict.SOUND is summary.verdict
     assert not {"RMQDISK-41", "RMQDISK-42"} & {one.law for one in found}
@@ -291,12 +269,12 @@ def test_a_backup_of_another_broker_is_no_part(
 @pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
 @pytest.mark.parametrize("host", [None, OTHER_HOST, bytes(15) + b"\1" + OTHER_HOST[4:]])
 def test_older_files_are_told_apart_by_the_address_of_the_broker(
-    host: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: bytes | None, tmp_path: Path
 ) -> None:
     """They were flatly "of the log of" a store of another broker, with the commands to join both.
     An address may have changed, so that this proves nothing.
     """
-    store, folder = two_brokers(tmp_path, monkeypatch, (0, 1), host)
+    store, folder = two_brokers(tmp_path, (0, 1), host)
     found, summary = judged(store)
     assert (Verdict.SOUND, 2) == (summary.verdict, summary.not_looked_into)
     (note,) = (one for one in found if one.law == "RMQDISK-41")
@@ -316,10 +294,9 @@ def test_files_that_fill_a_gap_are_not_joined_in_doubt(
     copied: tuple[int, ...],
     host: bytes | None,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A broker that lacks a disk makes its file once more, or it is another broker's."""
-    store, _ = two_brokers(tmp_path, monkeypatch, copied, host, gone=(1,))
+    store, _ = two_brokers(tmp_path, copied, host, gone=(1,))
     found, _ = judged(store)
     laws = {one.law: one for one in found}
     if host is not None and len(copied) > 1:
@@ -337,12 +314,10 @@ def test_files_that_fill_a_gap_are_not_joined_in_doubt(
 
 @pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
 @pytest.mark.parametrize("host", [None, OTHER_HOST])
-def test_where_no_queue_speaks_nothing_is_certain(
-    host: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_queue_speaks_nothing_is_certain(host: bytes | None, tmp_path: Path) -> None:
     """Queues may be in RocksDB, and the files of a row may be of an archive or another broker: "the
     log lies over 2 folders"."""
-    store, folder = two_brokers(tmp_path, monkeypatch, (0, 1), host)
+    store, folder = two_brokers(tmp_path, (0, 1), host)
     shutil.rmtree(store / "consumequeue")
     shutil.rmtree(store / "index")
     found, _ = judged(store)
