@@ -12,7 +12,7 @@ Laws: DISK-11, TXNIDX-7.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +26,29 @@ from segproof.salvaging.saved_transactions import SavedLog
 from segproof.verifying.segment_files import Segment
 
 
+def entries_of(segments: Sequence[Segment], files: Files) -> dict[int, list[AbortedTxn]]:
+    """Return by base offset the entries of the sound old transaction indexes of segments."""
+    return {
+        one.base_offset: entries
+        for one in segments
+        if (entries := old_aborted_txns(one, files)) is not None
+    }
+
+
 class KnownAborts:
     """The entries of all sound old transaction indexes."""
 
     def __init__(
         self,
         segments: Sequence[Segment],
+        entries: Mapping[int, list[AbortedTxn]],
         saved: SavedLog,
         gaps: Sequence[Gap],
         aborted: set[tuple[int, int]],
         is_lost: Callable[[int], bool],
         files: Files,
     ) -> None:
-        """Take the segments in order, and the gaps that were told.
+        """Take the segments in order, what `entries_of` says of them, and the gaps that were told.
 
         `aborted` are producer and offset of each ABORT marker that was saved; `is_lost` says
         whether an offset is missing in what was saved.
@@ -56,11 +66,7 @@ class KnownAborts:
         self._told: dict[int, NDArray[np.int64] | None] = {}
         """By base offset: what was asked of a segment before."""
         self._aborted, self._is_lost, self._files = aborted, is_lost, files
-        self._entries = {
-            one.base_offset: entries
-            for one in segments
-            if (entries := old_aborted_txns(one, files)) is not None
-        }
+        self._entries = entries
         self._by_producer: dict[int, list[AbortedTxn]] = {}
         for each in self.all:
             self._by_producer.setdefault(each.producer_id, []).append(each)

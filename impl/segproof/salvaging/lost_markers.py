@@ -31,7 +31,7 @@ from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.reading.file_names import SNAPSHOT_SUFFIX
 from segproof.rebuilding.old_indexes import old_aborted_txns
 from segproof.salvaging.kept_producers import Entries, new_snapshots, sound_snapshots
-from segproof.salvaging.known_aborts import KnownAborts
+from segproof.salvaging.known_aborts import KnownAborts, entries_of
 from segproof.salvaging.marker_words import Fate, words_of, words_of_more
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.salvaging.saved_transactions import Break, Lost, SavedLog, Transaction
@@ -50,14 +50,16 @@ def keep_transactions(partition: Partition, told: SalvagedPartition, files: File
     if not (told.gap_count or told.is_end_lost or is_decided):
         return
     names = sorted(one for one in files.list_directory(told.target) if one.endswith(".log"))
-    saved = SavedLog(told, takes_untold=is_decided)
+    old = entries_of([one for one in partition.segments if one.overlap is None], files)
+    known = (each for entries in old.values() for each in entries)
+    saved = SavedLog(told, takes_untold=is_decided, known=known)
     for name in names:
         with closing(files.open(f"{told.target}/{name}")) as file:
             saved.add(read_batch_headers(file).table)
     transactions = saved.transactions()
     if transactions:
         bases = [int(name[:20]) for name in names]
-        _Correction(partition, told, transactions, saved, bases, files).run()
+        _Correction(partition, told, transactions, saved, old, bases, files).run()
 
 
 def _say_more(partition: Partition, told: SalvagedPartition, files: Files) -> bool:
@@ -99,6 +101,7 @@ class _Correction:
         told: SalvagedPartition,
         transactions: Sequence[Transaction],
         saved: SavedLog,
+        old: Mapping[int, list[AbortedTxn]],
         bases: Sequence[int],
         files: Files,
     ) -> None:
@@ -113,7 +116,7 @@ class _Correction:
             (each.producer_id, each.last_offset) for made in self._made.values() for each in made
         }
         own = [one for one in partition.segments if one.overlap is None]
-        self._known = KnownAborts(own, saved, told.gaps, self._aborted, self._is_lost, files)
+        self._known = KnownAborts(own, old, saved, told.gaps, self._aborted, self._is_lost, files)
         self._kept: list[AbortedTxn] = []
         """Old entries of transactions whose marker is lost."""
 

@@ -5,18 +5,22 @@ Laws: PROD-8 to PROD-10.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL, BatchTable
+from segproof.kafka.transaction_index import AbortedTxn
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 
 UNTOLD_MAX = 1 << 16
-"""So many places are taken where offsets are missing and none of the kept gaps tells it."""
+"""So many places are taken where offsets are missing and none of the kept gaps tells it; of more
+only those that an old entry names."""
 
 
 @dataclass(slots=True)
@@ -90,9 +94,22 @@ class Transaction:
 class SavedLog:
     """The batches of producers in the saved logs, and the offsets that are lost between."""
 
-    def __init__(self, told: SalvagedPartition, *, takes_untold: bool) -> None:
-        """Take what was saved; `takes_untold`: also offsets count as lost that no gap tells."""
+    def __init__(
+        self,
+        told: SalvagedPartition,
+        *,
+        takes_untold: bool,
+        known: Iterable[AbortedTxn] = (),
+    ) -> None:
+        """Take what was saved.
+
+        `takes_untold`: also offsets count as lost that no gap tells. `known` are the old entries: a
+        place is taken, however many there are, if it has the begin or the end of one, or precedes
+        it.
+        """
         self._told, self._takes_untold = told, takes_untold
+        offsets = [offset for each in known for offset in (each.first_offset, each.last_offset)]
+        self._named = np.unique(np.array(offsets, np.int64))
         self._gaps = sorted(
             one.first_lost_offset
             for one in told.gaps
@@ -109,7 +126,7 @@ class SavedLog:
         self._told_counts: list[int] = []
         """In the same way, how many before it are told."""
         self.first_not_taken: int | None = None
-        """The first lost offset that may be of a gap and is not in `lost`: there are too many."""
+        """The first lost offset that counts and is not in `lost`: there are too many."""
         self.markers: set[tuple[int, int]] = set()
         """Producer id and offset of each."""
 
@@ -118,19 +135,32 @@ class SavedLog:
         if not len(table):
             return
         ends = np.concatenate([[self._reached], table["last_offset"][:-1]])
-        for row in np.flatnonzero(table["base_offset"] > ends + 1).tolist():
-            self._lose(int(ends[row]) + 1, int(table["base_offset"][row]) - 1)
+        rows = np.flatnonzero(table["base_offset"] > ends + 1)
+        firsts, lasts = ends[rows] + 1, table["base_offset"][rows] - 1
+        named = self._named_of(firsts, int(table["last_offset"][-1]))
+        for place, (first, last) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True)):
+            self._lose(first, last, is_named=place in named)
         self._reached = int(table["last_offset"][-1])
         self._rows.append(table[(table["magic"] == 2) & (table["producer_id"] >= 0)])
 
-    def _lose(self, first: int, last: int) -> None:
+    def _named_of(self, firsts: NDArray[np.int64], end: int) -> set[int]:
+        """Return the places of a log that ends with an offset that an old entry names."""
+        if not len(firsts):
+            return set()
+        low, high = np.searchsorted(self._named, (firsts[0], end)).tolist()
+        named = self._named[low : high + 1]  # one behind the log names its last place
+        return set((np.searchsorted(firsts, named, side="right") - 1).tolist())
+
+    def _lose(self, first: int, last: int, *, is_named: bool) -> None:
         at = bisect_left(self._gaps, first)
         has_gap = at < len(self._gaps) and self._gaps[at] <= last
         self._without_gap += not has_gap
         is_told = has_gap or not self._are_all_told
-        if has_gap or ((is_told or self._takes_untold) and self._without_gap <= UNTOLD_MAX):
+        if not is_told and not self._takes_untold:
+            return
+        if has_gap or is_named or self._without_gap <= UNTOLD_MAX:
             self.lost.append(Lost(first, last, last - first + 1, is_told))
-        elif is_told and self.first_not_taken is None:
+        elif self.first_not_taken is None:
             self.first_not_taken = first
 
     def transactions(self) -> list[Transaction]:

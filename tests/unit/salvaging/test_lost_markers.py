@@ -556,6 +556,54 @@ def test_more_holes_than_are_looked_at_are_told(
         assert "From offset 5 on others may have lost theirs: decide by" in words[0]
 
 
+def plain(offset: int) -> bytes:
+    """Return a batch of one record of no producer."""
+    return write_batch([Record(offset, 1_000, b"k", b"v")], base_offset=offset)
+
+
+@pytest.mark.checks("PROD-9", "TXNIDX-7", "DISK-74")
+@pytest.mark.parametrize("most", [0, 3, 9])
+@pytest.mark.parametrize(
+    ("end", "entry", "other"),
+    [
+        ([batch(9, 0), batch(14, 1), marker(15, "COMMIT")], (9, 12), 2),
+        ([batch(9, 0), batch(14, 1), marker(15, "ABORT")], (14, 15), 3),
+        ([batch(9, 0), plain(14), plain(16), batch(17, 1), marker(19, "ABORT")], (17, 19), 4),
+    ],
+)
+def test_an_old_entry_is_kept_however_many_holes_there_are(
+    end: list[bytes],
+    entry: tuple[int, int],
+    other: int,
+    most: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a second salvage too; that some of the `other` holes were passed over is said."""
+    monkeypatch.setattr(saved_transactions, "UNTOLD_MAX", most)
+    folder = write_segment(tmp_path / "t-0", b"".join([*map(plain, (0, 2, 4)), *end]))
+    old = AbortedTxn(0, 7, *entry, entry[1] + 1)
+    (folder / name_of(0, ".txnindex")).write_bytes(old.to_bytes())
+    for number in range(2):
+        told, target = saved(folder, tmp_path / f"out{number}")
+        assert [(0, 7, *entry)] == [one[:4] for one in entries(target)]
+        assert any("producer 7 that begins at offset 9 is lost" in one for one in told.lost_markers)
+        assert (most < other) == ("From offset" in told.lost_markers[0])
+        folder = Path(target)
+
+
+def test_a_hole_in_the_log_before_is_taken_where_an_entry_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is the last one before the begin of the entry, and the only one that is taken."""
+    monkeypatch.setattr(saved_transactions, "UNTOLD_MAX", 0)
+    told = SalvagedPartition("in", "out", first_offset=0)
+    log = SavedLog(told, takes_untold=True, known=[AbortedTxn(0, 7, 8, 9, 10)])
+    for offsets in ((0, 2, 4), (5, 6), (7, 8, 9, 11)):
+        log.add(read_batch_headers(b"".join(map(plain, offsets))).table)
+    assert ([(3, 3)], 1) == ([(one.first, one.last) for one in log.lost], log.first_not_taken)
+
+
 def test_a_control_batch_is_what_the_cases_break(tmp_path: Path) -> None:
     """The offsets of the cases are those of markers in the real log."""
     folder = copied_partition("txn-a", tmp_path / "in")
