@@ -21,6 +21,7 @@ from segproof.counts import plural
 from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
 from segproof.hints import changes, reads
+from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import CONTROL, TRANSACTIONAL
 from segproof.kafka.record import control_record_type, end_transaction_marker
 from segproof.kafka.record_batch import RecordBatch
@@ -295,14 +296,19 @@ class TransactionMarkers(LogCheck):
         )
 
     def _without_lost(self, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Report the entries whose marker is lost; return the others."""
+        """Report the entries whose marker is lost; return the others.
+
+        A marker that would be in another segment is none of this log's: the index is of that one.
+        """
         if not 0 < len(numbers) <= LOOKED_AT:
             return numbers
         others = []
+        base, following = self._segment.base_offset, self._segment.next_base_offset
+        end = INT64_MAX if following is None else following
         for number in numbers.tolist():
             entry = self._kept[number]
             told = int(entry["producer_id"]), int(entry["first_offset"]), int(entry["last_offset"])
-            if self._lost.is_lost(*told):
+            if base <= told[2] < end and self._lost.is_lost(*told):
                 self._lost.report_marker(*told)
                 self.carry.lost.add(told[:2])
             else:

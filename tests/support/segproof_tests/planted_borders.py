@@ -125,6 +125,8 @@ PLANTED = [
         "verifying.transaction_checks",
         ("elif age < HANGS_MS:", "elif age <= HANGS_MS:", "DISK-32"),
         ("or claimed <= before:", "or claimed < before:", "DISK-11"),
+        ("base <= told[2] < end", "base < told[2] < end", "DISK-74"),
+        ("base <= told[2] < end", "base <= told[2] <= end", "DISK-74"),
     ),
     *_in(
         "verifying.lost_markers",

@@ -131,6 +131,19 @@ def test_without_damage_nothing_is_said(tmp_path: Path) -> None:
     assert (entries(folder), []) == (entries(target), told.lost_markers)
 
 
+@pytest.mark.checks("DISK-11", "DISK-74")
+@pytest.mark.parametrize("logs", [(0, 1014), (1014, 1732), (0, 1732)])
+def test_no_marker_is_lost_that_another_log_has(logs: tuple[int, int], tmp_path: Path) -> None:
+    """Two transaction indexes have each other's name: to make them new by the log is right."""
+    folder = copied_partition("txn-a", tmp_path / "in")
+    one, other = (folder / name_of(log, ".txnindex") for log in logs)
+    data = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+    accused = {each.path for each in verify(folder, laws=["DISK-11", "DISK-74"])}
+    assert {str(one), str(other)} == accused
+
+
 # --- logs that are cut or gone, and what is saved once more
 
 

@@ -86,7 +86,9 @@ def test_verify_tells_what_the_laws_say(drawn: Drawn) -> None:
     broken = {
         law
         for law in MARKED
-        if not LAWS[law].predicate(log=log, transaction_index=index, codecs=CODECS)
+        if not LAWS[law].predicate(
+            log=log, transaction_index=index, base_offset=0, next_base_offset=None, codecs=CODECS
+        )
     }
     if not drawn.damaged:
         assert broken == found

@@ -38,7 +38,14 @@ GAP = _of(BASE) + _of(BASE + 2, 1) + marker(BASE + 3)
 """The log lacks offset 1001."""
 NO_MARKER = _of(BASE) + batch(BASE + 2)
 LOST = name(BASE, ".log")
-MARKER_DUE = Due(LOST, None, f"an ABORT marker at offset {BASE + 1}", "none", Severity.WARNING)
+
+
+def _due_marker(offset: int) -> Due:
+    """Return what is due where the marker at an offset is lost."""
+    return Due(LOST, None, f"an ABORT marker at offset {offset}", "none", Severity.WARNING)
+
+
+MARKER_DUE = _due_marker(BASE + 1)
 
 
 UNSURE = _of(BASE) + with_byte(marker(BASE + 1), 20, marker(BASE + 1)[20] ^ 1) + batch(BASE + 2)
@@ -71,6 +78,14 @@ def _spanning(*entries: bytes) -> Files:
     return {
         **segment(_of(BASE)),
         **segment(marker(BASE + 1), transactions=b"".join(entries), base=BASE + 1),
+    }
+
+
+def _beside_next(entry: bytes) -> Files:
+    """Return a transaction without a marker, and the segment that begins two offsets after it."""
+    return {
+        **segment(_of(BASE), transactions=entry),
+        **segment(batch(BASE + 2), base=BASE + 2),
     }
 
 
@@ -216,6 +231,17 @@ BORDERS = (
         "DISK-74", "the log ends with the marker, or before it",
         _index(aborted(BASE, BASE + 1), log=_of(BASE) + marker(BASE + 1)),
         _index(aborted(BASE, BASE + 1), log=_of(BASE)),
+        MARKER_DUE,
+    ),
+    Border(
+        "DISK-74", "an entry ends before the base offset, or at it",
+        _index(aborted(BASE - 2, BASE - 1), log=batch(BASE + 1)),
+        _index(aborted(BASE - 2, BASE), log=batch(BASE + 1)),
+        _due_marker(BASE),
+    ),
+    Border(
+        "DISK-74", "an entry ends with the first offset of the next segment, or before it",
+        _beside_next(aborted(BASE, BASE + 2)), _beside_next(aborted(BASE, BASE + 1)),
         MARKER_DUE,
     ),
     # the entry of a marker

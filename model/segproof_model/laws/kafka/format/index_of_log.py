@@ -365,7 +365,11 @@ def aborted_transactions_are_in_range(transaction_index: bytes, base_offset: int
 
 @law("DISK-11", TransactionIndex, PRODUCERS)
 def aborted_transaction_has_its_marker(
-    log: bytes, transaction_index: bytes, codecs: Codecs
+    log: bytes,
+    transaction_index: bytes,
+    base_offset: int,
+    next_base_offset: int | None,
+    codecs: Codecs,
 ) -> bool:
     """Every entry's last offset is the offset of an ABORT marker of its producer, and the entry
     begins at or before the first batch of that transaction in the log, after the producer's
@@ -377,23 +381,36 @@ def aborted_transaction_has_its_marker(
         begin, previous = ended.get((slot.producer_id, slot.last_offset, "ABORT"), (-1, -1))
         return previous < slot.first_offset and (begin is None or slot.first_offset <= begin)
 
-    lost = _shown_as_lost(log, transaction_index, codecs)
+    lost = _shown_as_lost(log, transaction_index, base_offset, next_base_offset, codecs)
     return all(slot in lost or is_right(slot) for slot in slots_of(transaction_index))
 
 
 @law("DISK-74", LogSegment, PRODUCERS)
-def ends_of_transactions_are_there(log: bytes, transaction_index: bytes, codecs: Codecs) -> bool:
+def ends_of_transactions_are_there(
+    log: bytes,
+    transaction_index: bytes,
+    base_offset: int,
+    next_base_offset: int | None,
+    codecs: Codecs,
+) -> bool:
     """No missing offset held the end of a transaction, as far as the transaction index shows it: by
-    an entry that ends there, if the log has a batch of it or begins after it does, or by one that
-    begins after offsets are missing from what the log has as one transaction. `verify` also reports
+    an entry that ends there, before the next segment, if the log has a batch of it or begins after
+    it does, or by one that begins after offsets are missing from what the log has as one
+    transaction. An entry of an offset in another segment is of that one. `verify` also reports
     a producer snapshot by which a transaction had ended that the log has open, if the log lacks
     offsets or the snapshot knows its last batch, and a transaction that was open where a segment is
     gone, and whose producer begins to send after it.
     """
-    return not _shown_as_lost(log, transaction_index, codecs)
+    return not _shown_as_lost(log, transaction_index, base_offset, next_base_offset, codecs)
 
 
-def _shown_as_lost(log: bytes, transaction_index: bytes, codecs: Codecs) -> list[Slot]:
+def _shown_as_lost(
+    log: bytes,
+    transaction_index: bytes,
+    base_offset: int,
+    next_base_offset: int | None,
+    codecs: Codecs,
+) -> list[Slot]:
     """Return the entries which show that the log lacks a marker."""
     batches = valid_batches(log, codecs)
     gaps = [
@@ -414,9 +431,10 @@ def _shown_as_lost(log: bytes, transaction_index: bytes, codecs: Codecs) -> list
     def is_shown(slot: Slot) -> bool:
         producer, first, last = slot.producer_id, slot.first_offset, slot.last_offset
         if is_missing(last):
+            is_own = base_offset <= last and (next_base_offset is None or last < next_base_offset)
             is_of_earlier_log = bool(batches) and first < first_offset(batches[0])
             is_here = any(one == producer and first <= offset < last for one, offset in data)
-            return is_of_earlier_log or is_here
+            return is_own and (is_of_earlier_log or is_here)
         begin = begins.get((producer, last, "ABORT"))
         return (
             begin is not None
