@@ -28,6 +28,8 @@ LISTED_MAX: Final = 512
 """Folders of one folder that are looked into: more are no disks of one broker."""
 LEVELS_UP: Final = 4
 """Folders above a store in which a broker's other disks are looked for."""
+DAMAGED_BEGIN_MAX: Final = 1 << 16
+"""Bytes of a file with a damaged begin that are searched for a message."""
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -117,13 +119,32 @@ def _lies_alone(path: str, around: Surroundings) -> bool:
 
 
 def is_of_log(folder: LogFolder, files: Files) -> bool:
-    """Return whether files are of a commit log: the first one with content begins with a record."""
-    for one in folder.log_files:
+    """Return whether files are of a commit log: one with content begins with a record, or the begin
+    of the first of these is damaged, and a message follows that has its offset. True without any.
+    """
+    has_content = False
+    for one in sorted(folder.log_files):
         with suppress(OSError), closing(files.open(one.path)) as file:
             head = file.pread(8, 0)
-            if head.strip(b"\0"):
-                return head[4:8] in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES)
-    return True
+            if not head.strip(b"\0"):
+                continue
+            if head[4:] in (*MESSAGE_MAGICS, BLANK_MAGIC_BYTES):
+                return True
+            if not has_content and _has_message(file.pread(DAMAGED_BEGIN_MAX, 0), one.start):
+                return True
+            has_content = True
+    return not has_content
+
+
+def _has_message(data: bytes, start: int) -> bool:
+    """Return whether a message that has its offset is in the begin of a file from an offset on."""
+    for magic in MESSAGE_MAGICS:
+        at = data.find(magic, 4)
+        while at >= 0:
+            if data[at + 24 : at + 32] == (start + at - 4).to_bytes(8, "big"):
+                return True
+            at = data.find(magic, at + 1)
+    return False
 
 
 def is_same(one: str, other: str, files: Files) -> bool:

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,11 @@ from segproof.rocketmq.message import MESSAGE_MAGICS
 __all__ = ["Reach", "SamePlaces", "Stretch", "ends_of", "has_queue_units", "reach_of"]
 
 COMPARED_UNITS = 64
-"""Units that are compared with a log file that may belong to the same log."""
+"""Right units after which log files belong to the same log; and those that are asked of a block."""
 ASKED_UNITS_MAX = 4096
-"""Units that are looked up in two logs, until some are found in one of them alone."""
+"""Units that are looked up in one log or two, until they tell."""
+OFFSET_AT = 28
+"""Where a message has its offset in the log."""
 FAR_OFFSETS_MAX = 1000
 """Different offsets of a stretch that are counted."""
 MISSING_OFFSETS_MIN = 3
@@ -178,21 +180,27 @@ class SamePlaces:
     def hold_what_is_missing(self) -> bool | None:
         """Return whether queues, or else the index, lead to messages in these files.
 
-        Of the first units that lead there nine in ten have the size of the message at their offset.
-        Those that lead to zeros say nothing: a file may have lost its messages there. None if
-        nothing else leads there.
+        Of the units that lead there nine in ten have the size of the message at their offset. Those
+        that lead to zeros say nothing: a file may have lost its messages there. Where others lead
+        to what is no message, a third of all is enough, which are MISSING_OFFSETS_MIN or more: it
+        may be damage. In another log units lead into messages, but too often to other messages
+        too. None if nothing leads to more than zeros.
         """
         if not self._log_files:
             return None
-        asked = right = 0
+        asked = right = other = 0
         for offset, size in islice(self._leads(), ASKED_UNITS_MAX):
             heads = self._heads_at(offset)
-            if any(head.strip(b"\0") for head in heads):
-                asked += 1
-                right += _is_there(heads, size)
-            if asked >= COMPARED_UNITS:
+            if not any(head.strip(b"\0") for head in heads):
+                continue
+            asked += 1
+            if _is_there(heads, offset, size):
+                right += 1
+            else:
+                other += any(head[4:8] in MESSAGE_MAGICS for head in heads)
+            if right >= COMPARED_UNITS and _are_right(asked, right, other):
                 break
-        return right * 10 >= asked * 9 if asked else None
+        return _are_right(asked, right, other) if asked else None
 
     def hold_what_another_lacks(
         self, other: "SamePlaces", fewest: int = MISSING_OFFSETS_MIN
@@ -211,43 +219,69 @@ class SamePlaces:
 
     def _holds(self, offset: int, size: int) -> bool:
         """Return whether a message is at an offset; of this size, if it is above 0."""
-        return _is_there(self._heads_at(offset), size)
+        return _is_there(self._heads_at(offset), offset, size)
 
     def _leads(self) -> Iterator[tuple[int, int]]:
         """Yield offset and size of the units that lead into the files; if no unit does, the offsets
         of index entries, and 0.
+
+        Of each block those are yielded that lie far from each other: a damage is in one place.
         """
         is_led_to = False
         for units in _units(self._store, self._files):
-            offsets = units["commit_log_offset"].astype(np.int64)
-            inside = np.zeros(len(units), np.bool_)
-            for one in self._log_files:
-                inside |= (offsets >= one.start) & (offsets < one.start + one.size_bytes)
-            for unit in units[inside][:COMPARED_UNITS]:
+            inside = units[self._are_inside(units["commit_log_offset"].astype(np.int64))]
+            for unit in _spread(inside):
                 is_led_to = True
                 yield int(unit["commit_log_offset"]), int(unit["size"])
         if is_led_to:
             return
         stretches = [Stretch(one.start, one.start + one.size_bytes) for one in self._log_files]
         for offsets in _of_index(self._store, stretches, self._files):
-            yield from ((offset, 0) for offset in offsets.tolist() if self._files_of(offset))
+            yield from ((int(each), 0) for each in _spread(offsets[self._are_inside(offsets)]))
+
+    def _are_inside(self, offsets: Int64Array) -> NDArray[np.bool_]:
+        """Return for each offset whether it is in one of the files."""
+        inside = np.zeros(len(offsets), np.bool_)
+        for one in self._log_files:
+            inside |= (offsets >= one.start) & (offsets < one.start + one.size_bytes)
+        return inside
 
     def _files_of(self, offset: int) -> list[LogFile]:
         """Return the files that hold an offset: one name may be in two folders."""
         return [one for one in self._log_files if 0 <= offset - one.start < one.size_bytes]
 
     def _heads_at(self, offset: int) -> list[bytes]:
-        """Return length and magic of what is at an offset in each file that can be read there."""
+        """Return what is at an offset in each file that can be read there, up to its own offset."""
         found = []
         for one in self._files_of(offset):
             with suppress(OSError), closing(self._files.open(one.path)) as file:
-                found.append(file.pread(8, offset - one.start))
+                found.append(file.pread(OFFSET_AT + 8, offset - one.start))
         return found
 
 
-def _is_there(heads: Sequence[bytes], size: int) -> bool:
-    """Return whether one of the heads is of a message; of this size, if it is above 0."""
-    magics = (head for head in heads if head[4:8] in MESSAGE_MAGICS)
-    sizes = [int.from_bytes(head[:4], "big", signed=True) for head in magics]
-    found = [one for one in sizes if 0 < one < INT32_MAX]
-    return size in found if size else bool(found)
+def _spread(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return COMPARED_UNITS of some rows, or all, from the first to the last."""
+    count = min(len(rows), COMPARED_UNITS)
+    return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)] if count else rows
+
+
+def _are_right(asked: int, right: int, other: int) -> bool:
+    """Return whether units that lead to more than zeros show that files are of their log.
+
+    `right` of those asked lead to their message, and `other` to another one.
+    """
+    if right * 10 >= asked * 9:
+        return True
+    return right >= MISSING_OFFSETS_MIN and right * 3 >= asked and right >= other * 9
+
+
+def _is_there(heads: Sequence[bytes], offset: int, size: int) -> bool:
+    """Return whether one of the heads is of a message with this offset; of this size, if it is
+    above 0.
+    """
+    for head in heads:
+        if head[4:8] in MESSAGE_MAGICS and head[OFFSET_AT:] == offset.to_bytes(8, "big"):
+            found = int.from_bytes(head[:4], "big", signed=True)
+            if found == size or (not size and 0 < found < INT32_MAX):
+                return True
+    return False

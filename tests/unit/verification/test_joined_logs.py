@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -87,3 +88,45 @@ def test_of_two_files_with_messages_of_their_own_none_is_left_out_silently(
     assert f"{other[1]} sound messages of it are not there" in lacks.message
     saved = salvage_store(new, tmp_path / "out")
     assert any(f"{other[1]} sound messages of it are not there" in one for one in saved.left_out)
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("begin", [0, 100, LOG_BYTES])
+@pytest.mark.parametrize("has_queues", [True, False])
+def test_a_part_with_garbage_in_it_is_a_part(begin: int, has_queues: bool, tmp_path: Path) -> None:
+    """From 8 KiB of garbage on it was another log: no finding named the folder, and what a salvage
+    left out was said nowhere.
+    """
+    store, part = long_store(tmp_path / "a1" / "store", 40), tmp_path / "a2" / "commitlog"
+    part.mkdir(parents=True)
+    logs = sorted((store / "commitlog").iterdir())
+    data = bytearray(b"".join(logs[number].read_bytes() for number in (1, 3)))
+    data[begin : begin + LOG_BYTES * 2 // 3] = b"\xaa" * (LOG_BYTES * 2 // 3)
+    for number, at in ((1, 0), (3, LOG_BYTES)):
+        (part / logs[number].name).write_bytes(data[at : at + LOG_BYTES])
+        logs[number].unlink()
+    if not has_queues:
+        shutil.rmtree(store / "consumequeue")
+    (found,) = verify(store)
+    assert "RMQDISK-42" == found.law
+    assert os.fspath(part) in found.message
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("step", [50, 53, 100])
+def test_a_log_with_other_messages_at_some_of_the_same_offsets_is_no_part(
+    step: int, tmp_path: Path
+) -> None:
+    """Where messages have few lengths, a third of those of one log begin where those of another do;
+    many of these have another length.
+    """
+    store = long_store(tmp_path / "a1" / "store", 200, step=40)
+    other = long_store(tmp_path / "b", 200, step=step)
+    part = tmp_path / "a2" / "commitlog"
+    part.mkdir(parents=True)
+    for number in (1, 3, 4, 5):
+        name = f"{number * LOG_BYTES:020d}"
+        (store / "commitlog" / name).unlink()
+        (other / "commitlog" / name).rename(part / name)
+    shutil.rmtree(other)
+    assert "RMQDISK-42" not in {one.law for one in verify(store)}
