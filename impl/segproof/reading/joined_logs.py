@@ -4,11 +4,13 @@
 A name may lie in two folders: a broker makes a file in one folder and, after a stop, perhaps once
 more in another, or somebody copied it. Then the file with the most sound messages belongs into the
 log. Where no file has all of them a person decides, and each of them stays in view: the others are
-linked into a folder inside of the new log, where every later verify and salvage compares them.
+linked into a folder inside of the new log, where every later verify and salvage compares them. Of
+files with the same bytes any one is linked.
 
 Laws: RMQDISK-42.
 """
 
+import fnmatch
 import posixpath
 import shlex
 from collections.abc import Sequence
@@ -16,18 +18,21 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from segproof.commands import quoted_path
-from segproof.counts import plural, verb
-from segproof.files import Files
+from segproof.counts import plural
+from segproof.files import Files, first_byte_of
 from segproof.hints import Hint, writes
+from segproof.reading.equal_files import is_same
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import share_of, sound_messages
-from segproof.reading.log_rows import LogFolder
+from segproof.reading.log_rows import LogFolder, log_folder
 from segproof.reading.new_places import own_place
-from segproof.rocketmq.commit_log import LogFile, inferred_size
+from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
 __all__ = ["ONE_LOG_FOLDER", "how_to_join"]
 
 JOINED_PARTS: Final = ("index", "consumequeue", "config", "checkpoint")
+LOG_NAMES: Final = f"0{'?' * 19}"
+"""The names of log files, for a shell: other names are left where they are."""
 TWICE: Final = "twice"
 """The folder inside of a joined log for the files about which a person decides."""
 
@@ -54,11 +59,13 @@ def how_to_join(
 ) -> tuple[str, Hint]:
     """Return in words what lies over folders, and the hint that joins it elsewhere by links.
 
-    `is_sure`: whether it is known that all are of one log. Cost: each file whose name is in two
-    folders is read, some of them twice.
+    `is_sure`: whether it is known that all are of one log. A folder is linked with all of its
+    files, also those that a caller has left out. Cost: each file whose name is in two folders is
+    read, some of them more than once.
     """
     places = ", ".join(one.path for one in folders)
-    twice = _twice(folders, files)
+    folders = [log_folder(one.path, files) or one for one in folders]
+    twice = _twice(store, folders, files)
     words = (
         f"the commit log of the store {store} {'lies' if is_sure else 'may lie'} over"
         f" {len(folders)} folders (several paths in storePathCommitLog), which segproof does not"
@@ -66,11 +73,7 @@ def how_to_join(
     )
     words += "".join(f"; {one.words}" for one in twice)
     new = quoted_path(own_place("joined", store, store))
-    names = [name for one in folders for name in names_of(one.path, files) if name.isdecimal()]
-    # Of the two links of a name the later one stays.
-    link = "ln -sf" if len(set(names)) < len(names) else "ln -s"
-    links = [f"{link} {_quoted(one.path)}/[0-9]* {new}/commitlog/" for one in folders]
-    links += [f"ln -sf {_quoted(one.best)} {new}/commitlog/" for one in twice]
+    links = _links(folders, twice, f"{new}/commitlog/", files)
     beside = _beside(twice, f"{new}/commitlog/{TWICE}")
     parts = [name for name in JOINED_PARTS if name in names_of(store, files)]
     paths = " ".join(_quoted(posixpath.join(store, name)) for name in parts)
@@ -88,6 +91,31 @@ def how_to_join(
     )
 
 
+def _links(
+    folders: Sequence[LogFolder], twice: Sequence[_Twice], target: str, files: Files
+) -> list[str]:
+    """Return the commands that link each file of the log into one folder.
+
+    Of the links of a name the later one stays: what is not right then is linked once more. Also a
+    folder, or a link to nothing, may have the name of a file in another folder.
+    """
+    last: dict[str, str] = {}
+    right = {posixpath.basename(one.best): one.best for one in twice}
+    count = 0
+    for folder in folders:
+        for name in fnmatch.filter(names_of(folder.path, files), LOG_NAMES):
+            last[name] = posixpath.join(folder.path, name)
+            count += 1
+    for one in (each for folder in reversed(folders) for each in folder.log_files):
+        right.setdefault(posixpath.basename(one.path), one.path)
+    link = "ln -sf" if len(last) < count else "ln -s"
+    again = [path for name, path in sorted(right.items()) if path != last.get(name, path)]
+    return [
+        *(f"{link} {_quoted(one.path)}/{LOG_NAMES} {target}" for one in folders),
+        *(f"ln -sf {_quoted(path)} {target}" for path in again),
+    ]
+
+
 def _beside(twice: Sequence[_Twice], folder: str) -> list[str]:
     """Return the commands that link beside the log the files about which a person decides."""
     commands = []
@@ -101,46 +129,78 @@ def _decide(twice: Sequence[_Twice]) -> str:
     names = [posixpath.basename(one.best) for one in twice if one.undecided]
     if not names:
         return ""
-    files = f"{', '.join(names)} {verb(len(names), 'is', 'are')}"
     return (
-        f" Of {files} linked with the most sound messages. The others are linked in the folder"
-        f" {TWICE} beside, so that verify and salvage say what these have alone, which a salvage"
-        " leaves out. Decide by these messages, which the verb dump shows: if their application"
-        " needs these and not those of the file with the most, put the link to their file in its"
-        " place before you salvage; if it needs both, salvage once with each, and keep both."
+        f" Of {', '.join(names)} the file with the most sound messages is linked. The others are"
+        f" linked in the folder {TWICE} beside, so that verify and salvage say what these have"
+        " alone, which a salvage leaves out. Decide by these messages, which the verb dump shows:"
+        " if their application needs these and not those of the file with the most, put the link"
+        " to their file in its place before you salvage; if it needs both, salvage once with each,"
+        " and keep both."
     )
 
 
-def _twice(folders: Sequence[LogFolder], files: Files) -> list[_Twice]:
-    """Return the files whose name is in several folders."""
+def _twice(store: str, folders: Sequence[LogFolder], files: Files) -> list[_Twice]:
+    """Return the files whose name is in several folders, if they differ."""
     every = [each for folder in folders for each in folder.log_files]
+    own = posixpath.join(store, COMMIT_LOG)
     found: dict[int, list[LogFile]] = {}
-    for one in every:
+    for one in sorted(every, key=lambda one: posixpath.dirname(one.path) != own):
         found.setdefault(one.start, []).append(one)
     size = inferred_size(sorted(every)) if every else 0
-    return [_compared(same, size, files) for _, same in sorted(found.items()) if len(same) > 1]
+    several = [same for _, same in sorted(found.items()) if len(same) > 1]
+    return [_compared(same, size, files) for same in several if not _are_equal(same, files)]
+
+
+def _are_equal(same: Sequence[LogFile], files: Files) -> bool:
+    """Return whether all of some files have the same bytes; False if one can't be read."""
+    with suppress(OSError):
+        return all(is_same(same[0].path, one.path, files) for one in same[1:])
+    return False
 
 
 def _compared(same: Sequence[LogFile], size: int, files: Files) -> _Twice:
-    """Return which of the files of one name has the messages of all of them, or the most."""
+    """Return which of the files of one name has the messages of all of them, or the most.
+
+    Of equal ones it is the first. Without a sound message in any file, one with damaged messages
+    may have what another one lacks.
+    """
     counts = {one.path: _sound(one, size, files) for one in same}
-    best = max(same, key=lambda one: (counts[one.path] or 0, counts[one.path] is not None))
+    written = {one.path: _is_written(one, files) for one in same}
+
+    def worth(one: LogFile) -> tuple[int, bool, bool]:
+        count = counts[one.path]
+        return count or 0, count is not None, written[one.path]
+
+    best = max(same, key=worth)
     where = " and in ".join(posixpath.dirname(one.path) for one in same)
     words = f"the file {posixpath.basename(best.path)} lies in {where}"
-    others = [one for one in same if one is not best and counts[one.path] != 0]
+    place, most = posixpath.dirname(best.path), counts[best.path] or 0
+    others = [one for one in same if one is not best and written[one.path]]
     lacking = [(one, _lacking(one, best, size, files)) for one in others]
-    undecided = [(one, count) for one, count in lacking if count != 0]
-    place, most = posixpath.dirname(best.path), counts[best.path]
-    if not undecided:
+    if most:
+        lacking = [(one, count) for one, count in lacking if count != 0]
+    if not lacking:
         what = f"has each sound message of the other{'s' * (len(same) > 2)}"
         what = what if others else "contains messages"
-        what = what if most else "is as good as any, since none has a message"
+        if not most:
+            what = "contains no sound message, and no other one contains anything"
+        if not written[best.path]:
+            what = "is as good as any, since none has a message"
         return _Twice(f"{words}; that in {place} {what}", best.path)
-    told = [f"that in {place} has {plural(most or 0, 'sound message')}, the most"]
-    for one, count in undecided:
-        mine = "can't be read" if count is None else f"has {count} that it lacks"
+    told = [f"that in {place} has {plural(most, 'sound message')}, the most"]
+    told = told if most else [f"that in {place} has no sound message"]
+    for one, count in lacking:
+        mine = f"has {count} that it lacks" if count else "has other bytes, and none either"
+        mine = "can't be read" if count is None else mine
         told.append(f"that in {posixpath.dirname(one.path)} {mine}")
-    return _Twice(f"{words}; {', '.join(told)}", best.path, tuple(one.path for one, _ in undecided))
+    return _Twice(f"{words}; {', '.join(told)}", best.path, tuple(one.path for one, _ in lacking))
+
+
+def _is_written(one: LogFile, files: Files) -> bool:
+    """Return whether a file has more than zeros, or can't be read."""
+    with suppress(OSError):
+        return first_byte_of(files, one.path, 0, one.size_bytes) is not None
+    return True
 
 
 def _sound(one: LogFile, size: int, files: Files) -> int | None:

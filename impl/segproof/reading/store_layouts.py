@@ -117,9 +117,13 @@ def check_layout(
     Raises: InvalidArgumentError for a layout that is not read, with `why` it is refused; OSError.
     """
     found = unread_layout(store, files)
+    _refuse(found, why)
+    return found
+
+
+def _refuse(found: Layout | None, why: str) -> None:
     if found is not None and not found.is_beside:
         raise InvalidArgumentError(f"{found.words}; {why}", path=found.path, hint=found.hint)
-    return found
 
 
 def check_whole(store: str, files: Files) -> None:
@@ -135,7 +139,7 @@ def check_whole(store: str, files: Files) -> None:
             or log_folders_around(store, True, Surroundings(files))
         )
         if is_asked:
-            check_layout(store, files, PART_ANSWER)
+            _refuse(unread_layout(store, files, is_beside_told=False), PART_ANSWER)
     except OSError:
         return  # what can't be read is told where it is read
 
@@ -156,10 +160,18 @@ def no_log_in(store: str, files: Files) -> InvalidArgumentError:
     return InvalidArgumentError(words, path=path, hint=hint)
 
 
-def unread_layout(store: str, files: Files, around: Surroundings | None = None) -> Layout | None:
+def unread_layout(
+    store: str,
+    files: Files,
+    around: Surroundings | None = None,
+    *,
+    is_beside_told: bool = True,
+) -> Layout | None:
     """Return the layout of a store that is not read at all, or in part; None for a usual store.
 
-    `around` serves all stores of a pass, which may be beside each other. Raises: OSError.
+    `around` serves all stores of a pass, which may be beside each other. `is_beside_told`: also the
+    folder beside a store that is read, whose files are compared with those of the same names.
+    Raises: OSError.
     """
     around = around or Surroundings(files)
     groups = dledger_groups(store, files)
@@ -168,7 +180,7 @@ def unread_layout(store: str, files: Files, around: Surroundings | None = None) 
         return _dledger(groups)
     others = _other_folders(store, own, around)
     if own is not None and _are_older(store, own, others, files):
-        return _beside(store, own, others, files)
+        return _beside(store, own, others, files) if is_beside_told else None
     if others.parts:
         return _several_paths(store, others.with_own(own), files)
     claimed = _claimed_by(store, own, around)
@@ -196,8 +208,7 @@ def layout_around(path: str, files: Files, around: Surroundings | None = None) -
     for _ in range(LEVELS_OF_PART):
         below, name = posixpath.split(below)
         if name in PART_NAMES:
-            found = unread_layout(below, files, around)
-            return None if found is None or found.is_beside else found
+            return unread_layout(below, files, around, is_beside_told=False)
     status = files.status(path)
     is_folder = status is not None and status.is_directory
     folder = posixpath.abspath(path if is_folder else posixpath.dirname(path))
@@ -433,7 +444,10 @@ def _beside(store: str, own: LogFolder, others: _Others, files: Files) -> Layout
             " (storePathCommitLog)"
         )
     if copies:
-        words.append("files of the same names as its own, also there, were not compared with these")
+        words.append(
+            "where files of the same names as its own, also there, differ from these, the hint of"
+            " `segproof verify` links those with the most sound messages"
+        )
     return Layout(
         beside[0].path,
         "; ".join([*words, *doubts]),
@@ -453,9 +467,7 @@ def _named(starts: Sequence[int]) -> str:
 def _how_to_have_both(
     store: str, folders: Sequence[LogFolder], files: Files, is_lost: bool, is_doubted: bool
 ) -> Hint:
-    """Return the hint about folders with files that a log lacks: its own folder is the last one,
-    since of the links of a name the last one stays.
-    """
+    """Return the hint about folders with files that a log lacks."""
     if is_doubted:
         return writes(
             "nothing if they are of another broker or expired. If they are of this log and in use"

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from segproof.findings import Finding
+from segproof.reading import store_layouts
 from segproof.salvaging.store_salvage import salvage_store
+from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_tests.store_files import LOG_BYTES, long_store
 
@@ -130,3 +132,103 @@ def test_a_log_with_other_messages_at_some_of_the_same_offsets_is_no_part(
         (other / "commitlog" / name).rename(part / name)
     shutil.rmtree(other)
     assert "RMQDISK-42" not in {one.law for one in verify(store)}
+
+
+def with_backup(top: Path) -> tuple[list[Path], Path]:
+    """Return the log files of a store that lost its first two, and a backup with all."""
+    store, backup = long_store(top / "store"), top / "backup"
+    shutil.copytree(store / "commitlog", backup)
+    logs = sorted((store / "commitlog").iterdir())
+    for path in logs[:2]:
+        path.unlink()
+    return logs[2:], backup
+
+
+@pytest.mark.checks("RMQDISK-41")
+@pytest.mark.parametrize("end", [0, 400, LOG_BYTES])
+def test_of_a_backup_the_join_has_what_a_damaged_own_file_lacks(
+    end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The own file was linked over the good copy, since files of both names were not compared."""
+    monkeypatch.chdir(tmp_path)
+    logs, backup = with_backup(tmp_path)
+    logs[0].write_bytes((bytes(end) + logs[0].read_bytes()[end:]) if end else b"")
+    (note,) = (one for one in verify(tmp_path / "store") if one.law == "RMQDISK-41")
+    assert "links those with the most sound messages" in note.message
+    assert 1 == note.hint.count(logs[0].name)
+    assert logs[1].name not in note.hint
+    new = joined(note)
+    assert [] == [one for one in verify(new) if one.is_defect]
+    targets = [path.resolve() for path in sorted((new / "commitlog").iterdir())[2:]]
+    assert [backup / logs[0].name, logs[1]] == targets
+
+
+@pytest.mark.checks("RMQDISK-41")
+def test_a_reader_does_not_compare_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a note says costs nothing where no note is given."""
+    with_backup(tmp_path)
+    monkeypatch.setattr(store_layouts, "how_to_join", None)
+    StoreReader(tmp_path / "store")
+    with pytest.raises(TypeError):
+        list(verify(tmp_path / "store"))
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize("odd", ["folder", "link", "other names"])
+def test_only_log_files_are_linked(
+    odd: str, is_own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, or a link to nothing, was linked over the file of its name; a name of no log file
+    in both folders ended the commands.
+    """
+    monkeypatch.chdir(tmp_path)
+    store, part = long_store(tmp_path / "a1" / "store", 40), tmp_path / "a2" / "commitlog"
+    part.mkdir(parents=True)
+    logs = sorted((store / "commitlog").iterdir())
+    for number in (1, 3, 5):
+        logs[number].rename(part / logs[number].name)
+    folder, name = (store / "commitlog", logs[3].name) if is_own else (part, logs[2].name)
+    if odd == "folder":
+        (folder / name).mkdir()
+    elif odd == "link":
+        (folder / name).symlink_to("nowhere")
+    else:
+        for one in (store / "commitlog", part):
+            (one / f"{name}.bak").write_bytes(b"other")
+            (one / "0old").mkdir()
+    (found,) = (one for one in verify(store) if one.law == "RMQDISK-42")
+    new = joined(found)
+    assert [path.name for path in logs] == sorted(os.listdir(new / "commitlog"))
+    assert [] == [one for one in verify(new) if one.is_defect]
+
+
+@pytest.mark.checks("RMQDISK-42")
+@pytest.mark.parametrize("own", ["zeros", "damaged elsewhere", "the same"])
+def test_a_damaged_message_is_more_than_no_message(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "None has a message" was said of a file with a damaged one, and the empty file linked."""
+    monkeypatch.chdir(tmp_path)
+    store, part = long_store(tmp_path / "a1" / "store", 40), tmp_path / "a2" / "commitlog"
+    part.mkdir(parents=True)
+    logs = sorted((store / "commitlog").iterdir())
+    for number in (1, 3, 5):
+        logs[number].rename(part / logs[number].name)
+    last, data = logs[6], bytearray(logs[6].read_bytes())
+    size = int.from_bytes(data[:4], "big")
+    assert not any(data[size:])
+    data[size - 60] ^= 1
+    (part / last.name).write_bytes(data)
+    if own == "damaged elsewhere":
+        data[size - 60] ^= 3
+    last.write_bytes(bytes(LOG_BYTES) if own == "zeros" else data)
+    (found,) = (one for one in verify(store) if one.law == "RMQDISK-42")
+    assert "none has a message" not in found.message
+    assert (own != "the same") == ("no sound message" in found.message)
+    assert (own == "damaged elsewhere") == ("linked in the folder twice" in found.hint)
+    new = joined(found)
+    assert (new / "commitlog" / last.name).read_bytes()[:size].strip(b"\0")
+    assert (own == "damaged elsewhere") == (new / "commitlog" / "twice").exists()

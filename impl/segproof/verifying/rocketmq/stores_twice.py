@@ -327,8 +327,7 @@ def _log_of(one: StorePlace, files: Files, around: Surroundings) -> CommitLog | 
         alone = (LogFile(start, one.path, status.size_bytes),)
         return CommitLog(posixpath.dirname(one.path), inferred_size(alone), alone, files)
     folder = log_folder(posixpath.join(one.path, COMMIT_LOG), files)
-    layout = unread_layout(one.path, files, around) if folder is not None else None
-    if folder is None or (layout is not None and not layout.is_beside):
+    if folder is None or unread_layout(one.path, files, around, is_beside_told=False) is not None:
         return None
     size = inferred_size(folder.log_files)
     cut = tuple(each._replace(size_bytes=min(each.size_bytes, size)) for each in folder.log_files)
