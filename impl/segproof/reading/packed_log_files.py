@@ -2,7 +2,7 @@
 """A packed file of a commit log, read as if unpacked: nothing of it is written anywhere.
 
 It is unpacked from its begin on, and the last bytes are kept: a reader that goes back further makes
-it begin again. Damage ends it, as if it were a shorter file.
+it begin again. Damage ends it, as if it were a shorter file, and the file remembers where.
 
 Memory: KEPT_BYTES, what a read asks for, and what the packer needs.
 Not covered: files packed by zstd, lz4 or zip, which have no bytes here.
@@ -12,13 +12,13 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from segproof.files import File, Files, FileStatus, ReadOnlyFile
 
-__all__ = ["UNPACKED_SUFFIXES", "PackedFile", "with_one_unpacked"]
+__all__ = ["UNPACKED_SUFFIXES", "PackedFile", "Unpacked", "with_one_unpacked"]
 
 UNPACKED_SUFFIXES: Final = (".gz", ".bz2", ".xz")
 PACKED_BYTES: Final = 2 << 20
@@ -40,9 +40,14 @@ class PackedFile:
         self._file, self._suffix, self._size_max = file, suffix, size_max
         self._left = TIMES * (size_max + size_max // 64 + PACKED_BYTES)
         self._pieces, self._begin, self._kept = self._unpacked(), 0, bytearray()
+        self.is_damaged = False
+        """Whether unpacking ended with an error, or before the end of a packed stream."""
 
     def size(self) -> int:
-        """Return how many bytes it has unpacked; one more than `size_max` if it is longer."""
+        """Return how many bytes it has unpacked; one more than `size_max` if it is longer.
+
+        After that `is_damaged` tells whether damage ended it there.
+        """
         size = 0
         for piece in self._unpacked():
             size += len(piece)
@@ -84,16 +89,26 @@ class PackedFile:
     def _unpacked(self) -> Iterator[bytes]:
         """Yield the unpacked bytes in pieces, of one packed stream after the other."""
         unpack, rest, position = _unpacker(self._suffix), b"", 0
+        is_begun = False
         while unpack is not None:
             if not rest and getattr(unpack, "needs_input", True):
                 rest = self._file.pread(PIECE_BYTES, position)
                 position += len(rest)
                 if not rest:
+                    self.is_damaged |= is_begun
+                    if is_begun and self._suffix == ".gz":
+                        yield cast("zlib._Decompress", unpack).flush()
                     return
+            is_gzip = self._suffix == ".gz"
+            before = cast("zlib._Decompress", unpack).copy() if is_gzip else None
             try:
                 piece = unpack.decompress(rest, PIECE_BYTES)
             except (zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
+                self.is_damaged = True
+                if before is not None:
+                    yield from _before_damage(before, rest)
                 return
+            is_begun = not unpack.eof
             self._left -= max(len(piece), len(rest))
             if self._left < 0:
                 raise OSError(f"{self.path} would be unpacked more than {TIMES} times")
@@ -106,15 +121,38 @@ class PackedFile:
                 yield piece
 
 
-def with_one_unpacked(path: str, suffix: str, size_max: int, files: Files) -> tuple[Files, int]:
-    """Return files among which one is seen unpacked, only to be read, and how long it then is.
+class Unpacked(NamedTuple):
+    """Files among which one is seen unpacked, only to be read."""
 
-    The length is `size_max + 1` if it is longer. Cost: the file is unpacked once for the length.
-    Raises: OSError.
+    files: Files
+    size_bytes: int
+    """How long that file is unpacked; one more than the most asked for if it is longer."""
+    is_damaged: bool
+    """Whether damage ends it there: what lies behind in the packed file is not seen."""
+
+
+def with_one_unpacked(path: str, suffix: str, size_max: int, files: Files) -> Unpacked:
+    """Return files among which one is seen unpacked.
+
+    Cost: the file is unpacked once for the length. Raises: OSError.
     """
     with closing(PackedFile(files.open(path), path, suffix, size_max)) as file:
         size = file.size()
-    return cast(Files, _OneUnpacked(files, path, suffix, size_max, size)), size
+    seen = cast(Files, _OneUnpacked(files, path, suffix, size_max, size))
+    return Unpacked(seen, size, file.is_damaged)
+
+
+def _before_damage(unpack: "zlib._Decompress", rest: bytes) -> Iterator[bytes]:
+    """Yield what packed bytes give before their damage, each of them unpacked by itself.
+
+    An error of zlib, also that of the checksum at the end, takes all that its call has unpacked.
+    """
+    given = bytearray()
+    with suppress(zlib.error):
+        for position in range(len(rest)):
+            given += unpack.decompress(rest[position : position + 1])
+    if given:
+        yield bytes(given)
 
 
 @dataclass(frozen=True)

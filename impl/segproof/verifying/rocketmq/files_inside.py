@@ -56,6 +56,13 @@ ARE_KNOWN = reads(
     "compare each file in it, as it is unpacked, with the one of its name in the log (`cmp`), and"
     " keep it somewhere until they are the same or the broker serves all messages of it"
 )
+DAMAGED = writes(
+    "keep it as it is: it may have messages that nothing else has. Make a copy out of the"
+    " store, and look at what can be unpacked of that copy (bzip2recover makes a file of each block"
+    " of .bz2; gzip -dc prints all up to the damage, even if only the checksum is wrong; in .gz and"
+    " .xz a stream behind the damage is unpacked by itself). Verify a copy of the store with it in"
+    " a folder inside of commitlog (a part that begins inside of a message is not looked into)"
+)
 UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
 
 
@@ -74,6 +81,8 @@ class _Known(NamedTuple):
     """Sound messages that the log's file lacks; None: unknown."""
     fewer: int = 0
     """Sound messages of the log's file that this one lacks."""
+    is_damaged: bool = False
+    """Whether it is packed and could not be unpacked, and so compared, to its end."""
 
 
 def report_inside(
@@ -124,19 +133,21 @@ def _compared(one: LogFileInside, log_file: LogFile | None, size: int, files: Fi
     """Return what the log's file has of a file inside."""
     if log_file is None or (one.packed and one.packed not in UNPACKED_SUFFIXES):
         return _Known(one, log_file)
+    is_damaged = False
     with suppress(OSError):
         if one.packed:
             longest = max(size, log_file.size_bytes)
-            files, length = with_one_unpacked(one.path, one.packed, longest, files)
+            files, length, is_damaged = with_one_unpacked(one.path, one.packed, longest, files)
             if length > longest:
                 return _Known(one, log_file)
             one = one._replace(size_bytes=length)
         copy = LogFile(one.start, one.path, one.size_bytes)
         if is_same(one.path, log_file.path, files):
-            return _Known(one, log_file, is_same=True, has_sound=True, more=0)
+            return _Known(one, log_file, True, True, more=0, is_damaged=is_damaged)
         share = share_of(copy, log_file.path, max(size, copy.size_bytes), files)
         back = share_of(log_file, one.path, max(size, log_file.size_bytes), files)
-        return _Known(one, log_file, False, share.sound > 0, share.lacking, back.lacking)
+        more, fewer = share.lacking, back.lacking
+        return _Known(one, log_file, False, share.sound > 0, more, fewer, is_damaged)
     return _Known(one, log_file)
 
 
@@ -149,16 +160,21 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
     words = f"the log has {'a file' if len(found) == 1 else 'files'} of the same name"
     more = sum(one.more or 0 for one in found)
     not_in_log = f"{plural(more, 'sound message')} of it {verb(more, 'is', 'are')} not there"
-    better = [one for one in found if one.more and not one.fewer]
+    damaged = [one for one in found if one.is_damaged]
+    better = [one for one in found if one.more and not one.fewer and not one.is_damaged]
     is_unclear = any(one.more is None for one in found)
     # Behind a begin that is lost, each sound message says the offset at which it lies.
     of_others = [one for one in found if not one.has_sound or (one.more and one.inside.is_denied)]
     if any(not one.inside.is_told for one in of_others):
-        _report(path, words_of_stray(path, None), KEEP, reporter)
+        words = f"{words_of_stray(path, None)}{_damages(damaged, path)}"
+        _report(path, words, DAMAGED if damaged else KEEP, reporter)
         return
     if is_unclear:
         hint = ARE_KNOWN
-    elif any(one.more and one not in better for one in found):
+    elif damaged and not better:
+        words += f"; {not_in_log}" if more else ", with each sound message that was compared"
+        hint = DAMAGED
+    elif not damaged and any(one.more and one not in better for one in found):
         words += f"; {not_in_log}, and that one has others that this one lacks"
         hint = _move_out(path, found, more)
     elif better:
@@ -166,11 +182,24 @@ def _report_known(path: str, found: Sequence[_Known], size: int, reporter: Repor
         whole = [one for one in better if one.inside.size_bytes == size]
         hint = _replace(whole, posixpath.dirname(path)) if whole else OTHER_LENGTH
     else:
+        assert not damaged
         is_same = all(one.is_same for one in found)
         how = "with the same bytes" if is_same else "with each sound message of this one"
         words += f", {how}"
         hint = _move_out(path, found)
+    words += _damages(damaged, path)
     _report(path, f"{_are_here(inside, path)}; {words}", hint, reporter)
+
+
+def _damages(damaged: Sequence[_Known], path: str) -> str:
+    """Return how far packed files could be unpacked, of those that are damaged."""
+    told = [
+        f"; {_name(one.inside, path)} is damaged from unpacked byte {one.inside.size_bytes} on:"
+        " what lies behind was not compared"
+        for one in damaged[:NAMED_MAX]
+    ]
+    more = f"; {len(damaged) - NAMED_MAX} more are damaged" * (len(damaged) > NAMED_MAX)
+    return f"{''.join(told)}{more}"
 
 
 def _lengths(found: Sequence[LogFileInside], size: int, path: str) -> str:
