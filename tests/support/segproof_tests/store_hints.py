@@ -98,6 +98,17 @@ def over_two_folders(*moved: int, linked: Sequence[int] = ()) -> Callable[[Path]
     return make
 
 
+def lost_with_backup(folder: Path) -> None:
+    """Copy files of a log to another folder; lose one of these, and damage another one."""
+    store, other = sound(folder, 40), folder / "data" / "other"
+    other.mkdir()
+    paths = logs(store)
+    for path in paths[2:5]:
+        shutil.copy(path, other)
+    paths[4].unlink()
+    paths[3].write_bytes(bytes(paths[3].stat().st_size))
+
+
 def with_config(**files: str) -> Callable[[Path], object]:
     """Return what writes files into `config`; two underscores stand for a dot in a name."""
 
@@ -262,8 +273,15 @@ SITUATIONS = (
         holds=(COMMIT_LOG, "data/other"),
     ),
     Situation(
-        "older files of the log lie in another folder", "reading/store_layouts._older_files",
+        "older files of the log lie in another folder",
+        "reading/store_layouts._how_to_have_both 2",
         over_two_folders(0, 1), "RMQDISK-41", (STORE,),
+        holds=(COMMIT_LOG, "data/other"),
+    ),
+    Situation(
+        "a folder with copies has a file that the log lost",
+        "reading/store_layouts._how_to_have_both 1",
+        lost_with_backup, "RMQDISK-41", (STORE,),
         holds=(COMMIT_LOG, "data/other"),
     ),
     Situation(
