@@ -40,7 +40,7 @@ from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
 from segproof.reading.log_extents import unread_logs
 from segproof.reading.segment_reader import start_position
-from segproof.reading.waiting_logs import records_wait, waiting_logs
+from segproof.reading.waiting_logs import REPLACES_OTHERS, records_wait, waiting_logs
 from segproof.tables.options import FAIL, KEEP
 from segproof.tables.schemas import TABLES
 from segproof.verifying.ends_beside import LogEnd, why_short
@@ -129,11 +129,20 @@ def _is_read(file: SegmentFile) -> bool:
 
 
 def unread_files(directory: str, files: Files = REAL_FILES) -> list[SegproofError]:
-    """Return an error for each log of a directory that no other log has all of, and is not read."""
+    """Return an error for each file of a directory that may hold rows, and is not read.
+
+    These are logs that no other log has all of, and `.swap` files, which a start puts in the place
+    of what is read.
+    """
     names = files.list_directory(directory)
     waiting = waiting_logs(directory, names, files)
     return [
         *(records_wait(os.path.join(directory, name)) for name in waiting),
+        *(
+            SegproofError(REPLACES_OTHERS, path=os.path.join(directory, name))
+            for name in sorted(set(names) - set(waiting))
+            if name.endswith(".swap") and read_file_name(name).kind is NameKind.PENDING
+        ),
         *(
             SegproofError(log.problem, path=log.path)
             for log in unread_logs(directory, names, files)

@@ -24,8 +24,14 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind, read_file_name
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Int64Array, PieceKind, first_offsets, say_first_offset
+from segproof.reading.swap_batches import foreign_batches
 
 LOG_SWAP = ".log.swap"
+REPLACES_OTHERS = (
+    "a starting broker puts this file in the place of others; its rows are not read (to read them,"
+    " name the file)"
+)
+"""What a reader of a folder's rows says of a `.swap` file that it leaves out."""
 BATCHES_MAX = 1 << 20
 """Batches of a log that are compared with other logs at once."""
 ARE_IN_PLACE = (PieceKind.SOUND, PieceKind.UNLOADABLE)
@@ -55,7 +61,8 @@ def as_completed(
     `.swap` log are left out, unless all of them end before it does and it has no batch of the
     segment: then its end is in doubt. Within a damaged one those are left out that end before its
     first damage. Where the first old log of a `.swap` log is there and sound, it changes nothing. A
-    log between two `.swap` logs stays: it alone holds its offsets.
+    log between two `.swap` logs stays: it alone holds its offsets. Nor does a `.swap` log change
+    anything that is not made of the damaged old log (DISK-60).
     """
     swaps = _needed(directory, kinds, files)
     if not swaps:
@@ -142,8 +149,10 @@ def _needed(directory: str, kinds: Mapping[str, FileName], files: Files) -> dict
         if swap is None or not swap.is_whole or not swap.size_bytes:
             continue
         old = max(one for one in logs if one <= base)
-        held = _read(posixpath.join(directory, segment_file_name(old, ".log")), old, files)
-        if held is None or not held.is_whole or not held.size_bytes:
+        old_path = posixpath.join(directory, segment_file_name(old, ".log"))
+        held = _read(old_path, old, files)
+        is_held = held is not None and held.is_whole and held.size_bytes
+        if not is_held and not foreign_batches(path, [(old, old_path)], files):
             found[base] = swap
     return found
 

@@ -33,6 +33,7 @@ from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import INDEXES_SUFFIX, with_unpacked
 from segproof.reading.store_paths import TOO_DEEP, find_places
 from segproof.reading.store_reader import index_files_of
+from segproof.reading.waiting_logs import REPLACES_OTHERS
 from segproof.tables.options import Range, Request, refused
 from segproof.tables.schemas import TABLES
 
@@ -238,11 +239,8 @@ def _unread(path: str, names: list[str], request: Request, files: Files) -> Iter
         known = read_file_name(name)
         is_swap = known.kind is NameKind.PENDING and name.endswith(".swap")
         if is_swap and known.suffix in TABLES[request.table].suffixes:
-            problem = (
-                "a starting broker puts this file in the place of others; its rows are not read"
-                " (to read them, name the file)"
-            )
-            yield Unit(posixpath.join(path, name), path, known.base_offset, problem=problem)
+            full = posixpath.join(path, name)
+            yield Unit(full, path, known.base_offset, problem=REPLACES_OTHERS)
         remote = read_remote_name(name)
         is_packed = remote is not None and remote.suffix == INDEXES_SUFFIX and not remote.passing
         if remote is not None and is_packed and has_indexes:

@@ -18,6 +18,7 @@ from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.waiting_logs import (
+    LOG_SWAP,
     OnlyCopy,
     bases_of,
     damage_in,
@@ -36,6 +37,7 @@ from segproof.verifying.swapped_logs import copies_of_swaps, report_damage, repo
 declare("partition-log", Severity.NOTE,
     reads("nothing: see what the message says of the next start"), "DISK-41")  # fmt: skip
 declare("partition-log", Severity.WARNING, KEEP_COPY, "DISK-42", "DISK-59")
+SEE_FOREIGN = reads("see what DISK-60 says of this file before a broker starts here")
 SEE_COPIES = writes("copy this file away before a broker starts here, as DISK-59 says")
 
 
@@ -107,6 +109,7 @@ def report_pending(
                 words, hint = f"{words}; {doubt}", KEEP_COPY
                 only_copies.add(path)
         hint = SEE_COPIES if path in saved_by_steps else hint
+        hint = SEE_FOREIGN if name in found and name.endswith(LOG_SWAP) else hint
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     _report_temporary(directory, kinds, reporter)
 

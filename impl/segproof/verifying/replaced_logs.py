@@ -11,6 +11,7 @@ Upstream: Kafka 4.3.1: LogLoader.load, LocalLog.replaceSegments.
 Law: DISK-60.
 The cleaner leaves a `.deleted` log beside the log that replaces it. It never cleans the active
 segment, and takes each record without a key on its way.
+A cleaning makes no batch that the old logs lack: a `.swap` log with such a one is of another log.
 Not covered: single batches that a `.swap` log lacks. Of logs that retention, a truncation or a
     recovery may have removed LOAD-1 tells the offsets.
 """
@@ -22,16 +23,19 @@ from contextlib import closing, suppress
 import numpy as np
 
 from segproof.commands import copy_commands, quoted_path
+from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import Hint, writes
+from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
+from segproof.reading.swap_batches import foreign_batches
 from segproof.reading.waiting_logs import (
+    LOG_SWAP,
     OnlyCopy,
     Ranges,
     bases_of,
@@ -54,6 +58,7 @@ KEEP_COPY = writes(
     " name that has copies of removed logs only"
 )
 UNLESS_COMPACTED = KEEP_COPY.after("nothing, if the topic is compacted; else ")
+SEE_SWAP = reads("follow what DISK-60 says of that .swap log before a broker starts here")
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
 ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"
@@ -95,6 +100,7 @@ class ReplacedLogs:
             if known.kind is NameKind.PENDING and name.endswith(DELETED)
         }
         self._ends = {base: self._end(base, name) for base, name in self._swaps.items()}
+        self._foreign: dict[int, dict[int, tuple[int, int]]] | None = None
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._directory, name)
@@ -121,12 +127,20 @@ class ReplacedLogs:
 
     def unreplaced(self) -> dict[str, str]:
         """Return the names of the logs that are deleted with no replacement, and why, in words."""
-        found = {}
+        found = self._words_of_foreign()
+        of_others = {log: swap for swap, logs in self.foreign.items() for log in logs}
         for base in self.replaced():
-            if self._is_held(base):
+            if base not in of_others and self._is_held(base):
                 continue
             words = "they end before its last offset, or have no batch of it"
-            if self._first(base) in self._damaged:
+            if base in of_others:
+                swap = of_others[base]
+                begin, end = self.foreign[swap][base]
+                words = (
+                    f"the batch of {self._swaps[swap]} with the offsets {begin} to {end} is not"
+                    " made of it"
+                )
+            elif self._first(base) in self._damaged:
                 words = f"{self._swaps[self._first(base)]} is damaged before its last offset"
             found[segment_file_name(base, ".log")] = (
                 "Kafka deletes this log at its next start, to put .swap logs in its place, and they"
@@ -140,6 +154,57 @@ class ReplacedLogs:
                 )
         return found
 
+    @property
+    def foreign(self) -> dict[int, dict[int, tuple[int, int]]]:
+        """The whole `.swap` logs that are not made of the logs here, by base offset.
+
+        Each has the base offsets of the logs that show it, with the offsets of a batch.
+        """
+        if self._foreign is None:
+            logs = [(base, self._path(segment_file_name(base, ".log"))) for base in self.replaced()]
+            found = {
+                base: foreign_batches(self._path(name), logs, self._files)
+                for base, name in self._swaps.items()
+                if logs and base not in self._damaged
+            }
+            self._foreign = {base: one for base, one in found.items() if one}
+        return self._foreign
+
+    def _words_of_foreign(self) -> dict[str, str]:
+        """Return the names of `.swap` logs that are not made of the logs here, with the words."""
+        return {
+            self._swaps[base]: (
+                f"at its next start Kafka puts this file in the place of {plural(len(logs), 'log')}"
+                f" here that it is not made of: its batch with the offsets {first} to {last} is not"
+                f" in {segment_file_name(log, '.log')}, or has other records there. The start"
+                " deletes these logs, and serves what this file has"
+            )
+            for base, logs in self.foreign.items()
+            for log, (first, last) in [min(logs.items())]
+        }
+
+    def _step_out(self, base: int) -> Hint:
+        """Return how a `.swap` log that is not made of the logs here is kept from a start.
+
+        Its indexes go with it: Kafka renames them too.
+        """
+        there = quoted_path(own_place("swap", self._directory, self._path(self._swaps[base])))
+        files = " ".join(
+            quoted_path(self._path(name))
+            for name, known in sorted(self._kinds.items())
+            if known.kind is NameKind.PENDING
+            and name.endswith(".swap")
+            and known.base_offset == base
+        )
+        return changes(
+            "move it out of the partition, with the indexes that wait for their place beside it:"
+            f" `mkdir -p {there} && mv -n {files} {there}/`, and verify the partition again",
+            only_if="verify reports no damage of the logs in whose place it would be",
+            if_wrong="records that only this file has are not served; they stay in the folder that"
+            " it was moved to",
+            copy_step="stop the broker, and copy the partition's folder away",
+        )
+
     def report(self, unreplaced: Mapping[str, str], reporter: Reporter) -> set[str]:
         """Report what `unreplaced` found.
 
@@ -149,7 +214,13 @@ class ReplacedLogs:
         steps = self._steps(names)
         for name, words in unreplaced.items():
             report = reporter.at(self._path(name), shown_by=self._directory)
-            report.add(REPLACED, words, hint=steps)
+            base = int(name[:20])
+            if name.endswith(LOG_SWAP):
+                report.add(REPLACED, words, severity=Severity.ERROR, hint=self._step_out(base))
+            elif name.endswith(".log") and any(base in logs for logs in self.foreign.values()):
+                report.add(REPLACED, words, hint=SEE_SWAP)
+            else:
+                report.add(REPLACED, words, hint=steps)
         if unreplaced:
             names += self._swaps.values()
         return {self._path(name) for name in names}

@@ -209,6 +209,13 @@ def removed_logs(*bases: int) -> Callable[[Path], object]:
     return make
 
 
+def foreign_swap(folder: Path) -> None:
+    """Write a log of another partition that waits in the place of one here, with its index."""
+    partition = three_logs(folder)
+    log(partition, range(3), ".log.swap", key=b"other")
+    (partition / name(0, ".index.swap")).touch()
+
+
 def torn_swap(*bases: int) -> Callable[[Path], object]:
     """Return what tears the log that waits in the place of two, which are removed if named."""
 
@@ -328,6 +335,10 @@ LOG_DELETED = Situation(
 REMOVED_TOGETHER = "verifying/replaced_logs.ReplacedLogs.steps_of_copies"
 REMOVED = tuple(f"{PARTITION}/{name(base, '.log.deleted')}" for base in (0, 3))
 SITUATIONS = (
+    Situation(
+        "a log of another partition waits as .swap",
+        "verifying/replaced_logs.ReplacedLogs._step_out", foreign_swap, "DISK-60",
+    ),
     Situation(
         "a cleaned log is torn, and what it was made of is removed", REMOVED_TOGETHER,
         torn_swap(0, 3), "DISK-59", holds=REMOVED,

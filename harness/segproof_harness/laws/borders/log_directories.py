@@ -34,7 +34,10 @@ def _ids(bound: str, folder: str, lawful: bytes, unlawful: bytes) -> Border:
     """Return the border at which the topic id of a folder beside a partition becomes unlawful."""
     here = {**PLAIN, **OF_A_BROKER, METADATA: ID, f"../{folder}/{LOG_NAME}": b""}
     files = [{**here, f"../{folder}/{METADATA}": one} for one in (lawful, unlawful)]
-    due = Due(f"../{folder}/{METADATA}", None, None, unlawful[-22:].decode("ascii"), WARNING)
+    due = [
+        Due(file, None, None, one[-22:].decode("ascii"), WARNING)
+        for file, one in ((METADATA, ID), (f"../{folder}/{METADATA}", unlawful))
+    ]
     return Border(
         "DISK-50", bound, files[0], files[1], due, below="..",
         not_by_the_model="it is given the files of one partition",

@@ -287,4 +287,9 @@ BORDERS = (
         {**segment(PLAIN), DELETED: PLAIN}, {**segment(b""), DELETED: PLAIN},
         Due(DELETED, severity=WARNING),
     ),
+    Border(
+        "DISK-60", "the .swap log has the batch of the log, or another value",
+        _swap(PLAIN), _swap(batch(BASE, value=b"other")),
+        (Due(SWAP, severity=Severity.ERROR), Due(LOG_NAME, severity=WARNING)),
+    ),
 )  # fmt: skip

@@ -8,8 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT64_MAX
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.broker.partition_on_disk import DIRECTORIES
+from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
     end_of,
@@ -139,7 +142,9 @@ def replaced_logs_are_in_swaps(
     a `.deleted` log, as after a cleaning. A cleaning takes each record without a key on its way: if
     the log before has one in its last batch of records, the last offset of the `.deleted` log lies
     in a log, or after all of them. Logs that begin within a damaged `.swap` log whose first old log
-    is there are left to other laws. A warning.
+    is there are left to other laws. A warning. An error where a whole `.swap` log is not made of a
+    log that it replaces: a batch of it, up to the log's first damage, is written again with other
+    offsets, another producer or sequence, or records that the log's batch lacks.
     """
     ends = {base: _end(base, swap) for base, swap in swaps.items()}
 
@@ -180,9 +185,44 @@ def replaced_logs_are_in_swaps(
                 end = _end(base, deleted[base])
         return found
 
+    def is_origin(base: int) -> bool:
+        whole = [one for one in swaps.values() if completed_swap_is_whole(one)]
+        end, olds = _sound_end(logs[base]), batches_of(logs[base], codecs)
+        return all(
+            _is_made_of(one, next(old for old in olds if old.last_offset >= one.last_offset))
+            for swap in whole
+            for one in batches_of(swap, codecs)
+            if base <= one.last_offset < end
+        )
+
     replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
     removed = [one for one in deleted if deleted[one]]
-    return all(map(is_held, replaced)) and all(map(is_replaced, removed))
+    are_replaced = all(map(is_held, replaced)) and all(map(is_origin, replaced))
+    return are_replaced and all(map(is_replaced, removed))
+
+
+def _is_made_of(new: RecordBatch, old: RecordBatch) -> bool:
+    """Return whether a cleaning may have written a batch again as another one.
+
+    Also if the records of one of the two can't be read, or a later magic is written.
+    """
+    if new.magic > old.magic:
+        return True
+    fields = "base_offset", "last_offset", "producer_id", "producer_epoch", "base_sequence"
+    kept = () if new.is_legacy else fields
+    if new.magic != old.magic or any(getattr(new, one) != getattr(old, one) for one in kept):
+        return False
+    left, before = records_of(new), records_of(old)
+    if isinstance(left, Raised) or isinstance(before, Raised):
+        return True
+    return all(
+        any(
+            (one.offset, one.timestamp, one.key, one.value, one.headers)
+            == (two.offset, two.timestamp, two.key, two.value, two.headers)
+            for two in before
+        )
+        for one in left
+    )
 
 
 def _is_cut(removed: bytes, *others: Mapping[int, bytes]) -> bool:
