@@ -15,10 +15,9 @@ from contextlib import suppress
 
 from segproof.files import Files
 from segproof.findings import Severity
-from segproof.hints import reads, writes
+from segproof.hints import Hint, reads, writes
 from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind
 from segproof.reading.waiting_logs import (
-    LOG_SWAP,
     OnlyCopy,
     bases_of,
     damage_in,
@@ -64,7 +63,7 @@ def report_pending(
     only_copies |= saved_by_steps
     for name in pending:
         path = posixpath.join(directory, name)
-        known, hint = kinds[name], COPY_AWAY if name.endswith(".swap") else KEEP_COPY
+        known, hint = kinds[name], _hint_of(name, found)
         is_deleted = name.endswith((".log.deleted", ".log.cleaned")) and not is_alone
         if name.endswith(".deleted"):
             words = "it was removed from the log: Kafka deletes it, now or at its next start"
@@ -109,9 +108,15 @@ def report_pending(
                 words, hint = f"{words}; {doubt}", KEEP_COPY
                 only_copies.add(path)
         hint = SEE_COPIES if path in saved_by_steps else hint
-        hint = SEE_FOREIGN if name in found and name.endswith(LOG_SWAP) else hint
         reporter.at(path).add("LOAD-1", words, hint=hint if path in only_copies else None)
     _report_temporary(directory, kinds, reporter)
+
+
+def _hint_of(name: str, unreplaced: Mapping[str, str]) -> Hint:
+    """Return what to do about a pending file that may be needed."""
+    if name.endswith(".swap"):
+        return SEE_FOREIGN if name in unreplaced else COPY_AWAY
+    return KEEP_COPY
 
 
 def _report_temporary(directory: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:

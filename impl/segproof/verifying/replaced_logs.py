@@ -58,7 +58,7 @@ KEEP_COPY = writes(
     " name that has copies of removed logs only"
 )
 UNLESS_COMPACTED = KEEP_COPY.after("nothing, if the topic is compacted; else ")
-SEE_SWAP = reads("follow what DISK-60 says of that .swap log before a broker starts here")
+SEE_SWAP = reads("see what DISK-60 says of that .swap log before a broker starts here")
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
 ONLY_COPY = "no other log here has its offsets: this may be the only copy of its records"

@@ -185,20 +185,22 @@ def replaced_logs_are_in_swaps(
                 end = _end(base, deleted[base])
         return found
 
-    def is_origin(base: int) -> bool:
-        whole = [one for one in swaps.values() if completed_swap_is_whole(one)]
-        end, olds = _sound_end(logs[base]), batches_of(logs[base], codecs)
-        return all(
-            _is_made_of(one, next(old for old in olds if old.last_offset >= one.last_offset))
-            for swap in whole
-            for one in batches_of(swap, codecs)
-            if base <= one.last_offset < end
-        )
-
     replaced = [one for one in logs if swaps and min(swaps) <= one < max(ends.values())]
     removed = [one for one in deleted if deleted[one]]
-    are_replaced = all(map(is_held, replaced)) and all(map(is_origin, replaced))
-    return are_replaced and all(map(is_replaced, removed))
+    are_origins = all(_is_origin(base, logs[base], swaps.values(), codecs) for base in replaced)
+    return are_origins and all(map(is_held, replaced)) and all(map(is_replaced, removed))
+
+
+def _is_origin(base: int, log: bytes, swaps: Collection[bytes], codecs: Codecs) -> bool:
+    """Return whether whole `.swap` logs may be made of a log, up to its first damage."""
+    end, olds = _sound_end(log), batches_of(log, codecs)
+    return all(
+        _is_made_of(one, next(old for old in olds if old.last_offset >= one.last_offset))
+        for swap in swaps
+        if completed_swap_is_whole(swap)
+        for one in batches_of(swap, codecs)
+        if base <= one.last_offset < end
+    )
 
 
 def _is_made_of(new: RecordBatch, old: RecordBatch) -> bool:
