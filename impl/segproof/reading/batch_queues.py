@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from segproof.files import Files
 from segproof.reading.config_offsets import queue_types
 from segproof.rocketmq.commit_log import named_offset
-from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in
+from segproof.rocketmq.consume_queue import CONSUME_QUEUE, folders_in, is_queue_name
 
 __all__ = [
     "BATCH_QUEUES",
@@ -46,8 +46,6 @@ _UNIT: Final = np.dtype(
     {"names": ["offset", "size"], "formats": [">i8", ">i4"], "itemsize": UNIT_BYTES}
 )
 PIECE_BYTES: Final = UNIT_BYTES << 14
-QUEUE_DIGITS: Final = 9
-"""Digits of the largest number of a queue."""
 
 
 class BatchTopics(NamedTuple):
@@ -79,8 +77,7 @@ def queues_with_files(store: str, folder: str, files: Files) -> dict[str, int]:
         for topic in folders_in(posixpath.join(store, folder), files):
             for queue in folders_in(topic, files):
                 number = posixpath.basename(queue)
-                is_queue = number.isascii() and number.isdigit() and len(number) <= QUEUE_DIGITS
-                if is_queue and any(
+                if is_queue_name(number) and any(
                     named_offset(one) is not None for one in files.list_directory(queue)
                 ):
                     name = posixpath.basename(topic)

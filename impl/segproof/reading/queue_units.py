@@ -26,7 +26,13 @@ from segproof.reading.batch_queues import batch_units
 from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, Gap
 from segproof.rocketmq.commit_log import named_offset
-from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, UNITS, folders_in
+from segproof.rocketmq.consume_queue import (
+    CONSUME_QUEUE,
+    UNIT_BYTES,
+    UNITS,
+    folders_in,
+    queue_number,
+)
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
@@ -171,9 +177,9 @@ def messages_in(
             for units in _numbered_units(queue, files):
                 has_queues = True
                 inside = _inside(units, starts, ends)
-                number = os.path.basename(queue)
-                if len(inside) and number.isascii() and number.isdigit():
-                    numbered.append(((os.path.basename(topic), int(number)), inside))
+                number = queue_number(os.path.basename(queue))
+                if len(inside) and number is not None:
+                    numbered.append(((os.path.basename(topic), number), inside))
                 else:
                     found.append(inside[:, :2])
     found += _without_held(numbered, sound)

@@ -19,12 +19,19 @@ from typing import Final, Literal, NamedTuple, Self
 import numpy as np
 
 from segproof.closing import Closing, told_state
-from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyError
+from segproof.errors import (
+    IndexClosedError,
+    InvalidArgumentError,
+    NumberFormatError,
+    ReadOnlyError,
+)
 from segproof.files import REAL_FILES, Files
-from segproof.integers import INT32_MAX
+from segproof.integers import INT32_MAX, parse_int
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
 CONSUME_QUEUE: Final = "consumequeue"
+QUEUE_DIGITS: Final = 9
+"""Digits of the largest number of a queue."""
 UNIT_BYTES: Final = 20
 MAPPED_FILE_BYTES: Final = 300_000 * UNIT_BYTES
 RECOVERED_FILES: Final = 3
@@ -388,12 +395,32 @@ def max_physic_offset(store_path: str, files: Files = REAL_FILES) -> int:
     furthest = -1
     top = os.path.join(store_path, CONSUME_QUEUE)
     for topic in folders_in(top, files):
-        for number in folders_in(topic, files):
-            queue = ConsumeQueue(number, MAPPED_FILE_BYTES, files)
+        for path in folders_in(topic, files):
+            if not is_queue_name(os.path.basename(path)):
+                continue
+            queue = ConsumeQueue(path, MAPPED_FILE_BYTES, files)
             queue.mapped_file_size = queue.inferred_file_size()
             queue._find_end()
             furthest = max(furthest, queue.max_physic_offset)
     return furthest
+
+
+def queue_number(name: str) -> int | None:
+    """Return the number that a broker reads from the name of a queue's folder; None: it reads none.
+
+    It opens the folder whose name is that number, which need not be this one: see `is_queue_name`.
+    Numbers of more than QUEUE_DIGITS digits, and those below 0, count as none.
+    """
+    try:
+        number = parse_int(name, 32)
+    except NumberFormatError:
+        return None
+    return number if 0 <= number < 10**QUEUE_DIGITS else None
+
+
+def is_queue_name(name: str) -> bool:
+    """Return whether a broker opens a queue under this name: its number, and nothing before it."""
+    return name == str(queue_number(name))
 
 
 def folders_in(path: str, files: Files) -> list[str]:

@@ -205,12 +205,22 @@ def put_back_from_its_folder(folder: Path) -> None:
     other.rmdir()
 
 
+def queue_with_a_zero(folder: Path) -> None:
+    """Write a zero before the number of a queue."""
+    queue = sound(folder) / QUEUE
+    queue.rename(queue.with_name("00"))
+
+
 COMMIT_LOG = f"{STORE}/commitlog"
 MOVE_OUT = "verifying/rocketmq/files_inside._move_out"
 FIRST_BODY, SECOND_BODY = 90, 330
 """A byte of the body of the first message of a file, and of the second one."""
 PUT_BACK = "verifying/rocketmq/files_inside._put_back"
 SITUATIONS = (
+    Situation(
+        "a zero stands before the number of a queue",
+        "verifying/rocketmq/queue_checks._to_its_number", queue_with_a_zero, "RMQDISK-39", (STORE,),
+    ),
     *(
         Situation(
             f"a file of the log lies in a folder in it{', packed as ' if end else ''}{end}",

@@ -529,3 +529,25 @@ def test_a_single_file_of_another_row_is_not_judged_as_a_queue(folder: str, tmp_
     (only,) = verify(path, on_summary=summaries.append)
     assert ("RMQDISK-41", Severity.WARNING) == (only.law, only.severity)
     assert Verdict.NOT_CHECKED == summaries[0].verdict
+
+
+@pytest.mark.checks("RMQDISK-37", "RMQDISK-39")
+@pytest.mark.parametrize("is_beside", [False, True])
+@pytest.mark.parametrize("name", ["01", "+1", "0" * 40 + "1"])
+def test_a_queue_is_a_folder_that_a_broker_opens(
+    name: str, is_beside: bool, tmp_path: Path
+) -> None:
+    """A broker reads the number of the name 01, and opens the folder 1: the store was sound."""
+    store = copied_store(tmp_path, "rolled-4.9.8")
+    topic = store / "consumequeue" / "TopicB"
+    if is_beside:
+        shutil.copytree(topic / "1", topic / name)
+    else:
+        (topic / "1").rename(topic / name)
+    found = {one.law: one for one in defects(store)}
+    assert ({"RMQDISK-39"} if is_beside else {"RMQDISK-37", "RMQDISK-39"}) == set(found)
+    stray = found["RMQDISK-39"]
+    assert os.fspath(topic / name) == stray.path
+    assert (Severity.WARNING if is_beside else Severity.ERROR) == stray.severity
+    assert f"opens {topic / '1'}, which is {'' if is_beside else 'not '}here" in stray.message
+    assert [] == list(store_disagreements(store))

@@ -270,6 +270,12 @@ BORDERS = (
         not_by_the_model="it is given no folder without a file",
     ),
     border(
+        "RMQDISK-39", "beside a queue there is the queue 1, or one whose name has a zero before it",
+        {**SOUND, f"consumequeue/{TOPIC}/1": Folder()},
+        {**SOUND, f"consumequeue/{TOPIC}/00/{0:020d}": SOUND[f"consumequeue/{TOPIC}/0/{0:020d}"]},
+        Due(f"consumequeue/{TOPIC}/00", severity=WARNING),
+    ),
+    border(
         "RMQDISK-39", "beside the queues of a topic there is a folder of a queue, or a file",
         {**SOUND, "consumequeue/T/1": Folder()}, {**SOUND, "consumequeue/T/1": b""},
         Due("consumequeue/T/1", severity=WARNING),

@@ -20,13 +20,15 @@ from contextlib import closing
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.commands import quoted_path
 from segproof.counts import plural, verb
 from segproof.files import Files, status_of
 from segproof.findings import Severity
-from segproof.hints import Hint, reads
+from segproof.hints import Hint, changes, reads
 from segproof.reading.batch_queues import BATCH_QUEUES, batch_topics
 from segproof.reading.config_offsets import NAME_MAX, known_topics
 from segproof.reading.folder_names import names_of
+from segproof.rocketmq.consume_queue import is_queue_name, queue_number
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.expired_files import BEFORE_LOG_HINT, before_log
 from segproof.verifying.rocketmq.log_kinship import WRONG_TIMES, Kin, Kinship
@@ -76,6 +78,11 @@ NO_BATCHES = reads(
     " segproof has queues of batches in what it saves unless they are here, and at ordinary queues"
     " of such a topic a broker ends its start"
 )
+BESIDE_ITS_QUEUE = reads(
+    "keep it as it is, and compare its files with those of the folder that a broker opens (`cmp`):"
+    " they are a copy of these, or of an older state, or the queue of another store. See"
+    " what RMQDISK-37 says of the messages that the broker's queue lacks"
+)
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 
@@ -85,6 +92,19 @@ def _if_deleted(words: str) -> Hint:
     return DECLARED["RMQDISK-37"].hint.after(
         f"nothing if {words}: a broker removes the queues, and the messages go with the files of"
         " the log; else "
+    )
+
+
+def _to_its_number(path: str, opened: str) -> Hint:
+    """Return the hint that copies a queue to the folder that a broker opens."""
+    own, place = quoted_path(path), quoted_path(opened)
+    return changes(
+        f"copy it to its place, the name that a broker opens, with `test ! -e {place} && cp -a {own} {place}`,"
+        " and verify again; leave this folder as it is until the broker serves these messages",
+        only_if="this folder is a queue of this store, and nobody renamed it on purpose",
+        if_wrong="the broker reads older units, or those of another store: where the next verify"
+        " tells an error that this one did not tell, remove the copy again",
+        copy_step="stop the broker and copy the store away",
     )
 
 
@@ -134,8 +154,11 @@ class QueueChecks:
         for topic in self._folders(self._folder):
             self._listed.add(topic.name)
             for one in self._folders(topic.path):
-                if one.name.isascii() and one.name.isdigit() and len(one.name) <= 9:
-                    self._queue(Queue(topic.name, int(one.name), one.path), topic.path, with_log)
+                number = queue_number(one.name)
+                if number is not None and is_queue_name(one.name):
+                    self._queue(Queue(topic.name, number, one.path), topic.path, with_log)
+                elif number is not None:
+                    self._report_misnamed(one.path, posixpath.join(topic.path, str(number)))
                 else:
                     words = "RocketMQ passes over a folder that is no number"
                     report_stray(one.path, self._reporter, words, Severity.WARNING)
@@ -153,6 +176,20 @@ class QueueChecks:
                     expected=usual,
                     actual=size,
                 )
+
+    def _report_misnamed(self, path: str, opened: str) -> None:
+        """Report the folder of a queue whose number has another form in its name."""
+        number, name = posixpath.basename(opened), posixpath.basename(path)
+        words = f"of the name {name} a broker reads the number {number}, and opens {opened}"
+        if status_of(self._files, opened) is not None:
+            words += ", which is here too: no broker reads what is in this folder"
+            report_stray(path, self._reporter, words, Severity.WARNING, BESIDE_ITS_QUEUE)
+            return
+        words += (
+            ", which is not here: the queue is empty there, and the messages that the units here"
+            " lead to can't be consumed"
+        )
+        report_stray(path, self._reporter, words, Severity.ERROR, _to_its_number(path, opened))
 
     def _report_empty(self, path: str) -> None:
         """Report a file of 0 bytes, unless a broker has given it its length meanwhile."""

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 
 from segproof_model.laws.rocketmq.broker.config_json import is_config, read_config
 from segproof_model.laws.rocketmq.broker.store_timers import TimerFiles
+from segproof_model.laws.rocketmq.broker.store_views import QUEUE
 
-QUEUE_NAME = re.compile(r"(batch)?consumequeue/([^/]+)/([0-9]{1,9})/[0-9]{20}")
-BATCH_NAME = re.compile(r"batchconsumequeue/([^/]+)/[0-9]{1,9}/[0-9]{20}")
+QUEUE_NAME = re.compile(rf"(batch)?consumequeue/([^/]+)/({QUEUE})/[0-9]{{20}}")
+BATCH_NAME = re.compile(rf"batchconsumequeue/([^/]+)/(?:{QUEUE})/[0-9]{{20}}")
 BATCH_UNIT = struct.Struct(">qi34x")
 """A unit of a queue of batches begins with offset and size of its message."""
 OF_BROKERS = re.compile(

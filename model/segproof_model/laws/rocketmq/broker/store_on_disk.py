@@ -380,7 +380,8 @@ def folders_hold_their_files(store: StoreFiles) -> bool:
     """The folders of the log, of queues and of timers contain only files whose names are 20 digits,
     unless they are databases of RocksDB.
 
-    The names are offsets: no byte of a file may have an offset above 2^63 - 1.
+    The names are offsets: no byte of a file may have an offset above 2^63 - 1. The folder of a
+    queue is named by its number, without zeros before it: a broker opens no other folder.
     """
     for name in store.files:
         match = read.LOG_NAME.fullmatch(name) or read.QUEUE_NAME.fullmatch(name)

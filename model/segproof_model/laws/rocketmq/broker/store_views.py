@@ -32,8 +32,10 @@ from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.format.message import Message
 
 LOG_NAME = re.compile(r"commitlog/([0-9]{20})")
-QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/([0-9]{20})")
-FOLDER_NAME = re.compile(r"commitlog/|consumequeue/([^/]+/)?|consumequeue/([^/]+)/([0-9]{1,9})/")
+QUEUE = r"0|[1-9][0-9]{0,8}"
+"""How a broker writes the number of a queue."""
+QUEUE_NAME = re.compile(rf"consumequeue/([^/]+)/({QUEUE})/([0-9]{{20}})")
+FOLDER_NAME = re.compile(rf"commitlog/|consumequeue/([^/]+/)?|consumequeue/([^/]+)/({QUEUE})/")
 LAST_START = 2**63 - 2**31
 """Behind it not all bytes of the longest file have an offset of 63 bits."""
 TIMER_LOG_NAME = re.compile(r"timerlog/([0-9]{20})")
