@@ -88,8 +88,9 @@ def command(
     A dump has all rows, or ends with exit code 1: at a wrong checksum, at bytes that are no whole
     batch or entry, at entries behind a long hole of an index, at a record or batch that is too
     large, where a log has lost batches, as its indexes, a snapshot or a checkpoint show, or has
-    offsets twice. With --on-damage skip or keep it goes on, and the exit code is 1 too. A log that
-    no broker reads by its name is left out of a directory, and told if no other has its batches.
+    offsets twice, or where a store lacks a file of its log or of a queue before another one. With
+    --on-damage skip or keep it goes on, and the exit code is 1 too. A log that no broker reads by
+    its name is left out of a directory, and told if no other has its batches.
 
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
@@ -248,7 +249,7 @@ def _place(path: Path, name: str) -> "Place | None":
 def _dump_places(place: "Place", asked: Asked) -> bool:
     """Write the rows of a store or one file of it; return whether all could be read."""
     from segproof.reading.store_paths import PlaceKind
-    from segproof_harness.reading.store_file_rows import files_of, store_rows
+    from segproof_harness.reading.store_file_rows import files_of, next_files, store_rows
 
     def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
         return store_rows(
@@ -261,12 +262,13 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             tell=tell,
             encoders=asked.encoders,
             wanted=asked.wanted,
+            following=behind.get(one.path),
         )
 
     if place.kind is PlaceKind.STORE:
         refuse_part_of_store(place.path)
     found = files_of(place)
-    in_directory = found != [place]
+    in_directory, behind = found != [place], next_files(found)
     suitable = [one for one in found if _has_wanted(one.kind, asked)]
     if not suitable and found and not in_directory:
         refuse(

@@ -8,9 +8,10 @@ the checkpoint: its fields. The names of the fields are part of the command line
 import os
 import posixpath
 import zlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice, pairwise
 from struct import Struct
 from typing import Any
 
@@ -89,6 +90,21 @@ def _numbered(paths: list[str], kind: PlaceKind) -> list[Place]:
     return [Place(kind, path) for path in paths if LOG_NAME.fullmatch(posixpath.basename(path))]
 
 
+def next_files(found: Iterable[Place]) -> dict[str, int]:
+    """Return where the next file of its log or queue begins, for each path but the last ones."""
+    folders: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for one in found:
+        folder, name = posixpath.split(one.path)
+        start = named_offset(name)
+        if one.kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE) and start is not None:
+            folders[folder].append((start, one.path))
+    return {
+        path: following
+        for starts in folders.values()
+        for (_, path), (following, _) in pairwise(sorted(starts))
+    }
+
+
 def store_rows(
     place: Place,
     *,
@@ -100,6 +116,7 @@ def store_rows(
     tell: Tell | None = None,
     encoders: Encoders = BASE64,
     wanted: RowRange = ALL,
+    following: int | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the wanted rows of one file, in its order.
@@ -112,8 +129,11 @@ def store_rows(
     `keep` yields it. With `skip` and `keep`, what is left out is told to `tell`: such a message,
     and a body of more than `limit` bytes. Without `tell` these are raised.
 
+    `following` is where the next file of the log or queue begins: what lies between both files is
+    lost. None: nothing is asked.
+
     Raises: OSError if it can't be read; SegproofError where reading it fails, after the rows
-    before the damage.
+    before the damage, and where a file behind it is missing.
     """
     path = place.path
     is_of_row = place.kind in (PlaceKind.LOG_FILE, PlaceKind.QUEUE_FILE)
@@ -139,14 +159,48 @@ def store_rows(
     elif place.kind is PlaceKind.LOG_FILE:
         messages = _log_rows(path, release, with_records, limit, encoders, wanted, files)
         told = None if on_damage == FAIL else tell
-        yield from islice(_shown(messages, path, on_damage, told), wanted.most)
+        shown = _shown(messages, path, on_damage, told)
+        yield from islice(
+            chain(shown, _missing_behind(place, following, wanted, files)), wanted.most
+        )
     elif place.kind is PlaceKind.QUEUE_FILE:
         units = (
             row for row in _queue_rows(path, files) if wanted.takes_offset(row["queue_offset"])
         )
-        yield from islice(units, wanted.most)
+        yield from islice(
+            chain(units, _missing_behind(place, following, wanted, files)), wanted.most
+        )
     else:
         yield _checkpoint_row(path, release, files)
+
+
+def _missing_behind(
+    place: Place, following: int | None, wanted: RowRange, files: Files
+) -> Iterator[Row]:
+    """Yield nothing. Raises: CorruptRecordError where wanted rows may be in files that are missing.
+
+    They begin where this file ends, and end where the next one begins.
+    """
+    status = files.status(place.path)
+    if following is None or status is None:
+        return
+    end, is_log = (
+        int(posixpath.basename(place.path)) + status.size_bytes,
+        place.kind is PlaceKind.LOG_FILE,
+    )
+    unit_bytes = 1 if is_log else _UNIT.size
+    is_before = wanted.first_offset is not None and wanted.first_offset * unit_bytes >= following
+    is_behind = wanted.end_offset is not None and wanted.end_offset * unit_bytes <= end
+    if following <= end or is_before or is_behind:
+        return
+    yield from ()
+    raise CorruptRecordError(
+        f"the file ends at offset {end}, and the next one begins at {following}: what lay"
+        " between is in no file",
+        law="RMQDISK-23" if is_log else "RMQDISK-35",
+        path=place.path,
+        position=status.size_bytes,
+    )
 
 
 def _shown(

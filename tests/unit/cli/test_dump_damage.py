@@ -19,6 +19,7 @@ from segproof_harness.cli.dump import TOLD_PLACES
 from segproof_harness.files.shipped_directories import KAFKA, ROCKETMQ
 from segproof_tests.partition_files import name_of
 from segproof_tests.real_copies import copy_of, flip
+from segproof_tests.store_files import long_store
 
 WAYS = ("fail", "skip", "keep")
 FORMATS = ("text", "jsonl", "csv", "parquet")
@@ -379,3 +380,27 @@ def test_a_cell_never_begins_within_another(
     path.write_bytes(write_batch([Record(0, 1, b"a;=1+1", b'b"\t=1+1')], base_offset=0))
     _, out, _ = dumped(capsysbinary, path, "--records", "--values", "text", "--format", "csv")
     assert b',"a;=1+1","b""\t=1+1",' in out
+
+
+@pytest.mark.checks("RMQDISK-23", "RMQDISK-35")
+@pytest.mark.parametrize("folder", ["commitlog", "consumequeue/T/0"])
+def test_a_file_that_a_store_lacks_is_told(
+    folder: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A dump of 647 of 900 messages ended with exit code 0 and no word."""
+    store = long_store(tmp_path / "store", 120)
+    first, gone, following, *_ = sorted((store / folder).iterdir())
+    assert 0 == dumped(capsysbinary, store)[0]
+    gone.unlink()
+    begin, end = int(gone.name), int(following.name)
+    words = (
+        f"{first}: byte {begin}: the file ends at offset {begin}, and the next one begins at {end}"
+    )
+    for how in WAYS:
+        code, _, err = dumped(capsysbinary, store, "--on-damage", how)
+        assert (1, True) == (code, words in err)
+    assert 0 == dumped(capsysbinary, first)[0]
+    if folder == "commitlog":
+        for option, inside, outside in (("--from", end - 1, end), ("--to", begin + 1, begin)):
+            assert 1 == dumped(capsysbinary, store, option, str(inside))[0]
+            assert 0 == dumped(capsysbinary, store, option, str(outside))[0]
