@@ -59,6 +59,7 @@ WITH_TIMES = (".log", ".timeindex")
 """The files of Kafka's whose rows have times."""
 TOLD_PLACES = 20
 """So many places with damage in one file are told one by one."""
+ALL_SHOWN = "`--on-damage skip` and `--on-damage keep` show all rows, those that are here twice too"
 WAY_OUT = "`--on-damage skip` leaves out what is damaged, `--on-damage keep` shows what can be read"
 
 
@@ -88,9 +89,9 @@ def command(
     A dump has all rows, or ends with exit code 1: at a wrong checksum, at bytes that are no whole
     batch or entry, at entries behind a long hole of an index, at a record or batch that is too
     large, where a log has lost batches, as its indexes, a snapshot or a checkpoint show, or has
-    offsets twice, or where a store lacks a file of its log or of a queue before another one. With
-    --on-damage skip or keep it goes on, and the exit code is 1 too. A log that no broker reads by
-    its name is left out of a directory, and told if no other has its batches.
+    offsets twice, or where a file of a store's log or queue is missing. With --on-damage skip or
+    keep it goes on, with exit code 1 too. A log that no broker reads by its name is left out of a
+    directory, and told if no other has its batches.
 
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
@@ -398,14 +399,17 @@ class _Damage:
 
     def tell(self, error: "SegproofError") -> None:
         """Tell what costs rows. Raises: typer.Exit, if the dump is to fail."""
-        text = str(error)
-        self.add(text if self._path in text else f"{self._path}: {text}")
+        from segproof.verifying.log_offsets import TWICE
 
-    def add(self, text: str) -> None:
+        text = str(error)
+        text = text if self._path in text else f"{self._path}: {text}"
+        self.add(text, ALL_SHOWN if error.law in TWICE else WAY_OUT)
+
+    def add(self, text: str, way_out: str = WAY_OUT) -> None:
         """Tell damage in words. Raises: typer.Exit, if the dump is to fail."""
         self._places += 1
         if self._ends:
-            complain(f"{text}; {WAY_OUT}")
+            complain(f"{text}; {way_out}")
             raise typer.Exit(EXIT_FINDINGS)
         if self._places <= TOLD_PLACES:
             complain(text)

@@ -484,11 +484,11 @@ class _Salvage:
         """Take note of an end of the log that is gone: a snapshot or a checkpoint names it."""
         is_sound = all(one.kind == PieceKind.ZEROS for one in self._pending)
         told = self._partition, self._next_offset, self._files
-        end, doubts = told_end(*told, is_sound=is_sound and not self._told_end)
-        self._told.doubts += doubts
-        end = max(end, self._others.end)
+        named = told_end(*told, is_sound=is_sound and not self._told_end)
+        self._told.doubts += named.doubts
+        end = max(named.at_least, self._others.end)
         self._told_end = max(self._told_end, end)
-        if end and is_sound:
+        if (end or named.named) and is_sound:
             self._miss(*last_log_of(self._partition, self._files))
 
     def _give_up_held(self, file: ReadOnlyFile) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Problem = OSError | SegproofError
 WAY_OUT = "on_damage=skip leaves out what is damaged, on_damage=keep shows what can be read"
+ALL_SHOWN = "on_damage=skip and on_damage=keep give all rows, those that are here twice too"
 
 
 def with_problems_told(
@@ -40,14 +41,19 @@ def with_problems_told(
         words = problem_of(item)
         words = words if unit.path in words else f"{unit.path}: {words}"
         if request.on_damage == FAIL:
-            raise DamagedFileError(f"{words}; {WAY_OUT}") from None
+            way_out = ALL_SHOWN if _is_twice(item) else WAY_OUT
+            raise DamagedFileError(f"{words}; {way_out}") from None
         if request.tells_damage:
             yield _damage_row(unit, words, request)
-        is_twice |= not count and isinstance(item, SegproofError) and item.law in TWICE
+        is_twice |= not count and _is_twice(item)
         first, count = first or words, count + 1
     has_column = DAMAGE.name in TABLES[request.table].names
     if count and not request.tells_damage and not has_column:
         _warn("rows may be here twice" if is_twice else "rows are left out", first, count)
+
+
+def _is_twice(problem: Problem) -> bool:
+    return isinstance(problem, SegproofError) and problem.law in TWICE
 
 
 def _warn(what: str, first: str, count: int) -> None:

@@ -238,12 +238,15 @@ class BatchCheck(LogCheck):
         last = block.stored_last
         own = np.where(table["magic"] == 2, block.stored_first, last)
         good = block.crc_valid
-        self._broken(
-            "DISK-13", block, good & ((last < 0) | (last > INT32_MAX)),
-            "last offset {row[last_offset]} is not within 2^31 - 1 of the segment's base offset"
-            f" {base_offset}", f"{base_offset} to {base_offset + INT32_MAX}",
-            table["last_offset"], hint=SPLITS,
-        )  # fmt: skip
+        for is_outside, words in (
+            (last < 0, "lies below"),
+            (last > INT32_MAX, "lies more than 2^31 - 1 above"),
+        ):
+            self._broken(
+                "DISK-13", block, good & is_outside,
+                f"last offset {{row[last_offset]}} {words} the segment's base offset {base_offset}",
+                f"{base_offset} to {base_offset + INT32_MAX}", table["last_offset"], hint=SPLITS,
+            )  # fmt: skip
         # Of a loose batch only what is certain counts: see `Block.last`.
         claimed = np.where(good, last, block.last)
         previous = shifted(claimed, self._last)

@@ -218,7 +218,7 @@ def _of_last(end: LogEnd, files: Files) -> SegproofError | None:
         return end.short(f"its indexes have entries for offsets up to {told - 1}")
     if is_named:
         partition = partition_again(Partition(end.directory, ()), files)
-        told, _ = told_end(partition, end.next_offset, files, is_sound=True)
+        told = told_end(partition, end.next_offset, files, is_sound=True).named
         if told:
             return end.short(
                 f"a snapshot, a leader epoch or a checkpoint names offset {told}: the log has lost"

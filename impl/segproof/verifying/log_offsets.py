@@ -11,14 +11,16 @@ Not covered: segments that lack offsets without a proof (DISK-63); in tiered sto
 """
 
 import posixpath
+from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, status_of
-from segproof.kafka.batch_table import BatchTable
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import SEGMENT_SUFFIXES
 from segproof.reading.folder_names import folder_of
@@ -32,7 +34,7 @@ from segproof.verifying.segment_files import Segment, wait_for_a_step
 from segproof.verifying.swapped_names import is_name_low
 
 TWICE = frozenset({"DISK-13", "LOG-4"})
-"""Laws of batches that overlap others: no row is missing by it, and some may be there twice."""
+"""Laws of batches that overlap others: no row is left out for it, and some may be there twice."""
 
 
 class _Place(NamedTuple):
@@ -97,7 +99,7 @@ class LogOffsets:
 
     def errors(self) -> list[SegproofError]:
         """Return what is wrong, once all batches are taken. Raises: OSError of the log."""
-        found = [self._twice(), self._reaching_over(), self._cut_out()]
+        found = [self._twice(), self._reaching_over() or self._out_of_place(), self._cut_out()]
         return [one for one in found if one is not None]
 
     def _error(self, words: str, law: str, position: int | None) -> SegproofError:
@@ -124,6 +126,8 @@ class LogOffsets:
             return None  # the log cleaner has put this log in the place of both
         path = posixpath.join(self._directory, name)
         said = said_first_offset(path, self._files)
+        if said is None and self._is_empty(path):
+            return None  # no row can be in both
         if said is not None:
             following = NamedLog(path, place.reached)
             if said <= first or is_name_low(following, said, self._reach + 1, self._files):
@@ -134,6 +138,45 @@ class LogOffsets:
             "LOG-4",
             place.position,
         )
+
+    def _out_of_place(self) -> SegproofError | None:
+        """Return the error of a log without the offsets of its name, if other logs have its own."""
+        first, following = self._first, self._following
+        if first is None or not self._is_named:
+            return None
+        is_below = first < self._base
+        if not is_below and (following is None or first < following):
+            return None
+        name = self._log_with_its_offsets(first)
+        if name is None:
+            return None  # only the name is wrong
+        rest = "on" if following is None else f"to {following - 1}"
+        return self._error(
+            f"the log begins at offset {first}, {'below' if is_below else 'beyond'} the offsets of"
+            f" its name, {self._base} {rest}, and {name} has offsets that are here too: rows are"
+            " here twice, or are of another log, and those that belong here are missing",
+            "DISK-13" if is_below else "LOG-4",
+            0,
+        )
+
+    def _log_with_its_offsets(self, first: int) -> str | None:
+        """Return the name of a log that has offsets of this one, which begins at `first`; or None.
+
+        The log is asked whose name is nearest below, and the one after it.
+        """
+        logs = [one for one in folder_of(self._directory, self._files).logs if one != self._base]
+        at = max(0, bisect_right(logs, first) - 1)
+        for base in logs[at : at + 2]:
+            name = segment_file_name(base, ".log")
+            with (
+                suppress(OSError),
+                closing(self._files.open(posixpath.join(self._directory, name))) as file,
+            ):
+                table = read_batch_headers(file).table
+                is_here = (table["last_offset"] >= first) & (first_offsets(table) <= self._reach)
+                if is_here.any():
+                    return name
+        return None
 
     def _cut_out(self) -> SegproofError | None:
         """Return the error of a log whose indexes show that batches are gone from it.
@@ -159,6 +202,10 @@ class LogOffsets:
         return Segment(
             self._directory, self._base, there, self._following, is_stopped=False, judged=there
         )
+
+    def _is_empty(self, path: str) -> bool:
+        status = status_of(self._files, path)
+        return status is not None and status.size_bytes == 0
 
     def _has(self, name: str) -> bool:
         return status_of(self._files, posixpath.join(self._directory, name)) is not None

@@ -25,8 +25,9 @@ LOST_OF_DENSE_LOG = "DISK-63"
 """The law that a segment breaks which lacks offsets that nothing else counts."""
 CUT_OUT = "DISK-70"
 """The law that a log breaks from whose middle batches are gone."""
-ENDS_LOST = frozenset({"DISK-36", "DISK-38", "DISK-64"})
-"""Laws of files that name an offset beyond the end of the log: so far the log went at least."""
+ENDS_LOST = frozenset({"DISK-36", "DISK-38"})
+"""Laws of files that name an offset beyond the end of the log: so far the log went at least. A
+leader epoch (DISK-64) may be of another log as well: of it no number is known."""
 OF_BYTES = frozenset({
     "BATCH-2", "BATCH-3", "BATCH-14", "DISK-23", "DUMP-6", "SCAN-2", "SCAN-10",
 })  # fmt: skip

@@ -164,6 +164,45 @@ def test_a_wrong_name_is_no_overlap(
     assert before == scanned(aged(folder))
 
 
+@pytest.mark.checks("DISK-13", "LOG-4")
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [(252, 342, "below the offsets of its name, 342 to 419"),
+     (420, 252, "beyond the offsets of its name, 252 to 341")],
+)  # fmt: skip
+@pytest.mark.parametrize("suffixes", [(".log",), (".log", ".index", ".timeindex")])
+def test_a_log_of_the_same_partition_that_was_put_over_another(
+    source: int,
+    target: int,
+    words: str,
+    suffixes: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """758 rows of 746: some offsets were there twice, and others were gone, without a word."""
+    folder = tmp_path / "plain-0"
+    shutil.copytree(KAFKA / "plain" / folder.name, folder)
+    for suffix in suffixes:
+        shutil.copyfile(folder / name_of(source, suffix), folder / name_of(target, suffix))
+    aged(folder)
+    with pytest.raises(DamagedFileError, match=words) as caught:
+        scanned(folder)
+    assert f"{name_of(source, '.log')} has offsets that are here too" in str(caught.value)
+    assert "keep give all rows" in str(caught.value)
+    assert 1 == cli.run(["dump", str(folder), "--records", "--format", "csv"])
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.checks("LOG-4")
+def test_a_log_without_a_byte_shares_no_row(tmp_path: Path) -> None:
+    """A log that goes on beyond the name of an empty one was said to have rows of both."""
+    folder = partition(tmp_path / "t-0")
+    rewrite(folder, 0, BATCHES)
+    rewrite(folder, CLOSED, [])
+    (folder / name_of(CLOSED, ".index")).write_bytes(b"")
+    assert (ALL, []) == scanned(aged(folder), on_damage="skip")
+
+
 @pytest.mark.checks("LOG-4")
 def test_a_next_log_that_the_cleaner_took_overlaps_none(tmp_path: Path) -> None:
     """The log cleaner puts one log in the place of two, after they were listed."""

@@ -2,6 +2,7 @@
 """A log that was longer once: each file that shows it is heard, whatever else is wrong."""
 
 import os
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,7 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import time_entries
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
 from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment
@@ -99,12 +101,36 @@ def test_a_claim_against_both_checkpoints_is_no_loss(
         log.write_bytes(log.read_bytes() + b"torn")
     found, summary = looked(aged(folder))
     (told,) = salvage(folder, tmp_path / "out")
-    is_no_loss = against == "both"
+    # An epoch may be of another log: the high watermark is enough, and no number is known.
+    is_epoch = law == "DISK-64"
+    is_no_loss = against == "both" or (is_epoch and against == "high watermark")
     assert ("so no loss is counted" in found[law].message) == is_no_loss
-    assert (0 if is_no_loss else 54) == summary.lost_at_least == told.lost_offsets
+    assert (0 if is_no_loss or is_epoch else 54) == summary.lost_at_least == told.lost_offsets
     assert is_no_loss == told.has_all_files == bool(told.doubts)
+    assert (0 if is_no_loss else None) == summary.lost_offsets
     gaps, defects = Verdict.READABLE_WITH_GAPS, Verdict.READABLE_WITH_DEFECTS
     assert summary.verdict is (defects if is_no_loss else gaps)
+
+
+@pytest.mark.checks("DISK-64")
+def test_epochs_of_another_partition_cost_no_offset(tmp_path: Path) -> None:
+    """Two partitions had each other's file: "at least 1668 offsets lost", of a whole log."""
+    folder = copied_partition("plain", tmp_path / "data")
+    epochs = KAFKA / "txn-a" / "txn-a-0" / "leader-epoch-checkpoint"
+    shutil.copyfile(epochs, folder / epochs.name)
+    for name, end in ((RECOVERY, 693), (WATERMARK, 746)):  # a broker that was killed
+        (folder.parent / name).write_text(f"0\n1\nplain 0 {end}\n")
+    found, summary = looked(aged(folder))
+    assert "replication-offset-checkpoint says that the log ends there" in found["DISK-64"].message
+    assert (Verdict.READABLE_WITH_DEFECTS, 0) == (summary.verdict, summary.lost_offsets)
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (0, False) == (told.lost_offsets, told.is_end_lost)
+    # A log that ends at another offset may have lost its end.
+    (folder.parent / WATERMARK).write_text("0\n1\nplain 0 745\n")
+    _, summary = looked(aged(folder))
+    assert (Verdict.READABLE_WITH_GAPS, None, 0) == (
+        summary.verdict, summary.lost_offsets, summary.lost_at_least,
+    )  # fmt: skip
 
 
 @pytest.mark.checks("DISK-38")
@@ -273,12 +299,11 @@ def test_a_torn_tail_hides_no_epoch(tmp_path: Path) -> None:
     for suffix in (".index", ".timeindex"):
         log.with_suffix(suffix).unlink()
     checkpoint = folder / "leader-epoch-checkpoint"
-    for start, lost in {726: 0, 746: 20}.items():
+    for start, is_lost in {726: False, 746: True}.items():
         checkpoint.write_text(f"0\n2\n0 0\n1 {start}\n")
         found, summary = looked(folder)
-        assert ("DISK-64" in found, summary.lost_at_least) == (lost > 0, lost)
-        is_lost = summary.verdict is Verdict.READABLE_WITH_GAPS
-        assert is_lost == (lost > 0)
+        assert ("DISK-64" in found, summary.lost_at_least) == (is_lost, 0)
+        assert is_lost == (summary.verdict is Verdict.READABLE_WITH_GAPS)
     (told,) = salvage(folder, tmp_path / "out")
     assert (told.is_end_lost, told.is_whole) == (True, False)
 

@@ -99,8 +99,9 @@ def _to_its_number(path: str, opened: str) -> Hint:
     """Return the hint that copies a queue to the folder that a broker opens."""
     own, place = quoted_path(path), quoted_path(opened)
     return changes(
-        f"copy it to its place, the name that a broker opens, with `test ! -e {place} && cp -a {own} {place}`,"
-        " and verify again; leave this folder as it is until the broker serves these messages",
+        f"copy it to its place, the name that a broker opens, with `test ! -e {place} &&"
+        f" cp -a {own} {place}`, and verify again; leave this folder as it is until the broker"
+        " serves these messages",
         only_if="this folder is a queue of this store, and nobody renamed it on purpose",
         if_wrong="the broker reads older units, or those of another store: where the next verify"
         " tells an error that this one did not tell, remove the copy again",
