@@ -215,7 +215,8 @@ class Causes:
         """Yield the causes, and forget them: the worst first, lost records before other damage.
 
         Where the log is to be saved first, no hint is to make other files new from it: such a hint
-        names the first law whose hint saves the log, which comes with the lost records. So it is
+        names the first law of the worst whose hints save the log, which comes with the lost
+        records. So it is
         with a rebuild where a log has a wrong name.
         """
         causes = [one for alike in self._causes.values() for one in alike]
@@ -227,9 +228,10 @@ class Causes:
 
         def rank(cause: Cause) -> tuple[int, bool]:
             first = cause.first
+            worse = order.index(first.severity)
             if making and SAVES.search(first.hint):
-                return 0, False
-            return order.index(first.severity), not is_loss(first)
+                return worse - len(order), False
+            return worse, not is_loss(first)
 
         causes.sort(key=rank)
         saving = next((one.first.law for one in causes if SAVES.search(one.first.hint)), None)

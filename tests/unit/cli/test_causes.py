@@ -16,6 +16,7 @@ from segproof_harness.reports.consumers import what_consumers_see
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.verdicts import write_group_lines
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.random_damages import batches_of
 
 
 def test_a_cause_never_speaks_of_another_kind_of_place() -> None:
@@ -98,6 +99,25 @@ def test_no_rebuild_is_advised_that_is_refused(tmp_path: Path) -> None:
     assert not [law for law, hint in hints.items() if "`segproof rebuild" in hint]
     assert "as the hint of DISK-65 says" in hints["SEG-7"]
     assert "`segproof salvage" in hints["DISK-65"]
+
+
+@pytest.mark.checks("DISK-6", "DISK-25", "SEG-7")
+def test_the_step_that_comes_first_is_of_the_worst_finding(tmp_path: Path) -> None:
+    """Zeros at the end of a log are a note, and its lost end is an error: the note was named."""
+    folder, causes = copied_partition("txn-a", tmp_path), Causes()
+    log = max(folder.glob("*.log"))
+    data = log.read_bytes()
+    batches = batches_of(data)
+    cut = sum(map(len, batches[: len(batches) // 2]))
+    log.write_bytes(data[:cut] + bytes(-cut % 4096))
+    for finding in verify(folder):
+        causes.add(finding)
+    told = list(causes.take())
+    severities = {law: one.first.severity for one in reversed(told) for law in one.laws}
+    assert (Severity.NOTE, Severity.ERROR) == (severities["DISK-6"], severities["DISK-25"])
+    hints = [one.first.hint for one in told if one.first.hint.startswith("save the log first")]
+    assert hints
+    assert all("as the hint of DISK-25 says" in one for one in hints)
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6])
