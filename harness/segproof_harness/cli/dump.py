@@ -88,10 +88,9 @@ def command(
 
     A dump has all rows, or ends with exit code 1: at a wrong checksum, at bytes that are no whole
     batch or entry, at entries behind a long hole of an index, at a record or batch that is too
-    large, where a log has lost batches, as its indexes, a snapshot or a checkpoint show, or has
-    offsets twice, or where a file of a store's log or queue is missing. With --on-damage skip or
-    keep it goes on, with exit code 1 too. A log that no broker reads by its name is left out of a
-    directory, and told if no other has its batches.
+    large, where a log has lost batches, as its indexes, a snapshot or a checkpoint show, has
+    offsets twice, or a store lacks a file. With --on-damage skip or keep it goes on, with exit code
+    1 too. A log that no broker reads is left out of a directory, and told if no other has its rows.
 
     --from and --to choose by offset: of Kafka's records, of the commit log, of the units of a
     consume queue. Or by time, with --records that of each record, else the largest timestamp of a
