@@ -47,6 +47,14 @@ def named_by_number(folder: Path) -> None:
     path.rename(path.with_name(str(int(path.name))))
 
 
+def cut_by_number(folder: Path) -> None:
+    """Give a file such a name, and cut it within its last message."""
+    named_by_number(folder)
+    (path,) = (one for one in (folder / STORE / "commitlog").iterdir() if len(one.name) < 20)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
 def copied_inside(
     end: str = "", damaged: Sequence[int] = (), damaged_inside: Sequence[int] = ()
 ) -> Callable[[Path], object]:
@@ -231,6 +239,10 @@ SITUATIONS = (
     Situation(
         "the name of a file of the log lacks its zeros", PUT_BACK,
         named_by_number, "RMQDISK-39", (STORE,),
+    ),
+    Situation(
+        "the name of a file of the log lacks its zeros, and the file its end",
+        "verifying/rocketmq/files_inside._report", cut_by_number, "RMQDISK-39", (STORE,),
     ),
     Situation(
         "four files of the log lie in a folder in it", PUT_BACK,

@@ -228,7 +228,7 @@ def test_single_files_and_paths_without_any(copy: Path, tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_listed_is_unreadable(tmp_path: Path) -> None:
     """It has a line of its own, and the rest of the data directory is judged by itself."""
     data = tmp_path / "data"
-    for name in ("bad-0", "good-0"):
+    for name in ("bad-0", "bad-1"):
         shutil.copytree(copied_partition("txn-a", tmp_path / name), data / name)
 
     def list_directory(path: str) -> list[str]:
@@ -237,7 +237,7 @@ def test_a_directory_that_cannot_be_listed_is_unreadable(tmp_path: Path) -> None
         return REAL_FILES.list_directory(path)
 
     told = summaries(data, files=altered(list_directory=list_directory))
-    assert [("bad-0", Verdict.UNREADABLE), ("good-0", Verdict.SOUND)] == [
+    assert [("bad-0", Verdict.UNREADABLE), ("bad-1", Verdict.SOUND)] == [
         (Path(one.path).name, one.verdict) for one in told
     ]
 
