@@ -19,13 +19,14 @@ from typing import Final, NamedTuple
 
 from segproof.commands import quoted_path
 from segproof.counts import plural
-from segproof.files import Files, first_byte_of
+from segproof.files import Files
 from segproof.hints import Hint, writes
 from segproof.reading.equal_files import is_same
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import share_of, sound_messages
-from segproof.reading.log_rows import LogFolder, log_folder
+from segproof.reading.log_rows import LogFolder, Surroundings, log_folder
 from segproof.reading.new_places import own_place
+from segproof.reading.same_log import is_zeros
 from segproof.rocketmq.commit_log import COMMIT_LOG, LogFile, inferred_size
 
 __all__ = ["ONE_LOG_FOLDER", "how_to_join"]
@@ -55,7 +56,7 @@ class _Twice(NamedTuple):
 
 
 def how_to_join(
-    store: str, folders: Sequence[LogFolder], files: Files, *, is_sure: bool = True
+    store: str, folders: Sequence[LogFolder], around: Surroundings, *, is_sure: bool = True
 ) -> tuple[str, Hint]:
     """Return in words what lies over folders, and the hint that joins it elsewhere by links.
 
@@ -63,9 +64,9 @@ def how_to_join(
     files, also those that a caller has left out. Cost: each file whose name is in two folders is
     read, some of them more than once.
     """
-    places = ", ".join(one.path for one in folders)
+    files, places = around.files, ", ".join(one.path for one in folders)
     folders = [log_folder(one.path, files) or one for one in folders]
-    twice = _twice(store, folders, files)
+    twice = _twice(store, folders, around)
     words = (
         f"the commit log of the store {store} {'lies' if is_sure else 'may lie'} over"
         f" {len(folders)} folders (several paths in storePathCommitLog), which segproof does not"
@@ -139,7 +140,7 @@ def _decide(twice: Sequence[_Twice]) -> str:
     )
 
 
-def _twice(store: str, folders: Sequence[LogFolder], files: Files) -> list[_Twice]:
+def _twice(store: str, folders: Sequence[LogFolder], around: Surroundings) -> list[_Twice]:
     """Return the files whose name is in several folders, if they differ."""
     every = [each for folder in folders for each in folder.log_files]
     own = posixpath.join(store, COMMIT_LOG)
@@ -148,7 +149,8 @@ def _twice(store: str, folders: Sequence[LogFolder], files: Files) -> list[_Twic
         found.setdefault(one.start, []).append(one)
     size = inferred_size(sorted(every)) if every else 0
     several = [same for _, same in sorted(found.items()) if len(same) > 1]
-    return [_compared(same, size, files) for same in several if not _are_equal(same, files)]
+    differ = (same for same in several if not _are_equal(same, around.files))
+    return [_compared(same, size, around) for same in differ]
 
 
 def _are_equal(same: Sequence[LogFile], files: Files) -> bool:
@@ -158,14 +160,15 @@ def _are_equal(same: Sequence[LogFile], files: Files) -> bool:
     return False
 
 
-def _compared(same: Sequence[LogFile], size: int, files: Files) -> _Twice:
+def _compared(same: Sequence[LogFile], size: int, around: Surroundings) -> _Twice:
     """Return which of the files of one name has the messages of all of them, or the most.
 
     Of equal ones it is the first. Without a sound message in any file, one with damaged messages
     may have what another one lacks.
     """
-    counts = {one.path: _sound(one, size, files) for one in same}
-    written = {one.path: _is_written(one, files) for one in same}
+    files = around.files
+    written = {one.path: not is_zeros(one, around) for one in same}
+    counts = {one.path: _sound(one, size, files) if written[one.path] else 0 for one in same}
 
     def worth(one: LogFile) -> tuple[int, bool, bool]:
         count = counts[one.path]
@@ -194,13 +197,6 @@ def _compared(same: Sequence[LogFile], size: int, files: Files) -> _Twice:
         mine = "can't be read" if count is None else mine
         told.append(f"that in {posixpath.dirname(one.path)} {mine}")
     return _Twice(f"{words}; {', '.join(told)}", best.path, tuple(one.path for one, _ in lacking))
-
-
-def _is_written(one: LogFile, files: Files) -> bool:
-    """Return whether a file has more than zeros, or can't be read."""
-    with suppress(OSError):
-        return first_byte_of(files, one.path, 0, one.size_bytes) is not None
-    return True
 
 
 def _sound(one: LogFile, size: int, files: Files) -> int | None:

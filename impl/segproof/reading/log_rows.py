@@ -75,14 +75,18 @@ def _log_of(path: str, names: Iterable[str], files: Files) -> LogFolder | None:
 class Surroundings:
     """The folders around the stores of a pass: each is listed once for all of these.
 
-    What a broker makes there meanwhile is not seen. Memory: their names; a folder with more than
-    HELD_NAMES_MAX is listed again each time.
+    What a broker makes there meanwhile is not seen, nor what it writes into files that were read.
+    Memory: their names; a folder with more than HELD_NAMES_MAX is listed again each time.
     """
 
     def __init__(self, files: Files) -> None:
         self.files = files
         self._names: dict[str, list[str]] = {}
         self._logs: dict[str, LogFolder | None] = {}
+        self.zeros: dict[LogFile, bool] = {}
+        """What `same_log.is_zeros` answered."""
+        self.copies: dict[tuple[LogFolder, LogFolder], bool | None] = {}
+        """What `same_log.is_copy_of` answered."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder; none if it can't be listed."""

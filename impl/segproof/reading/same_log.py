@@ -15,21 +15,28 @@ from typing import Final
 
 from segproof.files import Files, first_byte_of
 from segproof.reading.log_file_shares import shares_a_message
-from segproof.reading.log_rows import LogFolder, first_stored
+from segproof.reading.log_rows import LogFolder, Surroundings, first_stored
 from segproof.rocketmq.commit_log import LogFile, inferred_size
 
-__all__ = ["doubt_of", "has_other_broker", "is_copy_of", "lacked_by", "written"]
+__all__ = ["doubt_of", "has_other_broker", "is_copy_of", "is_zeros", "lacked_by", "written"]
 
 TOLD_HOSTS_MAX: Final = 3
 """Addresses of brokers that are told."""
 
 
-def is_copy_of(one: LogFolder, own: LogFolder, files: Files) -> bool | None:
+def is_copy_of(one: LogFolder, own: LogFolder, around: Surroundings) -> bool | None:
     """Return whether a sound message of a folder's file is in the own file of that name; False if
     other sound messages lie at their places, None if neither is known.
 
-    Cost: what `shares_a_message` reads of each file whose name is in both.
+    Cost: what `shares_a_message` reads of each file whose name is in both, once for all calls.
     """
+    both = written(one, around), own
+    if both not in around.copies:
+        around.copies[both] = _is_copy_of(*both, around.files)
+    return around.copies[both]
+
+
+def _is_copy_of(one: LogFolder, own: LogFolder, files: Files) -> bool | None:
     there = {each.start: each.path for each in own.log_files}
     size = inferred_size(own.log_files)
     found = None
@@ -52,12 +59,12 @@ def has_other_broker(one: LogFolder, own: LogFolder, files: Files) -> bool:
     return bool(mine and its) and not mine & its
 
 
-def doubt_of(one: LogFolder, own: LogFolder, files: Files) -> str:
+def doubt_of(one: LogFolder, own: LogFolder, around: Surroundings) -> str:
     """Return in words what speaks against one log of two folders; empty if nothing does.
 
     Cost: that of `is_copy_of` and `has_other_broker`.
     """
-    is_copy = is_copy_of(one, own, files)
+    is_copy, files = is_copy_of(one, own, around), around.files
     if is_copy:
         return ""
     if has_other_broker(one, own, files):
@@ -72,21 +79,27 @@ def doubt_of(one: LogFolder, own: LogFolder, files: Files) -> str:
     return ""
 
 
-def written(folder: LogFolder, files: Files) -> LogFolder:
+def written(folder: LogFolder, around: Surroundings) -> LogFolder:
     """Return a folder without the files of zeros that follow its written ones in a row: a broker
-    makes the next file before it needs it. Cost: such a file is read.
+    makes the next file before it needs it. Cost: that of `is_zeros`.
     """
     kept = sorted(folder.log_files)
     size = inferred_size(kept)
-    while len(kept) > 1 and kept[-1].start - kept[-2].start == size and _is_zeros(kept[-1], files):
+    while len(kept) > 1 and kept[-1].start - kept[-2].start == size and is_zeros(kept[-1], around):
         kept.pop()
     return LogFolder(folder.path, tuple(kept))
 
 
-def _is_zeros(one: LogFile, files: Files) -> bool:
-    with suppress(OSError):
-        return first_byte_of(files, one.path, 0, one.size_bytes) is None
-    return False
+def is_zeros(one: LogFile, around: Surroundings) -> bool:
+    """Return whether a file has zeros alone; False if it can't be read.
+
+    Cost: it is read up to its first other byte, once for all calls.
+    """
+    if one not in around.zeros:
+        around.zeros[one] = False
+        with suppress(OSError):
+            around.zeros[one] = first_byte_of(around.files, one.path, 0, one.size_bytes) is None
+    return around.zeros[one]
 
 
 def lacked_by(own: LogFolder, folder: LogFolder) -> LogFolder:

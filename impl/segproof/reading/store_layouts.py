@@ -6,7 +6,9 @@ several paths (`storePathCommitLog=A:B:C`), or replicates with DLedger. A verdic
 would be wrong, so such a store is left alone as a whole. A folder with older files alone, in a row
 before all of the store's own, may be an archive of files that a broker would have removed, and one
 that has copies of the store's own files too is a backup: such a store is read, and the folder is
-named, with the files that the store's log has lost. Files may also be of another broker.
+named, with the files that the store's log has lost. Files may also be of another broker. So may
+those beside files with other messages at the places of the store's own: if queues or index lead to
+messages in them, they are named, and in no command.
 
 Upstream: RocketMQ 5.5.1: MultiPathMappedFileQueue, DLedgerCommitLog; DLedger 0.3:
 DLedgerMmapFileStore; StorePathConfigHelper, MessageRocksDBStorage, CompactionStore.
@@ -132,14 +134,15 @@ def check_whole(store: str, files: Files) -> None:
     A usual store costs the listing of what lies around it: its queues are asked only if files of a
     log are there too. Raises: InvalidArgumentError for a layout that is not read.
     """
+    around = Surroundings(files)
     try:
         is_asked = (
             not STORE_NAMES & {*names_of(store, files)}
             or dledger_groups(store, files)
-            or log_folders_around(store, True, Surroundings(files))
+            or log_folders_around(store, True, around)
         )
         if is_asked:
-            _refuse(unread_layout(store, files, is_beside_told=False), PART_ANSWER)
+            _refuse(unread_layout(store, files, around, is_beside_told=False), PART_ANSWER)
     except OSError:
         return  # what can't be read is told where it is read
 
@@ -179,12 +182,12 @@ def unread_layout(
     if groups and (_leads_beyond(store, own, files) or _leads_into(store, groups, own, files)):
         return _dledger(groups)
     others = _other_folders(store, own, around)
-    if own is not None and _are_older(store, own, others, files):
-        return _beside(store, own, others, files) if is_beside_told else None
+    if own is not None and _are_older(store, own, others, around):
+        return _beside(store, own, others, around) if is_beside_told else None
     if others.parts:
-        return _several_paths(store, others.with_own(own), files)
+        return _several_paths(store, own, others, around)
     claimed = _claimed_by(store, own, around)
-    return None if claimed is None else _several_paths(*claimed, files)
+    return None if claimed is None else _several_paths(*claimed, around)
 
 
 def holds_log(folder: str, files: Files) -> bool:
@@ -215,7 +218,7 @@ def layout_around(path: str, files: Files, around: Surroundings | None = None) -
     if not holds_log(folder, files):
         return None
     claimed = _claimed_by(folder, log_folder(folder, files), around)
-    return None if claimed is None else _several_paths(*claimed, files)
+    return None if claimed is None else _several_paths(*claimed, around)
 
 
 def is_rocksdb(folder: str, files: Files) -> bool:
@@ -338,6 +341,9 @@ class _Others(NamedTuple):
     """Those that a broker may have written."""
     copies: Sequence[LogFolder] = ()
     """Those that have copies of the own files, and files that the own log lacks."""
+    doubted: Sequence[LogFolder] = ()
+    """Those with files that the own log lacks, and with other messages at the places of its own: of
+    another broker, or of this one, which made its file once more while it lacked a disk."""
 
     def with_own(self, own: LogFolder | None) -> list[LogFolder]:
         """Return all folders, the own one first."""
@@ -353,21 +359,23 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> _
     found: list[LogFolder] = []
     others: list[LogFolder] = []
     copies: list[LogFolder] = []
+    doubted: list[LogFolder] = []
     for one in log_folders_around(store, lacks is not _Lacks.BEGIN, around):
         if own is not None and inferred_size(one.log_files) != inferred_size(own.log_files):
             continue
-        is_copy = None if own is None else is_copy_of(one, own, files)
-        if own is not None and is_copy and _is_older(written(one, files), own):
+        is_copy = None if own is None else is_copy_of(one, own, around)
+        if own is not None and is_copy and _is_older(written(one, around), own):
             if _adds_to(one, own.log_files, store, files):
                 copies.append(one)
             continue
-        if own is not None and is_copy is False and lacks is not _Lacks.FILES:
-            continue
         # A broker that lacks a disk makes a file once more that was on it.
-        if own is not None and is_copy is False and has_other_broker(one, own, files):
+        if (own is not None and is_copy is False) and (
+            lacks is not _Lacks.FILES or has_other_broker(one, own, files)
+        ):
+            doubted += [one] if _adds_to(one, own.log_files, store, files) else []
             continue
         known = _files_of(own, found)
-        is_part = None if _is_copy(one, known, files) else _adds_to(one, known, store, files)
+        is_part = None if _is_copy(one, known, around) else _adds_to(one, known, store, files)
         if is_part:
             found.append(one)
         elif is_part is None:
@@ -380,36 +388,38 @@ def _other_folders(store: str, own: LogFolder | None, around: Surroundings) -> _
     if own is None:
         return _Others(found if len(found) > 1 else ())
     if not found:
-        copies += _copies_with_more(own, others, store, files)
+        copies += _copies_with_more(own, others, store, around)
     if not found and not copies and not has_queue_units(store, files):
         found = rows_with(own, others, files)
-    return _Others(found, copies)
+    return _Others(found, copies, doubted)
 
 
 def _copies_with_more(
-    own: LogFolder, others: Sequence[LogFolder], store: str, files: Files
+    own: LogFolder, others: Sequence[LogFolder], store: str, around: Surroundings
 ) -> Iterator[LogFolder]:
     """Yield the folders with a copy of an own file, and with files that the own log has lost."""
+    files = around.files
     for one in others:
-        more = lacked_by(own, written(one, files))
+        more = lacked_by(own, written(one, around))
         if not any(begins(each, files) for each in more.log_files):
             continue
-        if is_copy_of(one, own, files) and _adds_to(more, (), store, files) is not False:
+        if is_copy_of(one, own, around) and _adds_to(more, (), store, files) is not False:
             yield one
 
 
-def _are_older(store: str, own: LogFolder, others: _Others, files: Files) -> bool:
-    """Return whether the other files need not be read for a verdict: they lie beside copies of the
-    own ones, or in one folder, in a row that ends before the own files. These may have expired.
+def _are_older(store: str, own: LogFolder, others: _Others, around: Surroundings) -> bool:
+    """Return whether the other files need not be read for a verdict: they lie beside files of
+    the names of own ones, or in one folder, in a row that ends before the own files. These may have
+    expired.
 
     A broker that has room on several disks makes files on each of them in turn.
     """
     if not others.parts:
-        return bool(others.copies)
+        return bool(others.copies or others.doubted)
     if len(others.parts) != 1:
         return False
-    other = written(others.parts[0], files)
-    if not has_queue_units(store, files) and not doubt_of(other, own, files):
+    other = written(others.parts[0], around)
+    if not has_queue_units(store, around.files) and not doubt_of(other, own, around):
         return False
     size = inferred_size(own.log_files)
     older = sorted(one.start for one in other.log_files)
@@ -418,16 +428,19 @@ def _are_older(store: str, own: LogFolder, others: _Others, files: Files) -> boo
     return older[-1] < after[0] and [older, after] == [[*row] for row in rows]
 
 
-def _beside(store: str, own: LogFolder, others: _Others, files: Files) -> Layout:
+def _beside(store: str, own: LogFolder, others: _Others, around: Surroundings) -> Layout:
     """Return the layout of a store beside folders with files that its log lacks."""
     first = min(one.start for one in own.log_files)
-    parts, copies = ([lacked_by(own, written(one, files)) for one in some] for some in others)
+    parts, copies = (
+        [lacked_by(own, written(one, around)) for one in some]
+        for some in (others.parts, others.copies)
+    )
     beside = sorted((*copies, *parts), key=lambda one: -len(one.log_files))
     starts = sorted({each.start for one in beside for each in one.log_files})
     older = [one for one in starts if one < first]
     lost = [one for one in starts if one > first]
     places = " and in ".join(["here", *(one.path for one in beside[1:])])
-    doubts = [doubt for one in others.parts if (doubt := doubt_of(one, own, files))]
+    doubts = [doubt for one in others.parts if (doubt := doubt_of(one, own, around))]
     words = []
     if lost:
         words.append(
@@ -448,13 +461,33 @@ def _beside(store: str, own: LogFolder, others: _Others, files: Files) -> Layout
             "where files of the same names as its own, also there, differ from these, the hint of"
             " `segproof verify` links those with the most sound messages"
         )
+    words += [*doubts, *_doubted(store, own, others.doubted, around, not beside)]
+    is_doubted = bool(doubts) or not beside
+    folders = [*copies, *parts, own]
+    beside += [lacked_by(own, written(one, around)) for one in others.doubted]
     return Layout(
         beside[0].path,
-        "; ".join([*words, *doubts]),
-        _how_to_have_both(store, [*copies, *parts, own], files, bool(lost), bool(doubts)),
+        "; ".join(words),
+        _how_to_have_both(store, folders, around, bool(lost), is_doubted),
         is_beside=True,
-        files_beside=len(starts),
+        files_beside=len({each.start for one in beside for each in one.log_files}),
     )
+
+
+def _doubted(
+    store: str, own: LogFolder, folders: Sequence[LogFolder], around: Surroundings, is_first: bool
+) -> Iterator[str]:
+    """Yield in words what lies in each of the doubted folders, and what speaks against them.
+
+    `is_first`: the finding is about the first of them, and its hint has no commands.
+    """
+    for number, one in enumerate(folders):
+        lacked = sorted(each.start for each in lacked_by(own, written(one, around)).log_files)
+        place = "here" if is_first and not number else f"in {one.path}"
+        words = f"{plural(len(lacked), 'file')} {place} that this log lacks, {_named(lacked)},"
+        words += f" may be of the log of {store} by the offsets of their messages"
+        yield words if is_first else f"{words}: the commands of the hint leave them out"
+        yield doubt_of(one, own, around)
 
 
 def _named(starts: Sequence[int]) -> str:
@@ -465,16 +498,18 @@ def _named(starts: Sequence[int]) -> str:
 
 
 def _how_to_have_both(
-    store: str, folders: Sequence[LogFolder], files: Files, is_lost: bool, is_doubted: bool
+    store: str, folders: Sequence[LogFolder], around: Surroundings, is_lost: bool, is_doubted: bool
 ) -> Hint:
     """Return the hint about folders with files that a log lacks."""
     if is_doubted:
         return writes(
-            "nothing if they are of another broker or expired. If they are of this log and in use"
-            " (storePathCommitLog), make a copy of this store, link the files of both folders into"
-            " its folder commitlog, and verify or salvage that"
+            "nothing if they are of another broker or expired: the verb dump shows their messages."
+            " If they are of this log (storePathCommitLog names their folder, or did), make a copy"
+            " of this store, link the files that its log lacks into its folder commitlog, and"
+            " verify or salvage that. Keep the folder: where a file of one name has other messages"
+            " than the store's own, the store lacks these"
         )
-    _, both = how_to_join(store, folders, files)
+    _, both = how_to_join(store, folders, around)
     if is_lost:
         return both.after("to have in a copy of the store what its log lacks: ")
     return writes(
@@ -487,14 +522,14 @@ def _files_of(own: LogFolder | None, found: Sequence[LogFolder]) -> list[LogFile
     return [each for folder in (own, *found) if folder for each in folder.log_files]
 
 
-def _is_copy(one: LogFolder, known: Sequence[LogFile], files: Files) -> bool:
+def _is_copy(one: LogFolder, known: Sequence[LogFile], around: Surroundings) -> bool:
     """Return whether more than one of the written files of a folder are known by their names.
 
     A broker makes each file in one folder; the next one, which it makes before it needs it, is
     perhaps in another folder too.
     """
     starts = {each.start for each in known}
-    return sum(each.start in starts for each in written(one, files).log_files) > 1
+    return sum(each.start in starts for each in written(one, around).log_files) > 1
 
 
 def _is_older(one: LogFolder, own: LogFolder) -> bool:
@@ -530,7 +565,7 @@ def _what_lacks(store: str, own: LogFolder | None, files: Files) -> _Lacks:
 
 def _claimed_by(
     folder: str, own: LogFolder | None, around: Surroundings
-) -> tuple[str, list[LogFolder]] | None:
+) -> tuple[str, LogFolder | None, _Others] | None:
     """Return the store near a lone log whose log this is a part of, with all folders of its log."""
     files, names = around.files, {*around.names(folder)}
     if own is None or STORE_NAMES & names:
@@ -540,18 +575,22 @@ def _claimed_by(
             continue
         its_own = around.log(posixpath.join(path, COMMIT_LOG))
         others = _other_folders(path, its_own, around)
-        if its_own is not None and _are_older(path, its_own, others, files):
+        if its_own is not None and _are_older(path, its_own, others, around):
             continue
         if any(is_same(one.path, own.path, files) for one in others.parts):
-            return path, others.with_own(its_own)
+            return path, its_own, others
     return None
 
 
-def _several_paths(store: str, folders: Sequence[LogFolder], files: Files) -> Layout:
-    own, *others = folders
-    doubts = [doubt for one in others if (doubt := doubt_of(one, own, files))]
-    is_sure = not doubts and has_queue_units(store, files)
-    words, hint = how_to_join(store, folders, files, is_sure=is_sure)
+def _several_paths(
+    store: str, own: LogFolder | None, others: _Others, around: Surroundings
+) -> Layout:
+    first, *rest = folders = others.with_own(own)
+    doubts = [doubt for one in rest if (doubt := doubt_of(one, first, around))]
+    is_sure = not doubts and has_queue_units(store, around.files)
+    words, hint = how_to_join(store, folders, around, is_sure=is_sure)
     if doubts:
         words, hint = "; ".join([words, *doubts]), IN_DOUBT
+    if own is not None:
+        words = "; ".join([words, *_doubted(store, own, others.doubted, around, False)])
     return Layout(posixpath.join(store, COMMIT_LOG), words, hint)

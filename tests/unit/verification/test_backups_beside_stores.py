@@ -253,17 +253,62 @@ def two_brokers(
 @pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
 @pytest.mark.parametrize("host", [None, OTHER_HOST])
 @pytest.mark.parametrize("copied", [(0, 1, 2), (0, 1, 2, 3)])
-def test_a_backup_of_another_broker_is_no_part(
+def test_a_folder_with_other_messages_at_the_same_places_is_named(
     copied: tuple[int, ...],
     host: bytes | None,
     tmp_path: Path,
 ) -> None:
-    """Messages of equal sizes: the store was refused, and the join mixed those of both brokers."""
-    store, _ = two_brokers(tmp_path, copied, host)
+    """A backup of another broker whose messages have equal sizes: the store was refused, and the
+    join mixed those of both. Later nothing was said of it: neither where a broker once started
+    without its other disk, made a file of that once more, and lost its older messages there.
+    """
+    store, folder = two_brokers(tmp_path, copied, host)
     found, summary = judged(store)
-    assert Verdict.SOUND is summary.verdict
-    assert not {"RMQDISK-41", "RMQDISK-42"} & {one.law for one in found}
-    assert salvage_store(store, tmp_path / "out").has_every_message
+    assert (Verdict.SOUND, 2) == (summary.verdict, summary.not_looked_into)
+    laws = {one.law: one for one in found}
+    assert "RMQDISK-42" not in laws
+    note = laws["RMQDISK-41"]
+    assert (os.fspath(folder), "2") == (note.path, note.actual)
+    assert f"2 files here that this log lacks, {0:020d}, {LOG_BYTES:020d}, may be" in note.message
+    doubt = "have other messages at the same places" if host is None else "stored by a broker at"
+    assert doubt in note.message
+    assert "ln -s" not in note.hint
+    told = salvage_store(store, tmp_path / "out")
+    assert told.has_every_message
+    assert [os.fspath(folder) in one for one in told.left_out] == [True]
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+def test_a_folder_to_which_nothing_leads_is_not_named(tmp_path: Path) -> None:
+    """Copies of another broker's files, with messages of other sizes, beside a healthy store."""
+    store, folder = backed_up(tmp_path, (), (0, 1))
+    for path in (long_store(tmp_path / "a" / "b" / "c" / "d", 40, step=53) / "commitlog").iterdir():
+        shutil.move(path, folder)
+    shutil.rmtree(tmp_path / "a")
+    assert not {"RMQDISK-41", "RMQDISK-42"} & {one.law for one in judged(store)[0]}
+
+
+@pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
+@pytest.mark.parametrize("is_part", [False, True])
+def test_a_doubted_folder_is_told_beside_one_that_is_sure(is_part: bool, tmp_path: Path) -> None:
+    """The commands link what is of the log, and the words name what they leave out."""
+    store, doubted = two_brokers(tmp_path, (0, 1, 2), OTHER_HOST)
+    sure = tmp_path / "sure" / "commitlog"
+    sure.mkdir(parents=True)
+    if is_part:
+        (store / "commitlog" / f"{4 * LOG_BYTES:020d}").rename(sure / f"{4 * LOG_BYTES:020d}")
+    else:
+        whole = long_store(tmp_path / "a" / "b" / "c" / "d", 40, sent=(OURS[0], b"d"))
+        for number in (0, 1, 2):
+            shutil.move(whole / "commitlog" / f"{number * LOG_BYTES:020d}", sure)
+        shutil.rmtree(tmp_path / "a")
+    laws = {one.law: one for one in judged(store)[0]}
+    told = laws["RMQDISK-42" if is_part else "RMQDISK-41"]
+    assert f"2 files in {doubted} that this log lacks" in told.message
+    assert "the commands of the hint leave them out" in told.message
+    assert "may be of another broker" in told.message
+    assert f"ln -sf {sure}/" in told.hint or f"ln -s {sure}/" in told.hint
+    assert os.fspath(doubted) not in told.hint
 
 
 @pytest.mark.checks("RMQDISK-41", "RMQDISK-42")
@@ -300,8 +345,9 @@ def test_files_that_fill_a_gap_are_not_joined_in_doubt(
     found, _ = judged(store)
     laws = {one.law: one for one in found}
     if host is not None and len(copied) > 1:
-        assert {"RMQDISK-23"} <= laws.keys()
+        assert {"RMQDISK-23", "RMQDISK-41"} <= laws.keys()
         assert "RMQDISK-42" not in laws
+        assert "may be of another broker" in laws["RMQDISK-41"].message
         return
     (only,) = found
     doubt = host is not None or len(copied) > 1

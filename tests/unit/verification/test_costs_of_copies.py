@@ -19,6 +19,7 @@ from segproof.verifying.reporting import Wanted
 from segproof_harness.files.memory_files import write_file
 from segproof_harness.laws.borders.store_files import LOG_BYTES, TIME, log_of, record
 from segproof_tests.altered_files import listed
+from segproof_tests.store_files import LOG_BYTES as STORE_LOG_BYTES
 from segproof_tests.store_files import long_store
 from segproof_tests.watched_files import READS, WatchedFiles
 
@@ -241,3 +242,23 @@ def test_each_further_store_takes_as_many_listings(tmp_path: Path) -> None:
     tops = ((2, "few"), (4, "more"), (6, "most"))
     two, four, six = (listings_of(count, tmp_path / name) for count, name in tops)
     assert four - two == six - four
+
+
+@pytest.mark.checks("RMQDISK-41")
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_file_of_zeros_beside_a_store_is_read_once(is_copy: bool, tmp_path: Path) -> None:
+    """It was read whole each time that something was asked of its folder: 14 times."""
+    whole = long_store(tmp_path / "store", 40)
+    files = CountingFiles()
+    logs = sorted((whole / "commitlog").iterdir())
+    for path in (path for path in whole.rglob("*") if path.is_file()):
+        if path not in logs[:2]:
+            write_file(files, f"/a/store/{path.relative_to(whole)}", path.read_bytes())
+    for path in logs if is_copy else logs[:2]:
+        write_file(files, f"/a/backup/{path.name}", path.read_bytes())
+    number = len(logs) if is_copy else 2
+    zeros = f"/a/backup/{number * STORE_LOG_BYTES:020d}"
+    write_file(files, zeros, bytes(STORE_LOG_BYTES))
+    assert "RMQDISK-41" in {one.law for one in verify("/a/store", files=files)}
+    compared = 0 if is_copy else STORE_LOG_BYTES  # with the own file of its name
+    assert STORE_LOG_BYTES <= files.bytes_read[zeros] - compared < 2 * STORE_LOG_BYTES
