@@ -503,7 +503,7 @@ def _how_to_have_both(
     """Return the hint about folders with files that a log lacks."""
     if is_doubted:
         return writes(
-            "nothing if they are of another broker or expired: the verb dump shows their messages."
+            "nothing if they are of another broker or expired. The verb dump shows their messages."
             " If they are of this log (storePathCommitLog names their folder, or did), make a copy"
             " of this store, link the files that its log lacks into its folder commitlog, and"
             " verify or salvage that. Keep the folder: where a file of one name has other messages"
