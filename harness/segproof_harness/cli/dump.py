@@ -146,12 +146,12 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     from segproof.reading.file_names import segment_file
     from segproof.reading.packed_segments import with_unpacked
     from segproof.reading.store_paths import config_place_of
+    from segproof_harness.reading.files_left_out import files_left_out
     from segproof_harness.reading.segment_file_rows import (
         logs_and_indexes,
         raft_snapshot,
         raft_snapshots,
         set_aside,
-        unread_files,
     )
     from segproof_harness.reading.small_file_rows import small_file, small_files
 
@@ -163,16 +163,16 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
         if strays:
             complain(f"{strays[0].path}: {STRAY}; give the file itself, or one partition's folder")
             files = []
-        unread = [] if strays else unread_files(name, unpacked)
-        if not (files or small or unread):
+        left_out = [] if strays else [*files_left_out(name, _wanted_suffixes(asked), unpacked)]
+        if not (files or small or left_out):
             refuse(
                 f"{name}: no file of a partition in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
         sane = _dump_partition(files, small, asked, unpacked)
-        for error in unread:
-            complain(str(error))
-        return sane and not unread and not strays
+        for one in left_out:
+            complain(str(one.error))
+        return sane and not any(one.costs_rows for one in left_out) and not strays
     file, little = segment_file(name) or set_aside(name) or raft_snapshot(name), small_file(name)
     if file is None and little is None and config_place_of(name, REAL_FILES) is not None:
         refuse(
@@ -220,10 +220,8 @@ def _dump_partition(
     files: "list[SegmentFile]", small: "list[SmallFile]", asked: Asked, unpacked: "Files"
 ) -> bool:
     """Write the rows of the files of a directory, as far as they have what is asked for."""
-    if asked.output_format.has_columns:
-        files = [each for each in files if each.suffix == ".log"]
-    if asked.wanted.has_times:
-        files = [each for each in files if each.suffix in WITH_TIMES]
+    suffixes = _wanted_suffixes(asked)
+    files = [each for each in files if each.suffix in suffixes]
     if asked.wanted.is_bounded or asked.output_format.has_columns:
         small = []
     with asked.output(in_directory=True) as output:
@@ -232,6 +230,15 @@ def _dump_partition(
             _dump_small_file(each, asked, output, unpacked, in_directory=True) for each in small
         ]
     return all(sane)
+
+
+def _wanted_suffixes(asked: Asked) -> tuple[str, ...]:
+    """Return the suffixes of the files of a segment that have what is asked for."""
+    from segproof.reading.file_names import SEGMENT_SUFFIXES
+
+    if asked.output_format.has_columns:
+        return (".log",)
+    return WITH_TIMES if asked.wanted.has_times else SEGMENT_SUFFIXES
 
 
 def _place(path: Path, name: str) -> "Place | None":

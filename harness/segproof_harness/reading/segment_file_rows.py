@@ -38,9 +38,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_BYTES, ENTRY_TYPES, count_entries, genuine_entries
-from segproof.reading.log_extents import unread_logs
 from segproof.reading.segment_reader import start_position
-from segproof.reading.waiting_logs import REPLACES_OTHERS, records_wait, waiting_logs
 from segproof.tables.options import FAIL, KEEP
 from segproof.tables.schemas import TABLES
 from segproof.verifying.ends_beside import LogEnd, why_short
@@ -116,7 +114,7 @@ def logs_and_indexes(directory: str, files: Files = REAL_FILES) -> Iterator[Segm
     """Yield the same, but of logs only those that a broker reads, as `segproof.scan` does.
 
     A copy under another name, or a log that waits for its removal, would show records twice. What
-    else holds records: `unread_files`.
+    else holds records: `files_left_out`.
     """
     yield from filter(_is_read, segment_files(directory, files))
 
@@ -126,28 +124,6 @@ def _is_read(file: SegmentFile) -> bool:
     name = os.path.basename(file.path)
     is_of_broker = read_file_name(name).kind is NameKind.SEGMENT
     return file.suffix != ".log" or is_of_broker or read_remote_name(name) is not None
-
-
-def unread_files(directory: str, files: Files = REAL_FILES) -> list[SegproofError]:
-    """Return an error for each file of a directory that may hold rows, and is not read.
-
-    These are logs that no other log has all of, and `.swap` files, which a start puts in the place
-    of what is read.
-    """
-    names = files.list_directory(directory)
-    waiting = waiting_logs(directory, names, files)
-    return [
-        *(records_wait(os.path.join(directory, name)) for name in waiting),
-        *(
-            SegproofError(REPLACES_OTHERS, path=os.path.join(directory, name))
-            for name in sorted(set(names) - set(waiting))
-            if name.endswith(".swap") and read_file_name(name).kind is NameKind.PENDING
-        ),
-        *(
-            SegproofError(log.problem, path=log.path)
-            for log in unread_logs(directory, names, files)
-        ),
-    ]
 
 
 def rows_of(

@@ -20,7 +20,7 @@ from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rows import Int64Array, shifted
 from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
-from segproof.verifying.told_ends import REPLICATED, told_offset
+from segproof.verifying.told_ends import AGREED, told_offset
 
 declare("record-batch", Severity.ERROR,
     writes("if one batch has another epoch than the batches on both sides, its header is damaged,"
@@ -153,13 +153,13 @@ def check_end_of_checkpoint(
     ends: str,
     at: PathReporter,
     *,
-    is_replicated: bool,
+    is_agreed: bool,
 ) -> None:
     """Report an epoch that begins beyond the end of the log.
 
     `end` is the offset after the last batch, and `ends` says so in words. An epoch may begin at the
-    end: its leader has written nothing so far. `is_replicated`: the high watermark says that the
-    log ends there.
+    end: its leader has written nothing so far. `is_agreed`: the recovery point and the high
+    watermark both say that the log ends there.
     """
     last = entries[-1] if entries else None
     if last is None or last.start_offset <= end:
@@ -171,12 +171,12 @@ def check_end_of_checkpoint(
             f"the log has batches of epoch {last_run.epoch} before that, so the file is of another"
             " log, or this log is not its own"
         )
-    if is_replicated:
-        why += f". {REPLICATED}"
+    if is_agreed:
+        why += f". {AGREED}"
     at.add(
         "DISK-64",
         f"the file says that leader epoch {last.epoch} began at offset {last.start_offset}, and"
         f" {ends}: {why}. Loading takes the entry out",
         expected=None if is_foreign else f"{end} or less",
-        actual=told_offset(last.start_offset, is_agreed=is_replicated),
+        actual=told_offset(last.start_offset, is_agreed=is_agreed),
     )

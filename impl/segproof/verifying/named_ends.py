@@ -21,10 +21,8 @@ from segproof.verifying.small_files import (
 )
 from segproof.verifying.told_ends import (
     AGREED,
-    REPLICATED,
     exchanged_with,
     is_end_agreed,
-    is_end_replicated,
     words_of_exchanged,
 )
 
@@ -63,14 +61,13 @@ def told_end(partition: Partition, next_offset: int, files: Files, *, is_sound: 
         if other:
             words = words_of_exchanged(other, end - next_offset)
             return ToldEnd(doubts=[f"{partition.directory}: {words}"])
-    is_of_others = not certain and is_end_replicated(told, next_offset)
-    if not (end and is_sound and (is_of_others or is_end_agreed(told, next_offset))):
+    if not (end and is_sound and is_end_agreed(told, next_offset)):
         return ToldEnd(end, certain)
     words = (
-        f"{partition.directory}: a {'leader epoch' if is_of_others else 'snapshot or a checkpoint'}"
+        f"{partition.directory}: a {'snapshot or a checkpoint' if certain else 'leader epoch'}"
         f" names offset {end}, and the log ends before offset {next_offset}: up to"
         f" {end - next_offset} offsets are lost, or that file is"
-        f" {f'of another log. {REPLICATED}' if is_of_others else f'a stray. {AGREED}'}"
+        f" {'a stray' if certain else 'of another log'}. {AGREED}"
     )
     return ToldEnd(doubts=[words])
 

@@ -68,7 +68,6 @@ from segproof.verifying.told_ends import (
     exchanged_with,
     hint_of_exchanged,
     is_end_agreed,
-    is_end_replicated,
     told_offset,
     words_of_exchanged,
 )
@@ -402,9 +401,8 @@ class _JoinedLog:
             if self._reached is not None and not self._is_remote:
                 start = dict(self._partition.offsets).get(START, 0)
                 told = max(self._reached, start), self._ends(self._reached), self._at(path)
-                offsets = dict(self._partition.offsets)
-                is_told = self._is_end_whole and is_end_replicated(offsets, self._reached)
-                check_end_of_checkpoint(entries, self._last_run, *told, is_replicated=is_told)
+                is_agreed = self._is_end_agreed
+                check_end_of_checkpoint(entries, self._last_run, *told, is_agreed=is_agreed)
         if self._left_out:
             self._reporter.at(self._directory).add(
                 "DISK-31",

@@ -44,9 +44,6 @@ IF_NAMED_RIGHT = ", if this folder has its own name"
 AGREED = f"{RECOVERY} and {HIGH_WATERMARK} both say that the log ends there, so no loss is counted"
 
 
-REPLICATED = f"{HIGH_WATERMARK} says that the log ends there, so no loss is counted"
-
-
 def is_end_agreed(offsets: Mapping[str, int], end_offset: int) -> bool:
     """Return whether both checkpoints say that a log ends at this offset, exclusive.
 
@@ -54,16 +51,6 @@ def is_end_agreed(offsets: Mapping[str, int], end_offset: int) -> bool:
     log must end with a sound batch, and no index may lead beyond it.
     """
     return end_offset > 0 and {end_offset} == {offsets.get(RECOVERY), offsets.get(HIGH_WATERMARK)}
-
-
-def is_end_replicated(offsets: Mapping[str, int], end_offset: int) -> bool:
-    """Return whether the high watermark says that a log ends at this offset, and nothing later.
-
-    It moves with its partition's name, and a leader epoch beyond it is of another log then, or
-    began with records that no consumer has seen. `offsets` and the log are as in `is_end_agreed`.
-    """
-    known = [offsets.get(name, 0) for name in (RECOVERY, HIGH_WATERMARK, CLEANER)]
-    return end_offset > 0 and end_offset == offsets.get(HIGH_WATERMARK) == max(known)
 
 
 def told_offset(offset: int, *, is_agreed: bool) -> int | str:

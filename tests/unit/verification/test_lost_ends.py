@@ -17,6 +17,7 @@ from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
+from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import time_entries
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
@@ -101,9 +102,8 @@ def test_a_claim_against_both_checkpoints_is_no_loss(
         log.write_bytes(log.read_bytes() + b"torn")
     found, summary = looked(aged(folder))
     (told,) = salvage(folder, tmp_path / "out")
-    # An epoch may be of another log: the high watermark is enough, and no number is known.
-    is_epoch = law == "DISK-64"
-    is_no_loss = against == "both" or (is_epoch and against == "high watermark")
+    is_epoch = law == "DISK-64"  # it may be of another log, so no number is known
+    is_no_loss = against == "both"
     assert ("so no loss is counted" in found[law].message) == is_no_loss
     assert (0 if is_no_loss or is_epoch else 54) == summary.lost_at_least == told.lost_offsets
     assert is_no_loss == told.has_all_files == bool(told.doubts)
@@ -118,19 +118,35 @@ def test_epochs_of_another_partition_cost_no_offset(tmp_path: Path) -> None:
     folder = copied_partition("plain", tmp_path / "data")
     epochs = KAFKA / "txn-a" / "txn-a-0" / "leader-epoch-checkpoint"
     shutil.copyfile(epochs, folder / epochs.name)
-    for name, end in ((RECOVERY, 693), (WATERMARK, 746)):  # a broker that was killed
-        (folder.parent / name).write_text(f"0\n1\nplain 0 {end}\n")
+    for name in (RECOVERY, WATERMARK):
+        (folder.parent / name).write_text("0\n1\nplain 0 746\n")
     found, summary = looked(aged(folder))
-    assert "replication-offset-checkpoint says that the log ends there" in found["DISK-64"].message
+    assert "both say that the log ends there" in found["DISK-64"].message
     assert (Verdict.READABLE_WITH_DEFECTS, 0) == (summary.verdict, summary.lost_offsets)
     (told,) = salvage(folder, tmp_path / "out")
     assert (0, False) == (told.lost_offsets, told.is_end_lost)
-    # A log that ends at another offset may have lost its end.
-    (folder.parent / WATERMARK).write_text("0\n1\nplain 0 745\n")
-    _, summary = looked(aged(folder))
+    assert 0 == cli.run(["dump", str(folder), "--format", "csv"])
+
+
+@pytest.mark.checks("DISK-64")
+@pytest.mark.parametrize(("flushed", "replicated"), [(0, 746), (693, 746), (746, 745)])
+def test_a_high_watermark_alone_proves_no_end(
+    flushed: int, replicated: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A loss of power takes what was never flushed, and leaves it so: it was "no loss"."""
+    folder = copied_partition("plain", tmp_path / "data")
+    (folder / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 800\n")
+    for name, end in ((RECOVERY, flushed), (WATERMARK, replicated)):
+        (folder.parent / name).write_text(f"0\n1\nplain 0 {end}\n")
+    found, summary = looked(aged(folder))
+    assert "so no loss is counted" not in found["DISK-64"].message
     assert (Verdict.READABLE_WITH_GAPS, None, 0) == (
         summary.verdict, summary.lost_offsets, summary.lost_at_least,
     )  # fmt: skip
+    (told,) = salvage(folder, tmp_path / "out")
+    assert (0, True) == (told.lost_offsets, told.is_end_lost)
+    assert 1 == cli.run(["dump", str(folder), "--format", "csv"])
+    assert "names offset 800: the log has lost its end" in capsys.readouterr().err
 
 
 @pytest.mark.checks("DISK-38")

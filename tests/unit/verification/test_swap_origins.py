@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole `.swap` log that is not made of the logs whose place it takes at the next start."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -183,13 +184,60 @@ def test_one_and_the_same_judgment(
     assert judged(swap) is not bool(found)
 
 
+INDEX, TIMES = name_of(0, ".index.swap"), name_of(0, ".timeindex.swap")
+CLEANED = batch(0, 4, "last") + batch(4, 8, "first")
+
+
+def dumped(folder: Path, *more: str) -> int:
+    """Return the exit code of a dump of a folder."""
+    return cli.run(["dump", str(folder), "--keys", "text", *more])
+
+
 @pytest.mark.checks("DISK-60")
 def test_a_dump_says_that_a_start_replaces_what_it_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It ended with 0 and no word, where a table of the same folder is refused."""
     folder = lay(tmp_path / "t-0", batch(0, 8, value=b"w"))
-    assert 1 == cli.run(["dump", str(folder)])
+    assert 1 == dumped(folder)
     err = capsys.readouterr().err
     assert SWAP in err
     assert "a starting broker puts this file in the place of others" in err
+    assert "not made of them" in err
+
+
+@pytest.mark.checks("LOAD-1")
+@pytest.mark.parametrize("more", [(), ("--on-damage", "skip"), ("--format", "csv")])
+def test_a_dump_beside_the_swap_of_a_cleaning_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    """It ended with 1, though each row was given; of CSV also by indexes, which have no row."""
+    folder = lay(tmp_path / "t-0", CLEANED)
+    for name in (INDEX, TIMES):
+        (folder / name).write_bytes(b"")
+    assert 0 == dumped(folder, *more)
+    told = capsys.readouterr()
+    assert [*range(16)] == [int(n) for n in re.findall(r"\bk([0-9]+)\b", told.out)]
+    names = {name for name in (SWAP, INDEX, TIMES) if name in told.err}
+    assert names == ({SWAP} if "csv" in more else {SWAP, INDEX, TIMES})
+    assert "not made of them" not in told.err
+
+
+@pytest.mark.checks("LOAD-1", "LOAD-2")
+def test_a_dump_ends_with_1_where_a_swap_has_rows_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one that a start deletes, and an index of a log that is in its place already."""
+    folder = lay(tmp_path / "gone" / "t-0", CLEANED, {12: LOGS[12]})
+    assert 1 == dumped(folder)
+    assert "records wait in this file" in capsys.readouterr().err
+    folder = lay(tmp_path / "cleaned" / "t-0", CLEANED, {12: LOGS[12]})
+    (folder / name_of(0, ".log.cleaned")).write_bytes(b"")
+    assert 1 == dumped(folder)
+    assert "no other log here has all of its offsets 0 to 7" in capsys.readouterr().err
+    folder = lay(tmp_path / "index" / "t-0", CLEANED)
+    (folder / SWAP).replace(folder / name_of(0, ".log"))
+    (folder / INDEX).write_bytes(b"")
+    assert 1 == dumped(folder)
+    assert INDEX in capsys.readouterr().err
+    assert 0 == dumped(folder, "--format", "csv")
