@@ -107,7 +107,7 @@ PLANTED = [
         ("(count * MIN_RECORD_BYTES > room)", "(count * MIN_RECORD_BYTES >= room)", "BATCH-16"),
         ("(count > delta + 1)", "(count > delta + 2)", "DISK-14"),
         ('(table["last_offset"] >= following)', '(table["last_offset"] > following)', "LOG-4"),
-        ("(last > INT32_MAX)", "(last >= INT32_MAX)", "DISK-13"),
+        ("(last > INT32_MAX,", "(last >= INT32_MAX,", "DISK-13"),
     ),
     *_in(
         "verifying.log_blocks",
