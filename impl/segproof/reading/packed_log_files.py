@@ -41,7 +41,10 @@ class PackedFile:
         self._left = TIMES * (size_max + size_max // 64 + PACKED_BYTES)
         self._pieces, self._begin, self._kept = self._unpacked(), 0, bytearray()
         self.is_damaged = False
-        """Whether unpacking ended with an error, or before the end of a packed stream."""
+        """Whether unpacking ended with an error, or before the end of a packed stream.
+
+        Zeros behind the last stream are none: tapes and blocks of a disk are filled up with them.
+        """
 
     def size(self) -> int:
         """Return how many bytes it has unpacked; one more than `size_max` if it is longer.
@@ -109,16 +112,41 @@ class PackedFile:
                     yield from _before_damage(before, rest)
                 return
             is_begun = not unpack.eof
-            self._left -= max(len(piece), len(rest))
-            if self._left < 0:
-                raise OSError(f"{self.path} would be unpacked more than {TIMES} times")
-            if unpack.eof:
-                rest = unpack.unused_data
-                unpack = _unpacker(self._suffix)
-            else:
-                rest = getattr(unpack, "unconsumed_tail", b"")
+            self._spend(max(len(piece), len(rest)))
             if piece:
                 yield piece
+            if unpack.eof:
+                rest, position, is_damage = self._behind_zeros(unpack.unused_data, position)
+                self.is_damaged |= is_damage
+                unpack = None if is_damage else _unpacker(self._suffix)
+            else:
+                rest = getattr(unpack, "unconsumed_tail", b"")
+
+    def _behind_zeros(self, rest: bytes, position: int) -> tuple[bytes, int, bool]:
+        """Pass over zeros behind a packed stream: `rest` is read of it, up to `position`.
+
+        Return what is read behind them, where that ends, and whether it is damage. Zeros of xz go
+        in fours, and a stream may follow them; behind other zeros no unpacker reads on.
+        """
+        zeros = 0
+        while True:
+            kept = rest.lstrip(b"\0")
+            zeros += len(rest) - len(kept)
+            if kept:
+                break
+            rest = self._file.pread(PIECE_BYTES, position)
+            if not rest:
+                break
+            position += len(rest)
+            self._spend(len(rest))
+        is_damage = zeros % 4 > 0 if self._suffix == ".xz" else zeros > 0 and kept != b""
+        return kept, position, is_damage
+
+    def _spend(self, size: int) -> None:
+        """Count bytes that are read or unpacked. Raises: OSError if they are too many."""
+        self._left -= size
+        if self._left < 0:
+            raise OSError(f"{self.path} would be unpacked more than {TIMES} times")
 
 
 class Unpacked(NamedTuple):

@@ -4,7 +4,9 @@
 The cleaner and the splitting of a segment add no record. The cleaner copies a batch as it is, or
 writes it again with fewer records: its offsets, producer and sequence stay, and each record that is
 left keeps its offset, timestamp, key, value and headers. Codec, delete horizon and checksum may be
-others. So a batch that the old logs lack, or have with other records, is of another log.
+others. So a batch that the old logs lack, or have with other records, is of another log. One whose
+records an old batch has at other offsets is not: no checksum covers a base offset, and one of the
+two is damaged. A log that counts otherwise has more than one such batch, all as far away.
 
 Upstream: Kafka 4.3.1: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
 Law: DISK-60.
@@ -15,6 +17,7 @@ Not covered: batches with offsets that no old log reaches before its first damag
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,17 +31,26 @@ _KEPT_FIELDS = ("base_offset", "last_offset", "producer_id", "producer_epoch", "
 """What a batch of magic 2 keeps when it is written again."""
 
 
+class ForeignBatch(NamedTuple):
+    """A batch of a `.swap` log that is not made of a batch of an old log with its offsets."""
+
+    first: int
+    last: int
+    shift: int = 0
+    """How far its offsets are above those of the old batch that has its records; 0: none has."""
+
+
 def foreign_batches(
     path: str, logs: Iterable[tuple[int, str]], files: Files
-) -> dict[int, tuple[int, int]]:
+) -> dict[int, ForeignBatch]:
     """Return for each log the first batch of a `.swap` log that is not made of the log's batches.
 
-    `logs` are the old logs: base offsets with paths. The answer has base offsets of logs, each with
-    the first and the last offset of the batch. A log that can't be read has none.
+    `logs` are the old logs: base offsets with paths. The answer has base offsets of logs. One with
+    a shift is named only where no other is found. A log that can't be read has none.
     Cost: each log is read once, and the records of batches that were written again. Memory: the
     tables of some thousand batches, and two batches.
     """
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, ForeignBatch] = {}
     with ExitStack() as stack, suppress(OSError, SegproofError):
         swap = stack.enter_context(closing(files.open(path)))
         tables = _sound_tables(swap)
@@ -53,9 +65,10 @@ def foreign_batches(
                     while table is not None:
                         lasts = table["last_offset"]
                         rows = table[(lasts >= least) & (lasts <= greatest)]
-                        if base not in found and len(rows):
+                        if len(rows) and (base not in found or found[base].shift):
                             one = _first_foreign(rows, swap, origins, file)
-                            found |= {} if one is None else {base: one}
+                            if one is not None and (base not in found or not one.shift):
+                                found[base] = one
                         if lasts[-1] > greatest:
                             break
                         table = next(tables, None)
@@ -80,12 +93,14 @@ def _sound_tables(file: ReadOnlyFile) -> Iterator[BatchTable]:
 
 def _first_foreign(
     rows: BatchTable, swap: ReadOnlyFile, origins: BatchTable, file: ReadOnlyFile
-) -> tuple[int, int] | None:
-    """Return the offsets of the first batch that is made of none of the `origins`, or None.
+) -> ForeignBatch | None:
+    """Return the first batch that is made of none of the `origins`, or None.
 
-    These reach the last offset of each of `rows`.
+    These reach the last offset of each of `rows`. One with a shift is returned only without others.
+    What leads into an old batch that has another place is not compared: it may lie behind that.
     """
-    olds = origins[np.searchsorted(origins["last_offset"], rows["last_offset"])]
+    places = np.searchsorted(origins["last_offset"], rows["last_offset"])
+    olds = origins[places]
     is_new = rows["magic"] == 2
     is_other = rows["magic"] < olds["magic"]
     is_converted = rows["magic"] > olds["magic"]
@@ -94,12 +109,45 @@ def _first_foreign(
     is_same = ~is_other
     for name in ("base_offset", "size_bytes", "crc"):
         is_same &= rows[name] == olds[name]
+    shifted: dict[int, ForeignBatch] = {}
+    shifts: set[int] = set()
     for at in np.flatnonzero(~is_same & ~is_converted):
-        row, old = rows[at], olds[at]
-        if is_other[at] or not _has_records_of(_records(swap, row), _records(file, old)):
-            first = min(int(row["base_offset"]), int(row["last_offset"]))
-            return first, int(row["last_offset"])
-    return None
+        row, old, place = rows[at], olds[at], int(places[at])
+        if place in shifted or not (
+            is_other[at] or not _has_records_of(_records(swap, row), _records(file, old))
+        ):
+            continue
+        last = int(row["last_offset"])
+        one = ForeignBatch(min(int(row["base_offset"]), last), last)
+        moved = [
+            other
+            for other in (place, place - 1)
+            if other >= 0
+            and origins["last_offset"][other] not in rows["last_offset"]
+            and _is_moved(row, swap, origins[other], file)
+        ]
+        shift = last - int(origins["last_offset"][moved[0]]) if moved else 0
+        if not shift or shift in shifts:
+            return one
+        shifted[moved[0]] = one._replace(shift=shift)
+        shifts.add(shift)
+    return next(iter(shifted.values()), None)
+
+
+def _is_moved(row: np.void, swap: ReadOnlyFile, old: np.void, file: ReadOnlyFile) -> bool:
+    """Return whether a batch is made of one whose offsets are all as far away from its own."""
+    shift = int(row["last_offset"]) - int(old["last_offset"])
+    names = ("magic", *_KEPT_FIELDS[2:])
+    if any(row[name] != old[name] for name in names):
+        return False
+    if int(row["base_offset"]) - int(old["base_offset"]) != shift:
+        return False
+    if row["size_bytes"] == old["size_bytes"] and row["crc"] == old["crc"]:
+        return True
+    new, before = _records(swap, row), _records(file, old)
+    if new is None or before is None or not len(new):
+        return False
+    return _has_records_of(new, before, shift)
 
 
 def _records(file: ReadOnlyFile, row: np.void) -> RecordColumns | None:
@@ -113,15 +161,19 @@ def _records(file: ReadOnlyFile, row: np.void) -> RecordColumns | None:
     return None
 
 
-def _has_records_of(new: RecordColumns | None, old: RecordColumns | None) -> bool:
-    """Return whether each record of `new` is in `old`; also if one of the two can't be read."""
+def _has_records_of(new: RecordColumns | None, old: RecordColumns | None, shift: int = 0) -> bool:
+    """Return whether each record of `new` is in `old`; also if one of the two can't be read.
+
+    `shift` is how far the offsets of `new` are above those of `old`.
+    """
     if new is None or old is None or not len(new):
         return True
-    at = np.searchsorted(old.offsets, new.offsets)
+    offsets = new.offsets - shift
+    at = np.searchsorted(old.offsets, offsets)
     if at.max() >= len(old):
         return False
     pairs = (
-        (new.offsets, old.offsets),
+        (offsets, old.offsets),
         (new.timestamps, old.timestamps),
         (new.key_lengths, old.key_lengths),
         (new.value_lengths, old.value_lengths),

@@ -11,7 +11,8 @@ Upstream: Kafka 4.3.1: LogLoader.load, LocalLog.replaceSegments.
 Law: DISK-60.
 The cleaner leaves a `.deleted` log beside the log that replaces it. It never cleans the active
 segment, and takes each record without a key on its way.
-A cleaning makes no batch that the old logs lack: a `.swap` log with such a one is of another log.
+A cleaning makes no batch that the old logs lack: a `.swap` log with such a one is of another log,
+or the base offset of a batch is damaged in one of the two.
 Not covered: single batches that a `.swap` log lacks. Of logs that retention, a truncation or a
     recovery may have removed LOAD-1 tells the offsets.
 """
@@ -33,7 +34,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.file_names import FileName, NameKind
 from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
-from segproof.reading.swap_batches import foreign_batches
+from segproof.reading.swap_batches import ForeignBatch, foreign_batches
 from segproof.reading.waiting_logs import (
     LOG_SWAP,
     OnlyCopy,
@@ -58,6 +59,10 @@ KEEP_COPY = writes(
     " name that has copies of removed logs only"
 )
 UNLESS_COMPACTED = KEEP_COPY.after("nothing, if the topic is compacted; else ")
+COPY_BOTH = writes(
+    "copy this file and that log away before a broker starts here, which deletes the log. An index"
+    " of one of the two, or another replica, may tell which offsets are right"
+)
 SEE_SWAP = reads("see what DISK-60 says of that .swap log before a broker starts here")
 DELETED = ".log.deleted"
 REPLACED = "DISK-60"
@@ -100,7 +105,7 @@ class ReplacedLogs:
             if known.kind is NameKind.PENDING and name.endswith(DELETED)
         }
         self._ends = {base: self._end(base, name) for base, name in self._swaps.items()}
-        self._foreign: dict[int, dict[int, tuple[int, int]]] | None = None
+        self._foreign: dict[int, dict[int, ForeignBatch]] | None = None
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._directory, name)
@@ -128,14 +133,14 @@ class ReplacedLogs:
     def unreplaced(self) -> dict[str, str]:
         """Return the names of the logs that are deleted with no replacement, and why, in words."""
         found = self._words_of_foreign()
-        of_others = {log: swap for swap, logs in self.foreign.items() for log in logs}
+        of_others = self._of_others()
         for base in self.replaced():
             if base not in of_others and self._is_held(base):
                 continue
             words = "they end before its last offset, or have no batch of it"
             if base in of_others:
                 swap = of_others[base]
-                begin, end = self.foreign[swap][base]
+                begin, end, _ = self.foreign[swap][base]
                 words = (
                     f"the batch of {self._swaps[swap]} with the offsets {begin} to {end} is not"
                     " made of it"
@@ -155,7 +160,7 @@ class ReplacedLogs:
         return found
 
     @property
-    def foreign(self) -> dict[int, dict[int, tuple[int, int]]]:
+    def foreign(self) -> dict[int, dict[int, ForeignBatch]]:
         """The whole `.swap` logs that are not made of the logs here, by base offset.
 
         Each has the base offsets of the logs that show it, with the offsets of a batch.
@@ -172,15 +177,35 @@ class ReplacedLogs:
 
     def _words_of_foreign(self) -> dict[str, str]:
         """Return the names of `.swap` logs that are not made of the logs here, with the words."""
+        found = {}
+        for base, logs in self.foreign.items():
+            others = {log: one for log, one in logs.items() if not one.shift}
+            log, (first, last, shift) = min((others or logs).items())
+            name = segment_file_name(log, ".log")
+            if others:
+                words = (
+                    "at its next start Kafka puts this file in the place of"
+                    f" {plural(len(others), 'log')} here that it is not made of: its batch with the"
+                    f" offsets {first} to {last} is not in {name}, or has other records there. The"
+                    " start deletes these logs, and serves what this file has"
+                )
+            else:
+                words = (
+                    f"its batch with the offsets {first} to {last} has the offsets {first - shift}"
+                    f" to {last - shift} in {name}: the base offset of one of the two is damaged,"
+                    " which no checksum covers. At its next start Kafka puts this file in the place"
+                    " of that log, and deletes the log"
+                )
+            found[self._swaps[base]] = words
+        return found
+
+    def _of_others(self) -> dict[int, int]:
+        """Return the base offsets of logs with that of a `.swap` log that has other records."""
         return {
-            self._swaps[base]: (
-                f"at its next start Kafka puts this file in the place of {plural(len(logs), 'log')}"
-                f" here that it is not made of: its batch with the offsets {first} to {last} is not"
-                f" in {segment_file_name(log, '.log')}, or has other records there. The start"
-                " deletes these logs, and serves what this file has"
-            )
-            for base, logs in self.foreign.items()
-            for log, (first, last) in [min(logs.items())]
+            log: swap
+            for swap, logs in self.foreign.items()
+            for log, one in logs.items()
+            if not one.shift
         }
 
     def _step_out(self, base: int) -> Hint:
@@ -211,13 +236,16 @@ class ReplacedLogs:
         Return the paths of the removed logs among it, and if there is any, of the `.swap` logs.
         """
         names = [name for name in unreplaced if name.endswith(DELETED)]
+        of_others = self._of_others()
         steps = self._steps(names)
         for name, words in unreplaced.items():
             report = reporter.at(self._path(name), shown_by=self._directory)
             base = int(name[:20])
-            if name.endswith(LOG_SWAP):
+            if name.endswith(LOG_SWAP) and base not in of_others.values():
+                report.add(REPLACED, words, hint=COPY_BOTH)
+            elif name.endswith(LOG_SWAP):
                 report.add(REPLACED, words, severity=Severity.ERROR, hint=self._step_out(base))
-            elif name.endswith(".log") and any(base in logs for logs in self.foreign.values()):
+            elif name.endswith(".log") and base in of_others:
                 report.add(REPLACED, words, hint=SEE_SWAP)
             else:
                 report.add(REPLACED, words, hint=steps)

@@ -82,6 +82,40 @@ def test_the_same_bytes_before_a_wrong_checksum_let_nothing_go(tmp_path: Path) -
     assert hint.startswith("keep it")
 
 
+@pytest.mark.parametrize("end", PACK)
+@pytest.mark.parametrize("zeros", [4, 512, 65_536, 200_000])
+def test_zeros_behind_a_packed_file_are_no_damage(end: str, zeros: int, tmp_path: Path) -> None:
+    """It was "damaged", and what lies behind "not compared": unpackers pass over zeros."""
+    path = tmp_path / f"{0:020d}{end}"
+    packed = PACK[end](b"one") + PACK[end](b"two") + bytes(zeros)
+    path.write_bytes(packed)
+    assert with_one_unpacked(str(path), end, 99, REAL_FILES)[1:] == (6, False)
+    path.write_bytes(packed + b"x")
+    assert with_one_unpacked(str(path), end, 99, REAL_FILES)[1:] == (6, True)
+    path.write_bytes(packed + PACK[end](b"three"))
+    # Only `xz` unpacks what follows zeros.
+    told = (11, False) if end == ".xz" else (6, True)
+    assert with_one_unpacked(str(path), end, 99, REAL_FILES)[1:] == told
+
+
+@pytest.mark.parametrize("zeros", [1, 3, 65_537])
+@pytest.mark.parametrize("behind", [b"", lzma.compress(b"two")])
+def test_zeros_of_xz_go_in_fours(zeros: int, behind: bytes, tmp_path: Path) -> None:
+    """Others are damage: `xz` says so."""
+    path = tmp_path / f"{0:020d}.xz"
+    path.write_bytes(lzma.compress(b"one") + bytes(zeros) + behind)
+    assert with_one_unpacked(str(path), ".xz", 99, REAL_FILES)[1:] == (3, True)
+
+
+@pytest.mark.checks("RMQDISK-39")
+def test_of_a_packed_file_with_zeros_behind_it_all_was_compared(tmp_path: Path) -> None:
+    """As a tape pads it."""
+    store = long_store(tmp_path / "store")
+    data = (store / "commitlog" / f"{LOG_BYTES:020d}").read_bytes()
+    message, _ = packed_beside(store, ".gz", gzip.compress(data) + bytes(512), LOG_BYTES)
+    assert message.endswith("the log has a file of the same name, with the same bytes")
+
+
 @pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_all_before_a_wrong_checksum_is_unpacked(size: int, is_cut: bool, tmp_path: Path) -> None:

@@ -110,6 +110,72 @@ def test_a_swap_of_other_batches_is_an_error(
     assert any("that it is not made of" in one for one in saved.left_out)
 
 
+SPARSE = [(0, 10), (40, 45), (60, 65)]
+WIDE = [(0, 10), (100, 105), (200, 205)]
+
+
+def with_base(data: bytes, at: int, base: int) -> bytes:
+    """Return batches with another base offset in the one at a position."""
+    return data[:at] + base.to_bytes(8, "big") + data[at + 8 :]
+
+
+@pytest.mark.checks("DISK-60")
+@pytest.mark.parametrize("kept", ["all", "last", "first"])
+@pytest.mark.parametrize(
+    ("ranges", "base"), [(SPARSE, 44), (SPARSE, 41), (SPARSE, 20), (SPARSE, 300), (WIDE, 150)]
+)
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_damaged_base_offset_makes_no_other_log(
+    tmp_path: Path, kept: str, ranges: list[tuple[int, int]], base: int, is_old: bool
+) -> None:
+    """The right `.swap` log was an error, with the step that moves it out."""
+    first, (begin, end), third = ranges
+    log = batch(*first) + batch(begin, end) + batch(*third)
+    swap = batch(*first, "last") + batch(begin, end, kept) + batch(*third)
+    if is_old:
+        log = with_base(log, len(batch(*first)), base)
+    elif base == 300:
+        return  # beyond what the old log reaches
+    else:
+        swap = with_base(swap, len(batch(*first, "last")), base)
+    moved, size = (base, base + end - begin - 1), end - begin
+    named = [(begin, begin + size - 1), moved] if is_old else [moved, (begin, begin + size - 1)]
+    found = told(lay(tmp_path / "t-0", swap, {0: log}))
+    assert not judged(swap, {0: log})
+    warning = found[SWAP]
+    assert warning.severity is Severity.WARNING
+    assert "the base offset of one of the two is damaged" in warning.message
+    offsets = [f"the offsets {low} to {high}" for low, high in named]
+    assert f"its batch with {offsets[0]} has {offsets[1]} in {name_of(0, '.log')}" in (
+        warning.message
+    )
+    assert "copy this file and that log away" in warning.hint
+    assert "mv " not in warning.hint
+
+
+@pytest.mark.checks("DISK-60")
+def test_a_log_that_counts_otherwise_is_another_one(tmp_path: Path) -> None:
+    """As one of a mirror: all its records are there, each as far away."""
+    log = b"".join(batch(*one) for one in SPARSE)
+    swap, at = log, 0
+    for begin, end in SPARSE:
+        swap = with_base(swap, at, begin + 1)
+        at += len(batch(begin, end))
+    log += batch(80, 90)
+    assert told(lay(tmp_path / "t-0", swap, {0: log}))[SWAP].severity is Severity.ERROR
+
+
+@pytest.mark.checks("DISK-60")
+def test_other_records_beside_a_damaged_base_offset_are_told_first(tmp_path: Path) -> None:
+    """A damaged base offset explains no batch but its own."""
+    log = b"".join(batch(*one) for one in SPARSE)
+    swap = batch(0, 10) + batch(40, 45) + batch(60, 65, value=b"w")
+    log = with_base(log, len(batch(0, 10)), 44)
+    error = told(lay(tmp_path / "t-0", swap, {0: log}))[SWAP]
+    assert error.severity is Severity.ERROR
+    assert "its batch with the offsets 60 to 64 is not in" in error.message
+
+
 @pytest.mark.checks("DISK-60")
 def test_the_printed_step_keeps_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The `.swap` log is moved out, with the indexes that would take the place of others."""

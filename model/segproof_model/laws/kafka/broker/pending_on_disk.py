@@ -144,7 +144,9 @@ def replaced_logs_are_in_swaps(
     in a log, or after all of them. Logs that begin within a damaged `.swap` log whose first old log
     is there are left to other laws. A warning. An error where a whole `.swap` log is not made of a
     log that it replaces: a batch of it, up to the log's first damage, is written again with other
-    offsets, another producer or sequence, or records that the log's batch lacks.
+    offsets, another producer or sequence, or records that the log's batch lacks. A warning where
+    another batch of the log has these records, with all offsets as far away: one base offset is
+    damaged.
     """
     ends = {base: _end(base, swap) for base, swap in swaps.items()}
 
