@@ -35,7 +35,7 @@ from segproof.reading.queue_units import led_to, told_messages
 from segproof.reading.store_log import LogReader
 from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, log_file_name
-from segproof.rocketmq.message import BLANK_BYTES, blank_tail
+from segproof.rocketmq.message import BLANK_BYTES, blank_head
 
 Int64Array = NDArray[np.int64]
 OpenFile = Callable[[str], ReadOnlyFile]
@@ -306,8 +306,14 @@ class MovedMessages:
         is_behind = begin == one.lies_at or self._sound.ends_at(one.lies_at)
         if not is_behind:
             return False
-        rest = blank_tail(max(BLANK_BYTES, begin + self._log.mapped_file_size - end))[:8]
-        return self._sound.begins_at(end) or self._bytes(end, BLANK_BYTES) == rest
+        rest = begin + self._log.mapped_file_size - end
+        return self._sound.begins_at(end) or self._is_blank(end, rest)
+
+    def _is_blank(self, position: int, rest: int) -> bool:
+        """Return whether a blank end begins at a position that takes `rest` bytes."""
+        return BLANK_BYTES <= rest <= INT32_MAX and self._bytes(
+            position, BLANK_BYTES
+        ) == blank_head(rest)
 
     def _put(self, one: Stretch, *, is_told: bool = False) -> bool:
         """Put a stretch at its own offset, if that is believed, and free; return whether it was.
@@ -346,10 +352,7 @@ class MovedMessages:
     def _ends_its_file(self, one: Stretch, begin: int) -> bool:
         """Return whether a blank end follows that takes the rest of the file, from its own end."""
         rest = begin + self._log.mapped_file_size - one.end
-        return (
-            rest >= BLANK_BYTES
-            and self._bytes(one.lies_at + one.size_bytes, BLANK_BYTES) == blank_tail(rest)[:8]
-        )
+        return self._is_blank(one.lies_at + one.size_bytes, rest)
 
     def _parts(self, one: Stretch) -> Iterator[Stretch]:
         """Yield a stretch, or parts of it: of each all offsets are free in a file, or none is."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from segproof.errors import InvalidArgumentError
+from segproof.integers import INT32_MAX
 from segproof.rocketmq.key_hash import hash_code
 
 MAGIC_V1: Final = -626843481
@@ -302,11 +303,21 @@ def encode_message(message: Message) -> bytes:
     return _START.pack(BLANK_BYTES + len(rest), message.magic) + rest
 
 
-def blank_tail(remaining: int) -> bytes:
-    """Return what a writer leaves in the last `remaining` bytes of a file.
+def blank_head(remaining: int) -> bytes:
+    """Return the first 8 bytes of what a writer leaves in the last `remaining` bytes of a file.
 
-    Raises: InvalidArgumentError for fewer than 8 bytes, which no writer leaves.
+    Raises: InvalidArgumentError for fewer than 8 bytes, or 2^31 and more, which no writer leaves.
     """
-    if remaining < BLANK_BYTES:
-        raise InvalidArgumentError(f"{BLANK_BYTES} bytes or more are left", actual=remaining)
-    return _START.pack(remaining, BLANK_MAGIC) + bytes(remaining - BLANK_BYTES)
+    if not BLANK_BYTES <= remaining <= INT32_MAX:
+        raise InvalidArgumentError(
+            f"{BLANK_BYTES} bytes or more are left, and fewer than 2^31", actual=remaining
+        )
+    return _START.pack(remaining, BLANK_MAGIC)
+
+
+def blank_tail(remaining: int) -> bytes:
+    """Return what a writer leaves in the last `remaining` bytes of a file, all of them.
+
+    Raises: InvalidArgumentError as for `blank_head`.
+    """
+    return blank_head(remaining) + bytes(remaining - BLANK_BYTES)

@@ -21,10 +21,9 @@ from segproof.hints import writes
 from segproof.reading.store_pieces import FILLER_TOPIC, ROLLED_BACK
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
-    BLANK_BYTES,
     MAGIC_V1,
     Message,
-    blank_tail,
+    blank_head,
     encode_message,
 )
 
@@ -130,8 +129,7 @@ class CommitLogCopy:
         file = self._file
         assert file is not None
         position = self._end - self._start
-        head = blank_tail(self._size - position)[:BLANK_BYTES]
-        file.pwrite(head, position)
+        file.pwrite(blank_head(self._size - position), position)
         file.truncate(self._size)
         file.sync()
         file.close()

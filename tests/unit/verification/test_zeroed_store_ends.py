@@ -3,7 +3,9 @@
 prove, and a rebuild that refuses the store names a law that `verify` shows there.
 """
 
+import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -229,3 +231,21 @@ def test_verify_shows_what_a_rebuild_refuses(
         assert shown, one
         paths = {each.path for each in shown}
         assert one.path in paths or one.law in {"RMQDISK-23", "RMQDISK-28", "RMQDISK-44"}
+
+
+def test_a_hole_behind_messages_that_were_moved_takes_little_memory(tmp_path: Path) -> None:
+    """Whether a blank end follows is asked by its 8 bytes: the rest of the file was made in memory
+    for it, and a file may say that this is gigabytes."""
+    store = long_store(tmp_path / "store")
+    path, *others = logs(store)
+    for one in others:
+        one.unlink()
+    path.write_bytes(bytes(100) + path.read_bytes())
+    hole = 1 << 26
+    os.truncate(path, hole)
+    tracemalloc.start()
+    found = list(verify(store))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found
+    assert peak < hole

@@ -21,6 +21,7 @@ from segproof.rocketmq.message import (
     MAGIC_V2,
     CheckResult,
     Message,
+    blank_head,
     blank_tail,
     check_message_and_return_size,
     decode_text,
@@ -259,7 +260,10 @@ def test_refuses_what_has_no_place(message: Message) -> None:
         encode_message(message)
 
 
-def test_refuses_a_tail_that_no_writer_leaves() -> None:
-    """A writer leaves eight bytes at least."""
+@pytest.mark.parametrize("remaining", [7, 1 << 31])
+def test_refuses_a_tail_that_no_writer_leaves(remaining: int) -> None:
+    """A writer leaves eight bytes at least, and as many as its 4 bytes can say."""
     with pytest.raises(InvalidArgumentError):
-        blank_tail(7)
+        blank_head(remaining)
+    assert blank_tail(8) == blank_head(8)
+    assert 8 == len(blank_head((1 << 31) - 1))
