@@ -23,7 +23,7 @@ __all__ = ["STORE_NAMES", "is_of_log", "is_same", "log_folders_around", "places_
 STORE_NAMES: Final = frozenset({"index", "consumequeue", "checkpoint", "abort", "config", "lock"})
 """What a store has beside its log. A folder of a log alone has none of them."""
 USUAL_STORE: Final = "store"
-"""The usual name of the folder of a store."""
+"""A store is usually in a folder with this name."""
 LISTED_MAX: Final = 512
 """Folders of one folder that are looked into: more are no disks of one broker."""
 LEVELS_UP: Final = 4

@@ -43,7 +43,7 @@ class PackedFile:
         self.is_damaged = False
         """Whether unpacking ended with an error, or before the end of a packed stream.
 
-        Zeros behind the last stream are none: tapes and blocks of a disk are filled up with them.
+        Zeros after the last stream are no damage: tapes and disk blocks are padded with them.
         """
 
     def size(self) -> int:

@@ -114,7 +114,8 @@ def check_layout(
     files: Files,
     why: str = "of such a store nothing is made, since it would lack a part",
 ) -> Layout | None:
-    """Return the folder with files that a store's log lacks, if this is read; None without one.
+    """Refuse a store whose layout is not read. Return the folder beside it with files that its log
+    lacks, or None if there is no such folder.
 
     Raises: InvalidArgumentError for a layout that is not read, with `why` it is refused; OSError.
     """
@@ -340,10 +341,10 @@ class _Others(NamedTuple):
     parts: Sequence[LogFolder] = ()
     """Those that a broker may have written."""
     copies: Sequence[LogFolder] = ()
-    """Those that have copies of the own files, and files that the own log lacks."""
+    """Folders with copies of the own files, and with files that the own log lacks."""
     doubted: Sequence[LogFolder] = ()
-    """Those with files that the own log lacks, and with other messages at the places of its own: of
-    another broker, or of this one, which made its file once more while it lacked a disk."""
+    """Folders with files that the own log lacks, and with other messages at the places of its own.
+    They are of another broker, or of this one, which made a file again while it lacked a disk."""
 
     def with_own(self, own: LogFolder | None) -> list[LogFolder]:
         """Return all folders, the own one first."""
@@ -500,7 +501,7 @@ def _named(starts: Sequence[int]) -> str:
 def _how_to_have_both(
     store: str, folders: Sequence[LogFolder], around: Surroundings, is_lost: bool, is_doubted: bool
 ) -> Hint:
-    """Return the hint about folders with files that a log lacks."""
+    """Return the hint on how to get a copy of a store that has the files of all folders."""
     if is_doubted:
         return writes(
             "nothing if they are of another broker or expired. The verb dump shows their messages."

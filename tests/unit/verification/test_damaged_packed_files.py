@@ -36,6 +36,13 @@ def packed_beside(store: Path, end: str, packed: bytes, lost: int) -> tuple[str,
     return only.message, only.hint
 
 
+def with_wrong_checksum(store: Path) -> bytes:
+    """Return the second log file of a store, packed by gzip with a wrong checksum."""
+    packed = bytearray(gzip.compress((store / "commitlog" / f"{LOG_BYTES:020d}").read_bytes()))
+    packed[CHECKSUM] ^= 1
+    return bytes(packed)
+
+
 @pytest.mark.checks("RMQDISK-39")
 @pytest.mark.parametrize("end", PACK)
 @pytest.mark.parametrize("place", [0, 1])
@@ -62,9 +69,7 @@ def test_what_lies_behind_damage_was_not_compared(
 def test_a_wrong_checksum_of_gzip_takes_no_message(tmp_path: Path) -> None:
     """The last 64 KiB before it were not compared, which `gzip -dc` prints."""
     store = long_store(tmp_path / "store")
-    packed = bytearray(gzip.compress((store / "commitlog" / f"{LOG_BYTES:020d}").read_bytes()))
-    packed[CHECKSUM] ^= 1
-    message, hint = packed_beside(store, ".gz", bytes(packed), HALF)
+    message, hint = packed_beside(store, ".gz", with_wrong_checksum(store), HALF)
     assert "sound messages of it are not there" in message
     assert f"is damaged from unpacked byte {LOG_BYTES} on" in message
     assert hint.startswith("keep it")
@@ -75,9 +80,7 @@ def test_a_wrong_checksum_of_gzip_takes_no_message(tmp_path: Path) -> None:
 def test_the_same_bytes_before_a_wrong_checksum_let_nothing_go(tmp_path: Path) -> None:
     """Behind the checksum another stream may follow."""
     store = long_store(tmp_path / "store")
-    packed = bytearray(gzip.compress((store / "commitlog" / f"{LOG_BYTES:020d}").read_bytes()))
-    packed[CHECKSUM] ^= 1
-    message, hint = packed_beside(store, ".gz", bytes(packed), LOG_BYTES)
+    message, hint = packed_beside(store, ".gz", with_wrong_checksum(store), LOG_BYTES)
     assert "with each sound message that was compared" in message
     assert hint.startswith("keep it")
 

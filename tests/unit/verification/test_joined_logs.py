@@ -51,6 +51,17 @@ def joined(finding: Finding) -> Path:
     return new
 
 
+def over_two_disks(folder: Path) -> tuple[Path, Path, list[Path]]:
+    """Write a store with the log files 1, 3 and 5 on a second disk; return the store, the folder of
+    these files, and the paths that all log files had in the store."""
+    store, part = long_store(folder / "a1" / "store", 40), folder / "a2" / "commitlog"
+    part.mkdir(parents=True)
+    logs = sorted((store / "commitlog").iterdir())
+    for number in (1, 3, 5):
+        logs[number].rename(part / logs[number].name)
+    return store, part, logs
+
+
 @pytest.mark.checks("RMQDISK-42")
 def test_a_file_in_three_folders_hides_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,11 +196,7 @@ def test_only_log_files_are_linked(
     in both folders ended the commands.
     """
     monkeypatch.chdir(tmp_path)
-    store, part = long_store(tmp_path / "a1" / "store", 40), tmp_path / "a2" / "commitlog"
-    part.mkdir(parents=True)
-    logs = sorted((store / "commitlog").iterdir())
-    for number in (1, 3, 5):
-        logs[number].rename(part / logs[number].name)
+    store, part, logs = over_two_disks(tmp_path)
     folder, name = (store / "commitlog", logs[3].name) if is_own else (part, logs[2].name)
     if odd == "folder":
         (folder / name).mkdir()
@@ -212,11 +219,7 @@ def test_a_damaged_message_is_more_than_no_message(
 ) -> None:
     """ "None has a message" was said of a file with a damaged one, and the empty file linked."""
     monkeypatch.chdir(tmp_path)
-    store, part = long_store(tmp_path / "a1" / "store", 40), tmp_path / "a2" / "commitlog"
-    part.mkdir(parents=True)
-    logs = sorted((store / "commitlog").iterdir())
-    for number in (1, 3, 5):
-        logs[number].rename(part / logs[number].name)
+    store, part, logs = over_two_disks(tmp_path)
     last, data = logs[6], bytearray(logs[6].read_bytes())
     size = int.from_bytes(data[:4], "big")
     assert not any(data[size:])

@@ -270,7 +270,7 @@ BORDERS = (
         not_by_the_model="it is given no folder without a file",
     ),
     border(
-        "RMQDISK-39", "beside a queue there is the queue 1, or one whose name has a zero before it",
+        "RMQDISK-39", "a second folder is that of the queue 1, or its name has a zero before 0",
         {**SOUND, f"consumequeue/{TOPIC}/1": Folder()},
         {**SOUND, f"consumequeue/{TOPIC}/00/{0:020d}": SOUND[f"consumequeue/{TOPIC}/0/{0:020d}"]},
         Due(f"consumequeue/{TOPIC}/00", severity=WARNING),
