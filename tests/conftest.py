@@ -42,7 +42,7 @@ settings.register_profile("dev", derandomize=False, deadline=None, suppress_heal
 # more, are drawn by `tox -m explore`.
 settings.register_profile(
     "ci",
-    max_examples=40,
+    max_examples=25,
     stateful_step_count=50,
     derandomize=True,
     database=None,

@@ -3,8 +3,9 @@
 
 import importlib.util
 import re
-import subprocess
+import runpy
 import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -284,13 +285,15 @@ def test_duplicates_by_producer(registered: "SparkSession", real_files: Path, br
     assert 1 == len(set(twice["base_offsets"]))
 
 
-def test_an_example_is_a_script(spark: "SparkSession", real_files: Path) -> None:
-    """It runs by itself, with its own session."""
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "index_density.py"), str(real_files / "kafka" / "plain")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr
-    assert "bytes_an_entry" in done.stdout
+def test_an_example_is_a_script(
+    spark: "SparkSession",
+    real_files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It runs by itself. Here it gets the session of the tests in place of one of its own."""
+    monkeypatch.setattr("segproof_spark.session.start_session", lambda: nullcontext(spark))
+    path = EXAMPLES / "index_density.py"
+    monkeypatch.setattr(sys, "argv", [str(path), str(real_files / "kafka" / "plain")])
+    runpy.run_path(str(path), run_name="__main__")
+    assert "bytes_an_entry" in capsys.readouterr().out

@@ -75,7 +75,7 @@ def _slots_by_probing(
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-22 ABSIDX-25 OFFIDX-11",
-    "any 5 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm window 3",
+    "any 4 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm window 3",
     Mutant("return -2 - middle", "return -1 - middle", "_halve"),
     Mutant("high = middle - 1", "high = middle - 2", "_halve"),
     Mutant("0) > target", "0) >= target"),
@@ -83,12 +83,12 @@ def _slots_by_probing(
 def lower_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the greatest slot not above the target among strictly increasing int32 keys.
 
-    pre: len(data) == 40
+    pre: len(data) == 32
     pre: _rises(_int32_keys(data, 8, 0))
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
-    return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
+    return _lower_slot(data, 8, 0, 4, 4, target, 3) == expected[0]
 
 
 @contract(
@@ -113,7 +113,7 @@ def upper_slot_by_definition(data: bytes, target: int) -> bool:
     f"{SLOTS}:lower_slot",
     "ABSIDX-22 ABSIDX-23",
     "any 3 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm "
-    "windows 0 to 3 (3: the plain search)",
+    "windows 1 and 2",
     Mutant("target, 0, first)", "target, 1, first)"),
 )
 def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> bool:
@@ -121,7 +121,7 @@ def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> boo
 
     pre: len(data) == 24
     pre: _rises(_int32_keys(data, 8, 0))
-    pre: 0 <= warm_entries <= 3
+    pre: 1 <= warm_entries <= 2
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
@@ -131,18 +131,18 @@ def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> boo
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-25 ABSIDX-26",
-    "any 4 raw entries of 8 bytes, int32 keys in any order, any target, warm window 2",
+    "any 3 raw entries of 8 bytes, int32 keys in any order, any target, warm window 2",
     Mutant("first) < target", "first) <= target"),
     Mutant("return -2 - middle", "return -1 - middle", "_halve"),
 )
 def lower_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 keys that repeat or fall.
 
-    pre: len(data) == 32
+    pre: len(data) == 24
     post: _
     """
-    expected = _slots_by_probing(_int32_keys(data, 8, 0), target, 4, 2)
-    return _lower_slot(data, 8, 0, 4, 4, target, 2) == expected[0]
+    expected = _slots_by_probing(_int32_keys(data, 8, 0), target, 3, 2)
+    return _lower_slot(data, 8, 0, 4, 3, target, 2) == expected[0]
 
 
 @contract(
@@ -223,18 +223,18 @@ def lower_slots_of_rising_targets(keys: list[int], one: int, two: int, three: in
 @contract(
     f"{SLOTS}:lower_slots_of_random",
     "ABSIDX-22 OFFIDX-11 TIMEIDX-10",
-    "any 5 strictly increasing keys, any 2 targets in one group",
+    "any 3 strictly increasing keys, any 2 targets in one group",
     Mutant("length - half", "half"),
 )
 def lower_slots_side_by_side(keys: list[int], target: int, other: int) -> bool:
     """Answer two targets at once, by searches side by side, with the slots of single searches.
 
-    pre: len(keys) == 5
+    pre: len(keys) == 3
     pre: _rises(keys)
     post: _
     """
     slots = [9, 9]
-    _lower_slots_of_random(keys, 5, [target, other], slots, 2)
+    _lower_slots_of_random(keys, 3, [target, other], slots, 2)
     expected = _slots_by_definition(keys, target)[0]
     if slots[0] != expected:
         return False

@@ -426,22 +426,19 @@ def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]
 @contract(
     f"{INDEX}:walk_chains",
     "RMQIDX-31 RMQIDX-33 RMQIDX-35 RMQIDX-36 RMQIDX-40",
-    "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted",
+    "2 slots, 2 entries, any slots and previous indexes, 2 offsets wanted",
     Mutant("cursors[lane] < limit", "cursors[lane] <= limit", "follow_chains"),
     Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
     Mutant("previous < 0 or ", "", "visit_entries"),
 )
-def walks_side_by_side(
-    slots: tuple[int, int], is_other: bool, previous: tuple[int, int], max_num: int
-) -> bool:
+def walks_side_by_side(slots: tuple[int, int], is_other: bool, previous: tuple[int, int]) -> bool:
     """Two chains walked side by side give what each gives alone, or the error of either.
 
     pre: _is_stored(*slots, *previous)
-    pre: 1 <= max_num <= 2
     post: _
     """
     cells = _file(slots, (6 if is_other else 5, 0, previous[0]), (5, 0, previous[1]))
-    starts, found = [0, 9, 9], [7] * 4
+    starts, found, max_num = [0, 9, 9], [7] * 4, 2
     scratch = [0, 0], [0, 0], [0] * 5, [0] * 5
     state = _walk_chains(
         cells, 2, 3, 1000, [6, 5], 0, 2, max_num, 0, 2**62, *scratch, starts, found

@@ -35,7 +35,7 @@ REFUSALS = re.compile(
     "there is no commit log in this store|there is no partition with a log here|this is a part|"
     "of such a store nothing is made|segproof does not read them|"
     "a link out of its folder is not read|cannot be read|a cluster's metadata is not saved|"
-    "segproof follows no such link|no log is in this folder"
+    "segproof follows no such link|no log is in this folder|files of the log are missing before"
 )
 """The reasons for which a salvage may keep nothing."""
 HASHED_BYTES = 1 << 28

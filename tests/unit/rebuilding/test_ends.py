@@ -26,9 +26,11 @@ Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
 
 
 def damaged(files: Kind) -> Kind:
-    """A real partition with every index of two of its three segments broken."""
+    """The last two segments of a real partition with every index broken."""
     files.make_directory("/e")
-    images = {path.name: path.read_bytes() for path in PARTITION.iterdir()}
+    left_out = f"{BASES[0]:020d}"
+    kept = [path for path in PARTITION.iterdir() if not path.name.startswith(left_out)]
+    images = {path.name: path.read_bytes() for path in kept}
     for base in BASES[1:]:
         for suffix in (".index", ".timeindex", ".txnindex"):
             images[f"{base:020d}{suffix}"] = bytes(range(1, 100))

@@ -168,7 +168,7 @@ def test_searches_across_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: in
     """Blocks smaller than batches, and gaps between searches, change no answer."""
     monkeypatch.setattr(bulk, "_BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(bulk, "_GAP_BYTES", block_bytes // 2)
-    for seed in range(20):
+    for seed in range(6):
         segment = opened(100)
         segment.append_many(b"".join(random_batches(seed, 60, FORMATS if seed % 2 else PLAIN)))
         offsets = list(range(BASE - 1, BASE + 200))
