@@ -27,6 +27,7 @@ from segproof_tests.mutant_damages import old_times
 
 __all__ = [
     "UNPROTECTED",
+    "WITHOUT_CHECKSUM",
     "Question",
     "answers",
     "differences",
@@ -39,6 +40,11 @@ PREPARED, TRANSACTION_BITS = 4, 12
 ASKED = 24
 """So many lookups of each kind are asked."""
 
+WITHOUT_CHECKSUM = (
+    "flag", "sys_flag", "born_timestamp", "born_host", "store_host", "reconsume_times",
+    "prepared_transaction_offset",
+)  # fmt: skip
+"""Fields of a record of RocketMQ that no checksum holds, and no other file repeats."""
 UNPROTECTED = {
     "front": "whole segments or files are gone from the front: retention removes them so",
     "end": "batches or records are gone from the end: they may never have been written",
@@ -52,11 +58,9 @@ UNPROTECTED = {
     " keys: it has no checksum",
     "properties": "of a record, but for keys and tags: they have no checksum",
     **dict.fromkeys(
-        ("flag", "sys_flag", "born_timestamp", "born_host", "store_host", "reconsume_times",
-         "prepared_transaction_offset"),
-        "of a record: it has no checksum, and no other file repeats it",
+        WITHOUT_CHECKSUM, "of a record: it has no checksum, and no other file repeats it"
     ),
-}  # fmt: skip
+}
 """Each kind of difference between two logs that nothing in the files tells, and why; the page
 `docs/explanation/fault-model.md` lists them with their bytes."""
 

@@ -29,7 +29,7 @@ EXPECTED_CODES = (0, 1)
 USAGE = 2
 MAY_LACK = ("lookup", "rebuild", "salvage")
 """Verbs that refuse a directory which lacks what they need to begin."""
-LAYOUT = "the layout of"
+LAYOUTS = ("the layout of", "which segproof does not read")
 """A whole layout that is not read has nothing to list or to show."""
 REFUSALS = re.compile(
     "there is no commit log in this store|there is no partition with a log here|this is a part|"
@@ -134,7 +134,8 @@ def _judged(asked: Asked, arguments: list[str]) -> tuple[int, list[str]]:
     shown = " ".join([*arguments[:1], *arguments[2:]])
     # A file that can't be read is usage, so is a folder in which neither log nor index is left.
     may_be_usage = arguments[0] in MAY_LACK or not os.path.isdir(arguments[1])
-    may_be_usage |= not asked.has_parts or (arguments[0] in ("dump", "ls") and LAYOUT in said)
+    may_be_usage |= not asked.has_parts
+    may_be_usage |= arguments[0] in ("dump", "ls") and any(one in said for one in LAYOUTS)
     if arguments[0] == "salvage" and not REFUSALS.search(said):
         may_be_usage = False
     wrong = []
