@@ -42,7 +42,7 @@ settings.register_profile("dev", derandomize=False, deadline=None, suppress_heal
 # more, are drawn by `tox -m explore`.
 settings.register_profile(
     "ci",
-    max_examples=25,
+    max_examples=15,
     stateful_step_count=50,
     derandomize=True,
     database=None,
@@ -50,7 +50,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW,
 )
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=12)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=8)
 settings.register_profile(
     "explore",
     max_examples=20_000,

@@ -139,7 +139,7 @@ def run(
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_generated_units_agree(structure: str) -> None:
     """Every size of generated index and log; the model and the single lookup are asked too."""
-    for comparison in run(structure, [0, 1, 2, 4, 5, 6, 8]):
+    for comparison in run(structure, [0, 2, 5, 8]):
         assert ([], 0) == (comparison.findings, comparison.differing)
         assert comparison.lookups >= COUNT
         least = 300 if structure != "partition-log" else 10  # some logs have one batch

@@ -80,7 +80,7 @@ def test_of_a_corrupted_partition_all_sound_batches_are_kept(
 
 @pytest.mark.slow
 @pytest.mark.checks("SEG-20")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_of_a_randomly_damaged_partition_all_sound_batches_are_kept(
     seed: int, tmp_path: Path
 ) -> None:
