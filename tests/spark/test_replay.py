@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from segproof_spark.replay import Summary
 
-SEEDS = range(12)
+SEEDS = range(6)
 LENGTH = 30
 CANARY = CANARIES["K-14"]
 DEFECTIVE = ("model", CANARY.subject_name)

@@ -332,7 +332,7 @@ def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int
     f"{INDEX}:walk_chain",
     "RMQIDX-32 RMQIDX-34 RMQIDX-35 RMQIDX-36 RMQIDX-40",
     "3 entries of one slot, any slot, any previous indexes, any seconds of the second entry, "
-    "index counts 1, 4 and 5",
+    "index counts 4 and 5",
     Mutant(
         "0 < current < above:\n            return",
         "0 < current <= above:\n            return",
@@ -346,7 +346,7 @@ def walk_of_damaged_chains(
     """A walk ends, wherever slot and entries lead to, and finds or refuses what the model does.
 
     pre: _is_stored(slot, *previous, seconds)
-    pre: index_count in (1, 4, 5)
+    pre: index_count in (4, 5)
     post: _
     """
     cells = _file((slot,), (5, 0, previous[0]), (5, seconds, previous[1]), (5, 0, previous[2]))

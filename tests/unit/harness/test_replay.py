@@ -24,7 +24,7 @@ from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.operations import Operation
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
-HISTORIES, HISTORIES_MAX = 10, 240
+HISTORIES, HISTORIES_MAX = 5, 240
 """So many are run, and again so many, until every state is reached."""
 FIRST_SEEDS = {"partition-log": 180, "log-segment": 160}
 """From here on few histories reach every state of these; the others begin at 0."""

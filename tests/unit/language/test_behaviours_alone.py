@@ -22,7 +22,7 @@ from segproof_model.language.behaviours import Behaviour
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import BEHAVIOURS, NEWEST_KAFKA, NEWEST_ROCKETMQ
 
-SEEDS, STEPS, COPY_EVERY = 2, 40, 10
+SEEDS, STEPS, COPY_EVERY = 1, 40, 10
 COMPANY: dict[type[Behaviour], tuple[type[Behaviour], ...]] = {
     ActiveSegmentIsNotPrepared: (
         ClosingTrimsIndexes,
