@@ -196,6 +196,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped without the words `not run`, where that is forbidden."""
+    report = yield
+    is_bare = report.skipped and not hasattr(report, "wasxfail") and PREFIX not in _reason(report)
+    if is_bare and require_all():
+        report.outcome = "failed"
+        report.longrepr = f"SEGPROOF_REQUIRE_ALL=1 forbids a bare skip: {_reason(report)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:

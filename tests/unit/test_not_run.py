@@ -19,8 +19,9 @@ CASES = {
     "fixture": 'def test_it(not_run):\n    not_run("there is no moon")',
     "module": 'pytest.importorskip("no_such_module", reason="not run: no such module")',
     "met": '@pytest.mark.needs("json")\ndef test_it(): ...',
+    "bare": 'def test_it():\n    pytest.skip("there is no moon")',
 }
-MISSING = sorted(CASES.keys() - {"met"})
+MISSING = sorted(CASES.keys() - {"met", "bare"})
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["usual", "all required"])
@@ -48,6 +49,8 @@ def test_not_run_is_never_passed(ran: Ran) -> None:
     all_required, code, output = ran
     assert (1 if all_required else 0) == code, output
     assert "PASSED test_met.py::test_it" in output
+    # A skip without these words is one that nobody is told of.
+    assert all_required == ("FAILED test_bare.py::test_it" in output), output
     for case in MISSING:
         assert f"PASSED test_{case}.py" not in output
         if all_required:

@@ -121,9 +121,9 @@ def test_no_verb_shows_what_a_link_leads_to(
     assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_table_does_not_follow_a_link_out(tmp_path: Path) -> None:
     """The rows of the log elsewhere were rows of this partition."""
-    pytest.importorskip("pyarrow")
     folder = kafka(tmp_path) / "t-0"
     other = partition_of(KAFKA / "txn-a") / f"{NAME}.log"
     leads_to(folder / f"{NAME}.log", other)
