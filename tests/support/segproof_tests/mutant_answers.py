@@ -10,10 +10,11 @@ to a log but those that are listed.
 import random
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from difflib import SequenceMatcher
 from functools import cache
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ __all__ = [
     "Question",
     "answers",
     "differences",
+    "has_records_of",
     "holds_nothing",
     "is_store",
     "wrong_answers",
@@ -120,6 +122,27 @@ def differences(source: Path, folder: Path) -> set[str]:
             sound = "sound" if part.is_sound else "damaged"
             found.add("moved" if part.protected in known else sound)
     return found
+
+
+def has_records_of(store: Path, others: Sequence[Path]) -> bool:
+    """Return whether each record of a store lies, byte for byte, in the log of another one."""
+    with ExitStack() as stack:
+        logs = [
+            stack.enter_context(closing(mmap(file.fileno(), 0, access=ACCESS_READ)))
+            for other in others
+            for path in (other / "commitlog").iterdir()
+            if path.is_file() and path.stat().st_size
+            for file in [stack.enter_context(path.open("rb"))]
+        ]
+        log = StoreReader(store).log
+        for offset, result in log.scan() if log is not None else ():
+            file = log.file_of(offset) if log is not None else None
+            if result.message is None or file is None:
+                continue
+            raw = _bytes_at(file.path, offset - file.start, result.message.total_size)
+            if all(one.find(raw) < 0 for one in logs):
+                return False
+    return True
 
 
 def holds_nothing(path: Path) -> bool:

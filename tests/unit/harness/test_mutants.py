@@ -17,7 +17,12 @@ from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.laws.file_damages import Damage, int32, int64, overwrite, write
 from segproof_tests import mutant_verbs, mutants
-from segproof_tests.mutant_answers import UNPROTECTED, answers, differences
+from segproof_tests.mutant_answers import (
+    UNPROTECTED,
+    answers,
+    differences,
+    has_records_of,
+)
 from segproof_tests.mutant_damages import DAMAGES, old_times
 from segproof_tests.mutant_sources import places, shipped, sources
 from segproof_tests.mutant_verbs import contents
@@ -281,6 +286,16 @@ def test_all_of_a_record_is_compared() -> None:
     found = [answer for (kind, _), answer in answers(STORE) if kind == "--phy-offset"]
     assert found != []
     assert all(isinstance(answer, Message) for answer in found)
+
+
+def test_a_flag_that_a_salvage_changed_has_no_excuse(tmp_path: Path) -> None:
+    """No checksum covers it: so the record must lie in the mutant as it was kept."""
+    kept = tmp_path / "kept"
+    shutil.copytree(STORE, kept)
+    assert has_records_of(kept, [STORE])
+    overwrite(RECORDS, 16, b"\0\0\0\7")(kept)
+    assert not has_records_of(kept, [STORE])
+    assert has_records_of(kept, [STORE, kept])
 
 
 def _dies_at_two(seed: int, number: int, healthy: Sequence[Path]) -> Verdict:
