@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log's readers beside its writer: each answer is that of a state before, amid or after a change.
 
-Every schedule with one switch is run: the whole change at each step of a read, and the whole read
-at each step of a change. A change is a list of operations; between two of them is a state as well.
+Schedules with one switch are run: the whole change at each step of a read, and each whole read at
+every second step of a change. A change is a list of operations; between two of them is a state as
+well.
 """
 
 from collections.abc import Callable

@@ -62,7 +62,7 @@ def has_other_broker(one: LogFolder, own: LogFolder, files: Files) -> bool:
 def doubt_of(one: LogFolder, own: LogFolder, around: Surroundings) -> str:
     """Return in words what speaks against one log of two folders; empty if nothing does.
 
-    It costs what `is_copy_of` and `has_other_broker` cost.
+    Cost: as `is_copy_of` and `has_other_broker` together.
     """
     is_copy, files = is_copy_of(one, own, around), around.files
     if is_copy:

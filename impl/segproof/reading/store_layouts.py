@@ -501,7 +501,7 @@ def _named(starts: Sequence[int]) -> str:
 def _how_to_have_both(
     store: str, folders: Sequence[LogFolder], around: Surroundings, is_lost: bool, is_doubted: bool
 ) -> Hint:
-    """Return the hint on how to get a copy of a store that has the files of all folders."""
+    """Return the hint that says how to copy a store together with the files of all its folders."""
     if is_doubted:
         return writes(
             "nothing if they are of another broker or expired. The verb dump shows their messages."

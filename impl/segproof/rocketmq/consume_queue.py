@@ -419,7 +419,7 @@ def queue_number(name: str) -> int | None:
 
 
 def is_queue_name(name: str) -> bool:
-    """Return whether a broker opens a queue by this name: its number, without zeros before it."""
+    """Return whether a broker opens a queue by this name: a number without zeros before it."""
     return name == str(queue_number(name))
 
 

@@ -162,7 +162,7 @@ class LogOffsets:
     def _log_with_its_offsets(self, first: int) -> str | None:
         """Return the name of a log that has offsets of this one, which begins at `first`; or None.
 
-        Two logs are read: that with the nearest name below `first`, and the next one.
+        Two logs are read: the log with the nearest name below `first`, and the log behind it.
         """
         logs = [one for one in folder_of(self._directory, self._files).logs if one != self._base]
         at = max(0, bisect_right(logs, first) - 1)

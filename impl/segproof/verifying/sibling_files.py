@@ -69,7 +69,7 @@ class _Group:
         self.nameable = 0
 
     def words(self, which: str = "") -> str:
-        """Return the names of the partitions, `which`, and the verb "has" or "have"."""
+        """Return words for the partitions: their names, `which`, and the verb "has" or "have"."""
         more = self.nameable - len(self.folders)
         names = ", ".join(self.folders) + (f" and {more} more" if more else "")
         return f"{names} {which}{'has' if self.nameable == 1 else 'have'}"

@@ -117,7 +117,7 @@ def upper_slot_by_definition(data: bytes, target: int) -> bool:
     Mutant("target, 0, first)", "target, 1, first)"),
 )
 def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> bool:
-    """Find the same slot whatever the warm window, among strictly increasing int32 keys.
+    """Find the same slot with a warm window of 1 or 2 entries, among rising int32 keys.
 
     pre: len(data) == 24
     pre: _rises(_int32_keys(data, 8, 0))
