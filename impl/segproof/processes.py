@@ -7,14 +7,21 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.context import BaseContext
 from typing import Any, NoReturn, TypeVar
 
 from segproof.closing import Closing
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
 
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
@@ -109,10 +116,13 @@ def _begin_worker(counter: Any) -> None:
     end_quietly()
 
 
-def count_bytes(count: int) -> None:
-    """Count bytes that this worker has read."""
-    with _counter.get_lock():
-        _counter.value += count
+class _WorkersMeter(Meter):
+    """Counts the bytes that a worker reads; the parent's meter tells of those of all workers."""
+
+    def add(self, count: int) -> None:
+        """Count bytes that were read."""
+        with _counter.get_lock():
+            _counter.value += count
 
 
 class Workers(Closing):
@@ -160,3 +170,76 @@ class Workers(Closing):
     def close(self) -> None:
         """End all, once they have done what they began."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_worker(work: Callable[[Task, Files, Meter], Result], task: Task) -> Result:
+    return work(task, REAL_FILES, _WorkersMeter(None, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the tasks of one command are shared out, and what is told if a process is ended.
+
+    With one process, or with other files than the real ones, all is done in this process.
+    """
+
+    processes: int
+    files: Files
+    meter: Meter
+    command: str
+    """What the process belonged to, in words, such as "rebuild"."""
+    path: Callable[[Any], str]
+    """Returns the path that the error names, of the task whose result was awaited."""
+    hint: str = "run it again with jobs=1"
+    consequence: str = ""
+    """What the end of a process means for the other tasks, in words that begin with "; "."""
+
+    @contextmanager
+    def results(
+        self,
+        work: Callable[[Task, Any, Meter], Result],
+        tasks: Iterable[Task],
+        *,
+        ahead: int | None = None,
+        size_of: Callable[[Task], int] = lambda _: 0,
+    ) -> Iterator[Iterator[Result]]:
+        """Give an iterator of the result of `work` for each task, in the order of the tasks.
+
+        `work` gets the task, the files and the meter; it can be pickled, as the tasks. At most
+        `ahead` tasks are begun before the first result is taken, and one after each result; None
+        begins all at once. Of the tasks that begin together the largest is the first.
+
+        Raises, in its block: what the work raises; SegproofError if a process was ended from
+        outside.
+        """
+        if self.processes <= 1 or self.files is not REAL_FILES:
+            yield (work(task, self.files, self.meter) for task in tasks)
+            return
+        rest = iter(tasks)
+        waiting: deque[Task] = deque()
+        begun: dict[int, Future[Result]] = {}
+
+        def begin(count: int | None) -> None:
+            new = list(islice(rest, count))
+            waiting.extend(new)
+            for task in sorted(new, key=size_of, reverse=True):
+                begun[id(task)] = workers.submit(_in_worker, work, task)
+
+        def in_order() -> Iterator[Result]:
+            begin(ahead)
+            while waiting:
+                result = workers.result(begun.pop(id(waiting[0])))
+                waiting.popleft()
+                begin(1)
+                yield result
+
+        try:
+            with Workers(self.processes, self.meter) as workers:
+                yield in_order()
+        except BrokenProcessPool as error:
+            raise SegproofError(
+                f"a process of the {self.command} was ended from outside, perhaps for want of"
+                f" memory{self.consequence}",
+                path=self.path(waiting[0]),
+                hint=self.hint,
+            ) from error

@@ -11,15 +11,15 @@ Not covered: checkpoints and other files of a data directory itself, which stay 
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, SharedFiles
 from segproof.findings import Finding
-from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
+from segproof.processes import Meter, Progress, Sharing, processes_for
 from segproof.reading.unfinished import MARKER
 from segproof.reading.unread_places import check_read
 from segproof.rebuilding.kept_files import check_backup
@@ -61,14 +61,6 @@ class _Task:
     path: str
     target: str | None
     size_bytes: int
-
-
-class _Counted(Meter):
-    """Counts in a worker."""
-
-    def add(self, count: int) -> None:
-        """Count bytes that were read."""
-        count_bytes(count)
 
 
 def rebuild_all(
@@ -194,34 +186,18 @@ def _run(
 ) -> Iterator[RebuiltPartition]:
     """Rebuild each partition; yield in the order of the tasks."""
     processes = processes_for(jobs, len(tasks), sum(task.size_bytes for task in tasks))
-    if processes == 1 or files is not REAL_FILES:
-        for task in tasks:
-            yield _attempt(task, options, files, meter, jobs)
-        return
-    try:
-        with Workers(processes, meter) as workers:
-            largest_first = sorted(tasks, key=lambda task: -task.size_bytes)
-            futures = {
-                task.path: workers.submit(_attempt_here, task, options) for task in largest_first
-            }
-            for task in tasks:
-                yield workers.result(futures.pop(task.path))
-    except BrokenProcessPool as error:
-        raise SegproofError(
-            "a process of the rebuild was ended from outside, perhaps for want of memory; other"
-            " partitions may be rebuilt, each of their files is whole",
-            path=tasks[0].path,
-            hint="run it again with jobs=1",
-        ) from error
-
-
-def _attempt_here(task: _Task, options: Options) -> RebuiltPartition:
-    """Rebuild one partition in a worker."""
-    return _attempt(task, options, REAL_FILES, _Counted(None, 0), 1)
+    sharing = Sharing(
+        processes, files, meter, "rebuild", lambda _: tasks[0].path,
+        consequence="; other partitions may be rebuilt, each of their files is whole",
+    )  # fmt: skip
+    inner = jobs if processes == 1 else 1
+    work = partial(_attempt, options=options, jobs=inner)
+    with sharing.results(work, tasks, size_of=lambda task: task.size_bytes) as made:
+        yield from made
 
 
 def _attempt(
-    task: _Task, options: Options, files: SharedFiles, meter: Meter, jobs: int
+    task: _Task, files: SharedFiles, meter: Meter, options: Options, jobs: int
 ) -> RebuiltPartition:
     """Rebuild one partition; an error is told, so that the others can be done."""
     try:

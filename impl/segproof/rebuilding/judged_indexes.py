@@ -9,16 +9,14 @@ Laws: those that `verify` finds broken in an index; DISK-5 and DISK-24 for one t
 empty.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files, status_of
+from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity
-from segproof.processes import Meter, Workers, count_bytes, processes_for
+from segproof.processes import Meter, Sharing, processes_for
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.safe_places import log_changed
 from segproof.verifying.directory_checks import find_partitions
@@ -178,33 +176,18 @@ def _each(
     segments: list[CheckedSegment], files: Files, meter: Meter, jobs: int
 ) -> Iterator[tuple[CheckedSegment, list[Finding], LogCarry]]:
     """Yield each segment with its findings and what it hands on, in order."""
-    processes = processes_for(jobs, len(segments), sum(one.size_bytes for one in segments))
-    if processes == 1 or files is not REAL_FILES:
-        for segment in segments:
-            yield segment, *_check(segment, files, meter.add)
-        return
-    try:
-        with Workers(processes, meter) as workers:
-            futures = [workers.submit(_check_here, segment) for segment in segments]
-            for segment, future in zip(segments, futures, strict=True):
-                yield segment, *workers.result(future)
-    except BrokenProcessPool as error:
-        raise SegproofError(
-            "a process of the rebuild was ended from outside, perhaps for want of memory",
-            path=segments[0].directory,
-            hint="run it again with jobs=1",
-        ) from error
+    sharing = Sharing(
+        processes_for(jobs, len(segments), sum(one.size_bytes for one in segments)),
+        files, meter, "rebuild", lambda segment: segment.directory,
+    )  # fmt: skip
+    with sharing.results(_check, segments) as checked:
+        for segment, (findings, carry) in zip(segments, checked, strict=True):
+            yield segment, findings, carry
 
 
-def _check_here(segment: CheckedSegment) -> tuple[list[Finding], LogCarry]:
-    """Check one segment in a worker."""
-    return _check(segment, REAL_FILES, count_bytes)
-
-
-def _check(
-    segment: CheckedSegment, files: Files, on_bytes: Callable[[int], None]
-) -> tuple[list[Finding], LogCarry]:
+def _check(segment: CheckedSegment, files: Files, meter: Meter) -> tuple[list[Finding], LogCarry]:
+    """Check one segment, here or in a worker."""
     check = SteadyCheck(segment, Wanted(), files)
     for done in check.run():
-        on_bytes(done)
+        meter.add(done)
     return check.findings, check.carry

@@ -5,13 +5,12 @@ A segment whose producer snapshot is sound begins a chain: it needs nothing of t
 The chains of a partition are built beside each other, the segments of one after each other.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
+from functools import partial
 
-from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, SharedFiles
+from segproof.files import SharedFiles
 from segproof.kernels.records import walk_batches
-from segproof.processes import Meter, Workers, count_bytes, processes_for
+from segproof.processes import Meter, Sharing, processes_for
 from segproof.rebuilding.judged_indexes import Judged
 from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment, keep_segment
@@ -43,12 +42,13 @@ def build(
     walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
     built = [keep_segment(segment, wanted, files) for segment in kept]
     meter.add(sum(segment.status.size_bytes for segment in kept))
-    processes = processes_for(jobs, len(chains), total)
-    if processes > 1 and files is REAL_FILES:
-        built += _in_processes(partition, chains, wanted, judged, meter, processes)
-    else:
-        for chain in chains:
-            built += _build_chain(chain, partition, wanted, judged, files, meter.add)
+    sharing = Sharing(
+        processes_for(jobs, len(chains), total), files, meter, "rebuild",
+        lambda _: partition.directory,
+    )  # fmt: skip
+    work = partial(_build_chain, partition=partition, wanted=wanted, judged=judged)
+    with sharing.results(work, chains) as made:
+        built += [one for chain in made for one in chain]
     return sorted(built, key=lambda one: one.segment.base_offset)
 
 
@@ -74,46 +74,20 @@ def _chains(partition: Partition, judged: Judged | None, files: SharedFiles) -> 
 
 def _build_chain(
     chain: Sequence[Segment],
+    files: SharedFiles,
+    meter: Meter,
     partition: Partition,
     wanted: Wanted,
     judged: Judged | None,
-    files: SharedFiles,
-    on_bytes: Callable[[int], None],
 ) -> list[BuiltSegment]:
+    """Build the segments of one chain, here or in a worker."""
     producers = state_of_snapshot(chain[0], files)
     if producers is None:
         producers = begun_before(chain[0], partition.segments, files)
     built = []
     for segment in chain:
         defects = None if judged is None else judged.defects_of(segment)
-        built.append(build_segment(segment, wanted, defects, producers, files, on_bytes))
+        built.append(build_segment(segment, wanted, defects, producers, files, meter.add))
         if built[-1].finding is not None:
             break
     return built
-
-
-def _run_chain(
-    chain: list[Segment], partition: Partition, wanted: Wanted, judged: Judged | None
-) -> list[BuiltSegment]:
-    """Build the segments of one chain in a worker."""
-    return _build_chain(chain, partition, wanted, judged, REAL_FILES, count_bytes)
-
-
-def _in_processes(
-    partition: Partition,
-    chains: Sequence[list[Segment]],
-    wanted: Wanted,
-    judged: Judged | None,
-    meter: Meter,
-    jobs: int,
-) -> list[BuiltSegment]:
-    try:
-        with Workers(jobs, meter) as workers:
-            futures = [workers.submit(_run_chain, one, partition, wanted, judged) for one in chains]
-            return [one for future in futures for one in workers.result(future)]
-    except BrokenProcessPool as error:
-        raise SegproofError(
-            "a process of the rebuild was ended from outside, perhaps for want of memory",
-            path=partition.directory,
-            hint="run it again with jobs=1",
-        ) from error

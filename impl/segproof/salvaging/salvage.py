@@ -8,16 +8,16 @@ Not covered: the log of a cluster's metadata; records inside of broken batches (
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import partial
 
 from segproof.commands import copy_commands, quoted_path
 from segproof.counts import plural, verb
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, LinkOutError, SharedFiles
 from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile
-from segproof.processes import Meter, Progress, Workers, count_bytes
+from segproof.processes import Meter, Progress, Sharing
 from segproof.reading.directory_kinds import STRAY
 from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
@@ -269,31 +269,21 @@ def _salvaged(
     partitions: dict[str, Partition], target: str, files: SharedFiles, meter: Meter, jobs: int
 ) -> Iterator[tuple[str, SalvagedPartition]]:
     """Yield what was saved of each partition by name, here or in several processes."""
-    asides = {name: os.path.join(target, SET_ASIDE_FILE.format(name)) for name in partitions}
-    if jobs == 1 or len(partitions) == 1 or files is not REAL_FILES:
-        for name, partition in partitions.items():
-            new = os.path.join(target, name)
-            yield name, salvage_partition(partition, new, asides[name], files, meter.add)
-        return
-    try:
-        with Workers(min(jobs, len(partitions)), meter) as workers:
-            futures = [
-                (name, workers.submit(_run, one, os.path.join(target, name), asides[name]))
-                for name, one in partitions.items()
-            ]
-            for name, future in futures:
-                yield name, workers.result(future)
-    except BrokenProcessPool as error:
-        raise SegproofError(
-            "a process of the salvage was ended from outside, perhaps for want of memory",
-            path=target,
-            hint="save into another new directory, with jobs=1",
-        ) from error
+    sharing = Sharing(
+        min(jobs, len(partitions)), files, meter, "salvage", lambda _: target,
+        "save into another new directory, with jobs=1",
+    )  # fmt: skip
+    with sharing.results(partial(_save, target=target), partitions.items()) as saved:
+        yield from zip(partitions, saved, strict=True)
 
 
-def _run(partition: Partition, target: str, aside: str) -> SalvagedPartition:
-    """Save one partition in a worker."""
-    return salvage_partition(partition, target, aside, REAL_FILES, count_bytes)
+def _save(
+    named: tuple[str, Partition], files: SharedFiles, meter: Meter, target: str
+) -> SalvagedPartition:
+    """Save one partition, here or in a worker."""
+    name, partition = named
+    aside = os.path.join(target, SET_ASIDE_FILE.format(name))
+    return salvage_partition(partition, os.path.join(target, name), aside, files, meter.add)
 
 
 def _linked_logs(partition: Partition, files: SharedFiles) -> str:

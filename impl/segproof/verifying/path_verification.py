@@ -5,21 +5,18 @@ The findings and their order are the same in one process and in many.
 """
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from itertools import islice
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
-from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity
 from segproof.hints import reads
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
-from segproof.processes import Meter, Progress, Workers, count_bytes, processes_for
+from segproof.processes import Meter, Progress, Sharing, processes_for
 from segproof.reading.log_rows import Surroundings
 from segproof.reading.packed_segments import with_unpacked
 from segproof.reading.store_paths import (
@@ -251,15 +248,17 @@ def _sized(partition: Partition, files: Files) -> Partition:
 # --- processes
 
 
-def _run_segments(segments: tuple[Segment, ...], wanted: Wanted) -> list[Result]:
+def _run_segments(
+    segments: tuple[Segment, ...], files: Files, meter: Meter, wanted: Wanted
+) -> list[Result]:
     """Check some segments in a worker."""
     results: list[Result] = []
-    files = with_unpacked(REAL_FILES)
-    listings = Listings(files)
+    seen = with_unpacked(files)
+    listings = Listings(seen)
     for segment in segments:
-        check = SteadyCheck(segment, wanted, files, listings=listings)
+        check = SteadyCheck(segment, wanted, seen, listings=listings)
         for done in check.run():
-            count_bytes(done)
+            meter.add(done)
         results.append(Result(check.findings, check.carry))
     return results
 
@@ -280,36 +279,19 @@ def _in_processes(
     partitions: list[Partition], wanted: Wanted, meter: Meter, jobs: int, tallies: Tallies
 ) -> Iterator[Finding]:
     """Check the segments in `jobs` processes; findings come in the same order as without."""
-    tasks = _tasks(partitions)
-    waiting: deque[tuple[tuple[Segment, ...], Future[list[Result]]]] = deque()
-    with Workers(jobs, meter) as workers:
-
-        def begin(count: int) -> None:
-            for task in islice(tasks, count):
-                waiting.append((task, workers.submit(_run_segments, task, wanted)))
-
-        def checked() -> Iterator[tuple[Segment, Result]]:
-            begin(TASKS_AHEAD * jobs)
-            while waiting:
-                task, future = waiting.popleft()
-                try:
-                    results = workers.result(future)
-                except BrokenProcessPool as error:
-                    raise SegproofError(
-                        "a process of the verifier was ended from outside, perhaps for want of"
-                        " memory",
-                        path=task[0].path(".log"),
-                        hint=reads(f"verify with jobs=1 (this process is {os.getpid()})"),
-                    ) from error
-                begin(1)
-                yield from zip(task, results, strict=True)
-
-        following = checked()
+    sharing = Sharing(
+        jobs, REAL_FILES, meter, "verifier", lambda task: task[0].path(".log"),
+        reads(f"verify with jobs=1 (this process is {os.getpid()})"),
+    )  # fmt: skip
+    work = partial(_run_segments, wanted=wanted)
+    with sharing.results(work, _tasks(partitions), ahead=TASKS_AHEAD * jobs) as checked:
+        following = chain.from_iterable(checked)
         for partition in partitions:
             tally = tallies.of(partition, REAL_FILES)
             carried = PartitionCheck(partition, wanted, REAL_FILES)
             yield from tally.begin()
-            for segment, result in islice(following, len(partition.segments)):
+            for segment in partition.segments:
+                result = next(following)
                 yield from tally.count(result.findings)
                 carried.add(segment, result.carry)
                 tally.add(segment, result.carry)

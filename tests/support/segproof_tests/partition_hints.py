@@ -422,7 +422,7 @@ SITUATIONS = (
     ),
     Situation(
         "a process of the verifier is ended",
-        "verifying/path_verification._in_processes.checked", three_logs,
+        "verifying/path_verification._in_processes", three_logs,
         show=in_broken_processes,
     ),
     Situation(

@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-from segproof.processes import SECONDS_TO_CLEAN_UP, Meter, Workers, processes_for
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.processes import SECONDS_TO_CLEAN_UP, Meter, Sharing, Workers, processes_for
 
 KILLED = """
 import os, signal, time
@@ -76,6 +78,33 @@ def test_work_that_a_pool_has_handed_on_does_not_begin() -> None:
             with pytest.raises(SystemExit):
                 workers.result(future)
     assert time.monotonic() - started < 15
+
+
+def test_a_process_that_is_ended_from_outside_is_told_with_the_task() -> None:
+    """Each command told it by itself; the results of earlier tasks have come by then."""
+    sharing = Sharing(
+        2, REAL_FILES, Meter(None, 0), "search", lambda task: f"task {task}", "look elsewhere",
+        "; others go on",
+    )  # fmt: skip
+    found: list[int] = []
+    with (
+        pytest.raises(SegproofError) as raised,
+        sharing.results(doubled, [1, 2, 0, 4], ahead=1) as results,
+    ):
+        found.extend(results)
+    assert [2, 4] == found
+    told = str(raised.value)
+    assert "a process of the search was ended from outside, perhaps for want of memory" in told
+    assert ("task 0", "look elsewhere") == (raised.value.path, raised.value.hint)
+    assert "; others go on" in told
+
+
+def doubled(task: int, _: Files, meter: Meter) -> int:
+    """Return twice the number; end the process where it is 0."""
+    if not task:
+        os.kill(os.getpid(), signal.SIGKILL)
+    meter.add(1)
+    return 2 * task
 
 
 def interrupted_work(writer: int) -> None:

@@ -564,7 +564,7 @@ def test_small_segments_go_to_a_process_together(
     submit = Workers.submit
 
     def counted(workers: Workers, work: Callable[..., Any], *arguments: Any) -> Any:
-        tasks.append(len(arguments[0]))
+        tasks.append(len(arguments[-1]))
         return submit(workers, work, *arguments)
 
     monkeypatch.setattr(Workers, "submit", counted)
