@@ -7,9 +7,10 @@ from typing import Any
 
 from segproof.errors import InvalidRecordError
 from segproof.files import REAL_FILES, File, Files
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels.records import decode_int32
+from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof_harness.canaries.register import canary
 from segproof_harness.structures.kafka.record_batch import Implementation
 

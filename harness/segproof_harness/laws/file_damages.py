@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segproof.checksums import crc32, crc32c
+from segproof.layouts.kafka import BATCH, CHECKED_FROM, MESSAGE_1, MESSAGE_CHECKED_FROM
 
 Damage = Callable[[Path], None]
 """Changes the files in a partition directory."""
@@ -114,10 +115,10 @@ def swap(name: str, one: int, other: int, size: int) -> Damage:
 def sum_again(data: bytearray, start: int = 0, end: int | None = None) -> None:
     """Make the checksum of the batch in a stretch of bytes right again."""
     batch = bytes(data[start:end])
-    is_new = batch[16] == 2
-    checksum = crc32c(batch[21:]) if is_new else crc32(batch[16:])
-    at = start + (17 if is_new else 12)
-    data[at : at + 4] = checksum.to_bytes(4, "big")
+    if BATCH["magic"].of(batch) == 2:
+        BATCH["crc"].put(data, crc32c(batch[CHECKED_FROM:]), start)
+    else:
+        MESSAGE_1["crc"].put(data, crc32(batch[MESSAGE_CHECKED_FROM:]), start)
 
 
 def int16(value: int) -> bytes:

@@ -5,11 +5,8 @@ import os
 from contextlib import closing
 from typing import NamedTuple
 
-import numpy as np
-
 from segproof.files import Files
-from segproof.kafka.batch_table import RAW_HEADER_DTYPE
-from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
+from segproof.layouts.kafka import BATCH, INDEX_ENTRIES
 
 ROW_BYTES = 16
 ROWS = 8
@@ -53,19 +50,14 @@ def fields_at(path: str, position: int, files: Files) -> list[ByteField]:
     Empty where there is no whole one, and for other files. Raises: OSError.
     """
     suffix = os.path.splitext(path)[1]
-    layout = {**ENTRY_TYPES, ".txnindex": TRANSACTION_ENTRY, ".log": RAW_HEADER_DTYPE}.get(suffix)
-    if layout is None or (suffix != ".log" and position % layout.itemsize):
+    layout = BATCH if suffix == ".log" else INDEX_ENTRIES.get(suffix)
+    if layout is None or (suffix != ".log" and position % layout.size):
         return []
     with closing(files.open(path)) as file:
-        data = file.pread(layout.itemsize, position)
-    if len(data) < layout.itemsize:
+        data = file.pread(layout.size, position)
+    if len(data) < layout.size or (suffix == ".log" and BATCH["magic"].of(data) != 2):
         return []
-    row = np.frombuffer(data, layout)[0]
-    if suffix == ".log" and row["magic"] != 2:
-        return []
-    fields = [
-        ByteField(name, position + at, position + at + field.itemsize, int(row[name]))
-        for name, (field, at, *_) in (layout.fields or {}).items()
-        if not name.startswith("legacy_")
+    return [
+        ByteField(one.name, position + one.place, position + one.end, one.of(data))
+        for one in layout.fields
     ]
-    return sorted(fields, key=lambda one: one.start)

@@ -16,6 +16,7 @@ from segproof.counts import plural
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity, Summary, Verdict, time_text
+from segproof.layouts import kafka as layouts
 from segproof.reading.file_names import is_of_remote_segment
 from segproof.reading.packed_segments import with_unpacked
 from segproof.verifying.loss_count import OF_BYTES
@@ -62,11 +63,14 @@ COMMAND_MAX = 4_000
 """A longer command is cut, where the page tells how it was made."""
 CUTS_A_STORE = frozenset({"RMQDISK-24", "RMQDISK-26", "RMQDISK-27"})
 """Laws of damaged messages: a recovery that reaches the place cuts the commit log there."""
-MARKED_BYTES = {"offset-index": 8, "time-index": 12, "transaction-index": 34, "index-file": 20}
+MARKED_BYTES = {
+    "offset-index": layouts.OFFSET_ENTRY.size,
+    "time-index": layouts.TIME_ENTRY.size,
+    "transaction-index": layouts.ABORTED_TXN.size,
+    "index-file": 20,
+}
 """How long an entry is, by structure."""
 REMOTE = '<p class="soft">This segment is in tiered storage, where no recovery cuts it.</p>\n'
-HEADER_BYTES = 17
-"""So many bytes of what has no known fields are marked: those up to the magic of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +411,7 @@ class PageReport:
             return f'<p class="soft">No bytes of this file: {text_of(error)}.</p>\n'
         if not rows:
             return ""
-        size = MARKED_BYTES.get(finding.structure, HEADER_BYTES)
+        size = MARKED_BYTES.get(finding.structure, layouts.HEADER_UP_TO_MAGIC_BYTES)
         spans = [(one.start, one.end) for one in fields] or [(position, position + size)]
         lines = "\n".join(_byte_line(row, spans) for row in rows)
         told = "".join(map(_field, fields))

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
 from segproof.compression import Inflation
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kernels import records as kernels
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, MESSAGE_1
 
 __all__ = [
     "BATCH_DTYPE",
@@ -90,29 +91,11 @@ RECORDS_OF_A_UNIT = 4
 """So many ordinary records are read in one unit of a kernel's work."""
 _BATCHES_OF_A_UNIT = 8
 """So many headers are stepped over in one unit of a kernel's work."""
-_LOG_OVERHEAD_BYTES = 12
 
 # A header at any byte of a buffer: stride 1 makes one gather of numpy read them all.
-RAW_HEADER_DTYPE = np.dtype(
-    {
-        "names": [
-            "base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes",
-            "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id",
-            "producer_epoch", "base_sequence", "record_count", "legacy_crc", "legacy_attributes",
-            "legacy_timestamp",
-        ],
-        "formats": [
-            ">i8", ">i4", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i8", ">i2", ">i4",
-            ">i4", ">u4", "i1", ">i8",
-        ],
-        "offsets": [0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57, 12, 17, 18],
-        "itemsize": BATCH_HEADER_BYTES,
-    }
-)  # fmt: skip
-"""Where the fields of a header lie: below magic 2 the first two, magic, and those of `legacy_`."""
 _RAW_BYTES = np.dtype((np.void, BATCH_HEADER_BYTES))
 _SHARED_FIELDS = tuple(
-    name for name in BATCH_DTYPE.fields or () if name in (RAW_HEADER_DTYPE.fields or ())
+    field.name for field in BATCH.fields if field.name in (BATCH_DTYPE.fields or ())
 )
 
 
@@ -307,7 +290,7 @@ class BatchScan:
         if tail < BATCH_HEADER_BYTES:
             # Too little for the walk to have judged the size field.
             return self._chunk_bytes
-        size_bytes = kernels.decode_int32(self._buffer, 8) + _LOG_OVERHEAD_BYTES
+        size_bytes = BATCH["size"].of(self._buffer) + LOG_OVERHEAD_BYTES
         return max(self._chunk_bytes, size_bytes + BATCH_HEADER_BYTES)
 
     def _stopped(self, status: int, position: int, is_short: bool) -> bool:
@@ -344,7 +327,7 @@ class BatchScan:
         """Make the checksums of magic 2 batches, for one table of many chunks; False for others."""
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
         headers = self._headers[positions]
-        if self._deep or not bool((headers.view(RAW_HEADER_DTYPE)["magic"] == 2).all()):
+        if self._deep or not bool((headers.view(BATCH.dtype)["magic"] == 2).all()):
             return False
         sums = crc32c_of_parts(self._buffer, positions + 21, positions + sizes)
         kept = _Summed(headers, positions + self.end_position, sizes.copy(), sums)
@@ -491,7 +474,7 @@ def _table_of(
     headers: NDArray[np.void], positions: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> BatchTable:
     """Return the table of headers that were gathered as plain bytes."""
-    raw = headers.view(RAW_HEADER_DTYPE)
+    raw = headers.view(BATCH.dtype)
     table = np.empty(len(raw), BATCH_DTYPE)
     table["position"] = positions
     table["size_bytes"] = sizes
@@ -500,21 +483,23 @@ def _table_of(
     table["last_offset"] = table["base_offset"] + table["last_offset_delta"]
     is_legacy = table["magic"] < 2
     if is_legacy.any():
-        _correct_legacy(table, raw, is_legacy)
+        _correct_legacy(table, headers, is_legacy)
     return table
 
 
-def _correct_legacy(table: BatchTable, raw: NDArray[np.void], is_legacy: NDArray[np.bool_]) -> None:
+def _correct_legacy(
+    table: BatchTable, headers: NDArray[np.void], is_legacy: NDArray[np.bool_]
+) -> None:
     """Give the rows of magic 0 and 1, which were read as magic 2, their own fields."""
-    own = raw[is_legacy]
-    timestamps = np.where(own["magic"] == 1, own["legacy_timestamp"], -1)
-    is_plain = own["legacy_attributes"] & 7 == 0
+    own = headers[is_legacy].view(MESSAGE_1.dtype_within(BATCH_HEADER_BYTES))
+    timestamps = np.where(own["magic"] == 1, own["timestamp"], -1)
+    is_plain = own["attributes"] & 7 == 0
     values = {
-        "last_offset": own["base_offset"],
+        "last_offset": own["offset"],
         "base_timestamp": timestamps,
         "max_timestamp": timestamps,
-        "crc": own["legacy_crc"],
-        "attributes": own["legacy_attributes"],
+        "crc": own["crc"],
+        "attributes": own["attributes"],
         "record_count": np.where(is_plain, 1, -1),
         "last_offset_delta": 0,
         "producer_id": -1,

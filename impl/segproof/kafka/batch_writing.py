@@ -17,6 +17,13 @@ from segproof.compression import COMPRESSION_NAMES, compress
 from segproof.errors import InvalidArgumentError
 from segproof.integers import INT32_MAX
 from segproof.kafka.record import Record, encode_varint, encode_varlong
+from segproof.layouts.kafka import (
+    BATCH,
+    CHECKED_FROM,
+    LOG_OVERHEAD_BYTES,
+    MESSAGE_1,
+    MESSAGE_CHECKED_FROM,
+)
 
 NO_TIMESTAMP = -1
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
@@ -24,8 +31,9 @@ LOG_APPEND_TIME_BIT = 8
 _TRANSACTIONAL_BIT = 16
 _CONTROL_BIT = 32
 
-_FRAME = struct.Struct(">qiibI")
-_CHECKED_HEADER = struct.Struct(">hiqqqhii")
+_FRAME = BATCH.struct("base_offset", "crc")
+_CHECKED_HEADER = BATCH.struct("attributes")
+_MESSAGE = MESSAGE_1.struct("offset", "crc")
 
 
 def write_batch(
@@ -218,7 +226,7 @@ class _Header:
                 )
                 + stored
             )
-            size = len(checked) + 9
+            size = len(checked) + CHECKED_FROM - LOG_OVERHEAD_BYTES
             epoch = self.partition_leader_epoch
             return _FRAME.pack(self.base_offset, size, epoch, 2, crc32c(checked)) + checked
         except struct.error as error:
@@ -314,4 +322,5 @@ def _encode_message(
             value or b"",
         )
     )
-    return struct.pack(">qiI", offset, len(body) + 4, crc32(body)) + body
+    size = len(body) + MESSAGE_CHECKED_FROM - LOG_OVERHEAD_BYTES
+    return _MESSAGE.pack(offset, size, crc32(body)) + body

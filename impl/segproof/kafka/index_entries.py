@@ -8,7 +8,6 @@ Upstream: Kafka 4.3.1: LogSegment.append, recover.
 Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-25, SEG-26.
 """
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,16 +24,16 @@ from segproof.errors import (
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import BatchTable, HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
+from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import RecordFile, scan_memory
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kernels.index_rules import APPEND_NOTHING, APPEND_STORE, offset_append, time_append
 from segproof.kernels.segment_rules import fits_segment, indexed_batches
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
 
 Int64Array = NDArray[np.int64]
-_HEADER = struct.Struct(">qi4xB6xi8xq")
-"""Base offset, size, magic, last offset delta and largest timestamp of a magic 2 batch."""
-_V2_SIZE = BATCH_HEADER_BYTES - 12
+_HEADER = BATCH.struct(only=("base_offset", "size", "magic", "last_offset_delta", "max_timestamp"))
+_V2_SIZE = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES
 _PIECE_BYTES = 1 << 20
 
 
@@ -63,10 +62,10 @@ def facts_of(records: bytes) -> list[BatchFacts]:
     facts, position, end = [], 0, len(records)
     while end - position >= BATCH_HEADER_BYTES:
         base, size, magic, delta, max_timestamp = _HEADER.unpack_from(records, position)
-        behind, last_offset = position + 12 + size, base + delta
+        behind, last_offset = position + LOG_OVERHEAD_BYTES + size, base + delta
         if magic != 2 or size < _V2_SIZE or behind > end or last_offset > INT64_MAX:
             return _facts_of_any(records)
-        facts.append(BatchFacts(max_timestamp, last_offset, size + 12))
+        facts.append(BatchFacts(max_timestamp, last_offset, size + LOG_OVERHEAD_BYTES))
         position = behind
     return facts if position == end else _facts_of_any(records)
 

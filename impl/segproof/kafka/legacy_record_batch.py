@@ -27,17 +27,10 @@ from segproof.errors import (
 )
 from segproof.kafka.record import Int64Array, RecordColumns
 from segproof.kernels import legacy_records as kernels
-from segproof.kernels.records import (
-    add_int64,
-    attribute_bit,
-    compression_code,
-    decode_int32,
-    decode_int64,
-)
+from segproof.kernels.records import add_int64, attribute_bit, compression_code
+from segproof.layouts import kafka as layouts
 
-LOG_OVERHEAD_BYTES = 12
-MIN_MESSAGE_BYTES = 26
-"""Offset, size, and a magic 0 message without key and value."""
+_ATTRIBUTES_AT = layouts.MESSAGE_1["attributes"].place
 _TIMESTAMP_TYPE_BIT = 3
 _ROWS_AT_ONCE = 1 << 12
 _STEPPED_BYTES_OF_A_UNIT = 2048
@@ -47,15 +40,8 @@ _READ_BYTES_OF_A_UNIT = 512
 beside them takes more memory than they do: it pays for what is large on disk."""
 
 # The head of a message at any byte of the data: stride 1 makes one gather of numpy read them all.
-_HEAD = np.dtype(
-    {
-        "names": ["offset", "magic", "attributes", "timestamp"],
-        "formats": [">i8", "u1", "u1", ">i8"],
-        "offsets": [0, 16, 17, 18],
-        "itemsize": MIN_MESSAGE_BYTES,
-    }
-)
-_HEAD_BYTES = np.dtype((np.void, MIN_MESSAGE_BYTES))
+_HEAD = layouts.MESSAGE_1.dtype_within(layouts.LEGACY_MIN_BYTES)
+_HEAD_BYTES = np.dtype((np.void, layouts.LEGACY_MIN_BYTES))
 
 
 class _Messages(NamedTuple):
@@ -74,9 +60,10 @@ def legacy_base_offset(message: memoryview, limit: int) -> int:
     Raises: what upstream meets before the first record. Laws: BATCH-9 to BATCH-11.
     """
     inner = _messages(message, limit)
-    if compression_code(inner.data[17]) != 0:
-        raise _nested_error(inner.data[17])
-    return add_int64(decode_int64(inner.data, 0), inner.offset_shift)
+    attributes = inner.data[_ATTRIBUTES_AT]
+    if compression_code(attributes) != 0:
+        raise _nested_error(attributes)
+    return add_int64(layouts.MESSAGE_1["offset"].of(inner.data), inner.offset_shift)
 
 
 def legacy_blocks(
@@ -92,7 +79,7 @@ def legacy_blocks(
     data = inner.data
     # A message takes 26 bytes at least, so one row more than these is never filled. numpy leaves
     # the memory untouched, so the rows that there are not cost nothing.
-    most = len(data) // MIN_MESSAGE_BYTES + 1
+    most = len(data) // layouts.LEGACY_MIN_BYTES + 1
     capacity = min(most, rows_at_once or most)
     position, status = 0, kernels.LEGACY_FULL
     kernels.walk_legacy_messages.announce(len(message) // _READ_BYTES_OF_A_UNIT)
@@ -114,7 +101,7 @@ def legacy_times(message: memoryview, limit: int) -> Iterator[tuple[Int64Array, 
     Keys and values are not looked at, so a bad one ends nothing, as in upstream's searches.
     """
     inner = _messages(message, limit)
-    places = len(inner.data) - MIN_MESSAGE_BYTES + 1
+    places = len(inner.data) - layouts.LEGACY_MIN_BYTES + 1
     all_heads = np.ndarray((places,), _HEAD_BYTES, inner.data, strides=(1,))
     for positions in _positions(inner.data, len(message)):
         heads = all_heads[positions].view(_HEAD)
@@ -139,13 +126,14 @@ def check_inner_messages(message: memoryview, limit: int) -> list[int]:
     row = 0
     for positions in _positions(inner.data, len(message)):
         for position in positions.tolist():
-            size = decode_int32(inner.data, position + 8)
-            body = inner.data[position + 16 : position + LOG_OVERHEAD_BYTES + size]
+            size = layouts.MESSAGE_1["size"].of(inner.data, position)
+            end = position + layouts.LOG_OVERHEAD_BYTES + size
+            body = inner.data[position + layouts.MESSAGE_CHECKED_FROM : end]
             if compression_code(body[1]) != 0:
                 return foreign
-            if body[0] != message[16]:
+            if body[0] != message[layouts.MESSAGE_1["magic"].place]:
                 foreign.append(row)
-            elif crc32(body) != int.from_bytes(inner.data[position + 12 : position + 16], "big"):
+            elif crc32(body) != layouts.MESSAGE_1["crc"].of(inner.data, position):
                 raise CorruptRecordError(
                     f"message {row} inside a compressed one has a wrong checksum", law="BATCH-14"
                 )
@@ -165,9 +153,11 @@ def inner_problem(message: memoryview, limit: int) -> tuple[str, int]:
     first = -1
     for positions in _positions(data, len(message)):
         for position in positions.tolist():
-            end = position + LOG_OVERHEAD_BYTES + decode_int32(data, position + 8)
-            crc = int.from_bytes(data[position + 12 : position + 16], "big")
-            if crc32(data[position + 16 : end]) != crc:
+            end = (
+                position + layouts.LOG_OVERHEAD_BYTES + layouts.MESSAGE_1["size"].of(data, position)
+            )
+            checked = data[position + layouts.MESSAGE_CHECKED_FROM : end]
+            if crc32(checked) != layouts.MESSAGE_1["crc"].of(data, position):
                 wrong += 1
                 first = row if first < 0 else first
             row += 1
@@ -186,7 +176,7 @@ def _messages(message: memoryview, limit: int) -> _Messages:
 
     Raises: what upstream meets before the first record.
     """
-    codec = compression_code(message[17])
+    codec = compression_code(message[_ATTRIBUTES_AT])
     if codec == 0:
         return _Messages(message)
     row = np.empty(kernels.LEGACY_ROW, np.int64)
@@ -201,7 +191,7 @@ def _messages(message: memoryview, limit: int) -> _Messages:
         raise InvalidRecordError("a compressed message holds no message", law="BATCH-11")
     if outer[7] == 0:
         return _Messages(data)
-    shift = _offset_shift(outer[0], decode_int64(data, last))
+    shift = _offset_shift(outer[0], layouts.MESSAGE_1["offset"].of(data, last))
     is_append_time = attribute_bit(outer[6], _TIMESTAMP_TYPE_BIT) == 1
     return _Messages(data, shift, outer[1] if is_append_time else None)
 
@@ -212,7 +202,7 @@ def _positions(data: memoryview, stored_bytes: int) -> Iterator[Int64Array]:
     `stored_bytes` is what they take in their file. Raises: CorruptRecordError for a size below 14,
     behind the messages before it.
     """
-    positions = np.empty(min(_ROWS_AT_ONCE, len(data) // MIN_MESSAGE_BYTES + 1), np.int64)
+    positions = np.empty(min(_ROWS_AT_ONCE, len(data) // layouts.LEGACY_MIN_BYTES + 1), np.int64)
     position, status = 0, kernels.LEGACY_FULL
     kernels.walk_legacy_positions.announce(stored_bytes // _STEPPED_BYTES_OF_A_UNIT)
     while status == kernels.LEGACY_FULL:

@@ -8,8 +8,6 @@ Upstream: Kafka 4.3.1: FileRecords.searchForOffsetFromPosition, searchForTimesta
 Laws: SCAN-17, SCAN-18.
 """
 
-import struct
-
 import numpy as np
 
 from segproof.errors import CorruptIndexError
@@ -18,13 +16,16 @@ from segproof.integers import INT64_MAX, make_tuple
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
+from segproof.layouts import kafka as layouts
 
-_START = struct.Struct(">qiiB")
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_SIZE_AND_EPOCH = struct.Struct(">ii")
-_LOOKED_AT_BYTES = 27
+_START = layouts.BATCH.struct(only=("base_offset", "size", "magic", "last_offset_delta"))
+_SIZE_AND_EPOCH = layouts.BATCH.struct("size", "partition_leader_epoch")
+_LOOKED_AT_BYTES = _START.size
 """So much of a batch tells its size, its offsets, and whether it is an old compressed message."""
-_HEADER_BYTES = 61
+_CODEC_AT = layouts.MESSAGE_1["attributes"].place
+_NEW_SIZE_MIN = layouts.BATCH_HEADER_BYTES - layouts.LOG_OVERHEAD_BYTES
+_OLD_SIZE_MIN = layouts.LEGACY_MIN_BYTES - layouts.LOG_OVERHEAD_BYTES
+"""The smallest size fields of a batch of magic 2, and of a message."""
 _SLACK_BYTES = 1024
 _FIRST_BYTES_MAX = 16 << 10
 _WINDOW_BYTES_MAX = 1 << 16
@@ -47,7 +48,9 @@ class ReadAhead:
 
     def note(self, batch_bytes: int) -> None:
         """Note the size of a batch that a search ended with."""
-        self.next_bytes = self.usual_bytes if batch_bytes < self.usual_bytes else _HEADER_BYTES
+        self.next_bytes = (
+            self.usual_bytes if batch_bytes < self.usual_bytes else layouts.BATCH_HEADER_BYTES
+        )
 
 
 def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexError:
@@ -90,38 +93,38 @@ def find_batch_in(
     file, at, start = log.file, position, position
     want, usual_bytes = read_ahead.next_bytes, read_ahead.usual_bytes
     data = file.pread(min(want, end - start), start) if start < end else b""
-    unpack, limit = _START.unpack_from, end - 17
+    unpack, limit = _START.unpack_from, end - layouts.HEADER_UP_TO_MAGIC_BYTES
     before: tuple[int, int, int, int] | None = None
     while at < limit:
         if at - start + _LOOKED_AT_BYTES > len(data):
             if before is not None and before[3] >= usual_bytes:
-                want = _HEADER_BYTES
+                want = layouts.BATCH_HEADER_BYTES
             else:
                 want = min(max(want * 2, usual_bytes), _WINDOW_BYTES_MAX)
             start = at
             data = file.pread(min(want, end - start), start)
             if len(data) < _LOOKED_AT_BYTES:
                 return log.search_for_offset_with_size(target_offset, position)
-        base, size, _, magic = unpack(data, at - start)
-        if size < 14 or magic > 2:
+        base, size, magic, delta = unpack(data, at - start)
+        if size < _OLD_SIZE_MIN or not 0 <= magic <= 2:
             return log.search_for_offset_with_size(target_offset, position)
-        if at > end - 12 - size:
+        if at > end - layouts.LOG_OVERHEAD_BYTES - size:
             break
         if base >= target_offset:
-            if magic < 2 and data[at - start + 17] & 7:
+            if magic < 2 and data[at - start + _CODEC_AT] & 7:
                 return log.search_for_offset_with_size(target_offset, position)
             if base > target_offset and before is not None and before[0] >= target_offset:
                 read_ahead.note(before[3])
                 return make_tuple(LogOffsetPosition, before[1:])
             read_ahead.note(size)
-            return make_tuple(LogOffsetPosition, (base, at, size + 12))
-        last = base
-        if magic == 2:
-            last += _LAST_OFFSET_DELTA.unpack_from(data, at - start + 23)[0]
-        if last > INT64_MAX or (size < 49 if magic == 2 else data[at - start + 17] & 7):
+            return make_tuple(LogOffsetPosition, (base, at, size + layouts.LOG_OVERHEAD_BYTES))
+        last = base + delta if magic == 2 else base
+        if last > INT64_MAX or (
+            size < _NEW_SIZE_MIN if magic == 2 else data[at - start + _CODEC_AT] & 7
+        ):
             return log.search_for_offset_with_size(target_offset, position)
-        before = (last, base, at, size + 12)
-        at += 12 + size
+        before = (last, base, at, size + layouts.LOG_OVERHEAD_BYTES)
+        at += layouts.LOG_OVERHEAD_BYTES + size
     if before is not None and before[0] >= target_offset:
         return make_tuple(LogOffsetPosition, before[1:])
     return None
@@ -151,7 +154,7 @@ def find_record_in(
             data, 0, filled, end - at, target_timestamp, starting_offset
         )
         if status == SEARCH_FOUND:
-            size, epoch = _SIZE_AND_EPOCH.unpack_from(data, found + 8)
+            size, epoch = _SIZE_AND_EPOCH.unpack_from(data, found + layouts.BATCH["size"].place)
             read_ahead.note(size)
             leader_epoch = None if epoch == -1 else epoch
             return make_tuple(TimestampAndOffset, (timestamp, offset, leader_epoch))
@@ -160,6 +163,6 @@ def find_record_in(
         if status == SEARCH_ODD or filled < want or (found == 0 and want == end - at):
             break
         # The next batch is likely as large as those before it.
-        likely = min(found + _HEADER_BYTES, _BATCH_BYTES_MAX)
+        likely = min(found + layouts.BATCH_HEADER_BYTES, _BATCH_BYTES_MAX)
         at, want = at + found, max(timestamp, read_ahead.usual_bytes, likely)
     return log.search_for_timestamp(target_timestamp, position, starting_offset)

@@ -9,7 +9,6 @@ Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
 Not covered: a coordinator's batch without records that would get another codec: it is refused.
 """
 
-import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -32,13 +31,11 @@ from segproof.kafka.producer_append_info import AppendOrigin
 from segproof.kafka.record import RecordColumns
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
+from segproof.layouts.kafka import BATCH, CHECKED_FROM
 
 _NO_TIMESTAMP = -1
 _KEPT_ATTRIBUTES = 0x77
 """Codec, transactional, control and delete horizon; the type of timestamp is made new."""
-_OFFSET, _EPOCH, _CHECKSUM = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
-_ATTRIBUTES, _MAX_TIMESTAMP = struct.Struct(">h"), struct.Struct(">q")
-_FIRST_CHECKED_BYTE = 21
 
 
 class LogAppendInfo(NamedTuple):
@@ -285,15 +282,15 @@ class LogValidator:
     def _stamped(self, info: LogAppendInfo) -> bytes:
         """Return the bytes of the one batch with what a leader writes into its header."""
         data, batch = bytearray(self.records[: self.info.valid_bytes]), self.first
-        _OFFSET.pack_into(data, 0, info.last_offset - (batch.last_offset - batch.base_offset))
-        _EPOCH.pack_into(data, 12, self.leader_epoch)
+        BATCH["base_offset"].put(data, info.last_offset - (batch.last_offset - batch.base_offset))
+        BATCH["partition_leader_epoch"].put(data, self.leader_epoch)
         timestamp_type, max_timestamp = self.config.message_timestamp_type, info.max_timestamp
         if batch.timestamp_type != timestamp_type or batch.max_timestamp != max_timestamp:
             bit = LOG_APPEND_TIME_BIT if self.is_log_append_time else 0
             attributes = batch.attributes & _KEPT_ATTRIBUTES | bit
-            _ATTRIBUTES.pack_into(data, _FIRST_CHECKED_BYTE, attributes)
-            _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
-            _CHECKSUM.pack_into(data, 17, crc32c(memoryview(data)[_FIRST_CHECKED_BYTE:]))
+            BATCH["attributes"].put(data, attributes)
+            BATCH["max_timestamp"].put(data, max_timestamp)
+            BATCH["crc"].put(data, crc32c(memoryview(data)[CHECKED_FROM:]))
         return bytes(data)
 
 

@@ -33,12 +33,19 @@ from segproof.kafka.legacy_record_batch import (
 )
 from segproof.kafka.record import Int64Array, Record, RecordColumns, increment_sequence
 from segproof.kernels import records as kernels
+from segproof.layouts.kafka import (
+    BATCH,
+    BATCH_HEADER_BYTES,
+    CHECKED_FROM,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LEGACY_MIN_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MESSAGE_0,
+    MESSAGE_1,
+    MESSAGE_CHECKED_FROM,
+)
 
-BATCH_HEADER_BYTES = 61
-"""Bytes of a magic 2 batch before its records."""
-LEGACY_MIN_BYTES = 26
-"""Bytes of the smallest magic 0 message; also enough for the header fields of magic 1."""
-_HEADERS_BYTES = (18, LEGACY_MIN_BYTES, BATCH_HEADER_BYTES)
+_HEADERS_BYTES = (MESSAGE_0["attributes"].end, MESSAGE_1["timestamp"].end, BATCH_HEADER_BYTES)
 """Bytes of a header, by magic."""
 _NO_SEQUENCE = -1
 _ROWS_AT_ONCE = 1 << 12
@@ -46,7 +53,14 @@ _PIECE_BYTES = 1 << 20
 """Bytes of a batch whose checksum is made at a time."""
 _MIN_RECORD_BYTES = 7
 
-_FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
+_FIELD_ENDS = tuple(
+    BATCH[name].end
+    for name in (
+        "base_offset", "last_offset_delta", "magic", "attributes", "crc", "base_timestamp",
+        "max_timestamp", "producer_id", "producer_epoch", "base_sequence",
+        "partition_leader_epoch", "record_count", "last_offset_delta", "size",
+    )
+)  # fmt: skip
 """Where each field of `decode_batch_header` ends in a magic 2 header."""
 
 _FAULTS = {
@@ -400,7 +414,7 @@ class RecordBatch:
         whole, limit = self._whole(limit)
         if len(whole) < BATCH_HEADER_BYTES:
             raise self._out_of_bounds(BATCH_HEADER_BYTES)
-        count = kernels.decode_int32(whole, 57)
+        count = BATCH["record_count"].of(whole)
         if count == 0:
             return 0, memoryview(b""), 0
         if self.compression == "none":
@@ -434,7 +448,7 @@ class RecordBatch:
 
     def _first_offset_field(self) -> int:
         """Return the first field, which a scanner has read even if the file ends in the header."""
-        return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
+        return BATCH["base_offset"].of(self._header or self._source.pread(8, self.position))
 
     def _field(self, index: int) -> int:
         fields = self._fields
@@ -497,9 +511,11 @@ class RecordBatch:
 
     def _checksums(self) -> tuple[int, int]:
         """Return the checksum that the bytes make, and the stored one."""
-        start, checksum = (16, crc32) if self.is_legacy else (21, crc32c)
+        start, checksum = (
+            (MESSAGE_CHECKED_FROM, crc32) if self.is_legacy else (CHECKED_FROM, crc32c)
+        )
         part = self._read(min(self.size_bytes, _PIECE_BYTES), 0)
-        stored = kernels.decode_int32(part, 12 if self.is_legacy else 17) % (1 << 32)
+        stored = (MESSAGE_1 if self.is_legacy else BATCH)["crc"].of(part)
         made = checksum(memoryview(part)[start:])
         for at in range(len(part), self.size_bytes, _PIECE_BYTES):
             made = checksum(self._read(min(self.size_bytes - at, _PIECE_BYTES), at), made)
@@ -531,20 +547,20 @@ def read_batch(data: bytes, position: int = 0) -> RecordBatch:
     outside 0..2. Laws: BATCH-1, SCAN-9.
     """
     available = len(data) - position
-    if position < 0 or available < 17:
+    if position < 0 or available < HEADER_UP_TO_MAGIC_BYTES:
         raise CorruptRecordError(
             "no batch has room here", position=position, expected="17 bytes", actual=available
         )
-    size_bytes = kernels.decode_int32(data, position + 8) + 12
+    size_bytes = BATCH["size"].of(data, position) + LOG_OVERHEAD_BYTES
     if size_bytes < LEGACY_MIN_BYTES or size_bytes > available:
         raise CorruptRecordError(
             "the size of the batch is wrong",
             law="BATCH-1",
             position=position,
-            expected=f"14 to {available - 12}",
-            actual=size_bytes - 12,
+            expected=f"14 to {available - LOG_OVERHEAD_BYTES}",
+            actual=size_bytes - LOG_OVERHEAD_BYTES,
         )
-    magic = data[position + 16]
+    magic = data[position + BATCH["magic"].place]
     if magic > 2:
         raise CorruptRecordError(
             f"no magic {magic}", law="SCAN-9", position=position, expected="0, 1 or 2", actual=magic

@@ -24,13 +24,14 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, Files, holds_zeros
 from segproof.integers import INT32_MAX
-from segproof.kafka.record_batch import (
+from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof.layouts.kafka import (
+    BATCH,
     BATCH_HEADER_BYTES,
+    HEADER_UP_TO_MAGIC_BYTES,
     LEGACY_MIN_BYTES,
-    RecordBatch,
-    read_batch,
+    LOG_OVERHEAD_BYTES,
 )
-from segproof.kernels.records import decode_int32
 
 __all__ = [
     "LogAsFound",
@@ -40,8 +41,6 @@ __all__ = [
     "scan_memory",
 ]
 
-HEADER_UP_TO_MAGIC_BYTES = 17
-LOG_OVERHEAD_BYTES = 12
 MAX_FILE_BYTES = INT32_MAX
 """Kafka addresses a log with an int32."""
 
@@ -380,12 +379,12 @@ class RecordFile:
             raise self._corrupt(
                 "the file is shorter than it was", "SCAN-7", position, f"{end} bytes", None
             )
-        size = decode_int32(header, 8)
+        size = BATCH["size"].of(header)
         if size < LEGACY_MIN_BYTES - LOG_OVERHEAD_BYTES:
             raise self._corrupt("a size field is too small", "SCAN-2", position, "14 or more", size)
         if position > end - LOG_OVERHEAD_BYTES - size:
             return None
-        magic = header[16]
+        magic = header[BATCH["magic"].place]
         if magic > 2:
             raise self._corrupt(f"no magic {magic}", "SCAN-4", position, "0, 1 or 2", magic)
         size_bytes = LOG_OVERHEAD_BYTES + size
@@ -454,7 +453,7 @@ def scan_memory(data: bytes, max_message_size_bytes: int = MAX_FILE_BYTES) -> It
     """
     position = 0
     while len(data) - position >= LOG_OVERHEAD_BYTES:
-        size = decode_int32(data, position + 8)
+        size = BATCH["size"].of(data, position)
         if size < LEGACY_MIN_BYTES - LOG_OVERHEAD_BYTES or size > max_message_size_bytes:
             raise CorruptRecordError(
                 "a size field is out of range",
@@ -466,7 +465,7 @@ def scan_memory(data: bytes, max_message_size_bytes: int = MAX_FILE_BYTES) -> It
         remaining = len(data) - position
         if remaining < HEADER_UP_TO_MAGIC_BYTES:
             return
-        if remaining < LOG_OVERHEAD_BYTES + size and data[position + 16] <= 2:
+        if remaining < LOG_OVERHEAD_BYTES + size and data[position + BATCH["magic"].place] <= 2:
             return
         yield read_batch(data, position)
         position += LOG_OVERHEAD_BYTES + size

@@ -30,11 +30,12 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.producer_append_info import CompletedTxn
 from segproof.kafka.producer_snapshot import MAX_BATCHES
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
+from segproof.layouts.kafka import BATCH_HEADER_BYTES
 
 _TRANSACTIONAL_OR_CONTROL = 0x30
 """Bits of a batch's attributes."""

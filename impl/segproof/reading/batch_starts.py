@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
-from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
+from segproof.layouts import kafka as layouts
 
 Int64Array = NDArray[np.int64]
-CRC = 17
-"""Position of the checksum in a batch of magic 2."""
+_MESSAGE = layouts.MESSAGE_1.dtype_within(layouts.BATCH_HEADER_BYTES)
+_MAGIC_AT = layouts.BATCH["magic"].place
 
 
 class _Headers:
@@ -24,18 +23,19 @@ class _Headers:
     """
 
     def __init__(self, data: bytes, count: int) -> None:
-        self._data = data + bytes(max(0, BATCH_HEADER_BYTES - 1 + count - len(data)))
-        self._count = count
+        padded = data + bytes(max(0, layouts.BATCH_HEADER_BYTES - 1 + count - len(data)))
+        self.batches: NDArray[Any] = np.ndarray((count,), layouts.BATCH.dtype, padded, 0, (1,))
+        self.messages: NDArray[Any] = np.ndarray((count,), _MESSAGE, padded, 0, (1,))
+        self._bytes, self._count = np.frombuffer(padded, np.uint8), count
 
-    def field(self, place: int, kind: str, rows: Any = slice(None)) -> NDArray[Any]:
-        """Return the field at a byte of each header, or of some of them."""
-        found: NDArray[Any] = np.ndarray((self._count,), kind, self._data, place, (1,))[rows]
-        return found
+    def byte(self, place: int) -> NDArray[np.uint8]:
+        """Return one byte of each header, by its place in it."""
+        return self._bytes[place : place + self._count]
 
     def counts_fit(self, rows: Int64Array) -> NDArray[np.bool_]:
         """Return which headers of magic 2 count at most one record for each of their offsets."""
-        last_deltas = self.field(23, ">i4", rows).astype(np.int64)
-        counts = self.field(57, ">i4", rows)
+        last_deltas = self.batches["last_offset_delta"][rows].astype(np.int64)
+        counts = self.batches["record_count"][rows]
         fits: NDArray[np.bool_] = (counts >= 0) & (counts <= last_deltas + 1)
         return fits
 
@@ -47,11 +47,13 @@ def starts_by_size(data: bytes, count: int, room: int) -> list[int]:
     batch ends later.
     """
     headers = _Headers(data, count)
-    rows = np.flatnonzero(headers.field(16, "u1") <= 2)
-    sizes = headers.field(8, ">i4", rows).astype(np.int64) + LOG_OVERHEAD_BYTES
-    rows = rows[(sizes >= LEGACY_MIN_BYTES) & (rows + sizes <= room)]
-    is_new = headers.counts_fit(rows) & (headers.field(21, ">u2", rows) < 128)
-    starts: list[int] = rows[is_new | (headers.field(16, "u1", rows) < 2)].tolist()
+    magics = headers.byte(_MAGIC_AT)
+    rows = np.flatnonzero(magics <= 2)
+    sizes = headers.batches["size"][rows].astype(np.int64) + layouts.LOG_OVERHEAD_BYTES
+    rows = rows[(sizes >= layouts.LEGACY_MIN_BYTES) & (rows + sizes <= room)]
+    attributes = headers.batches["attributes"][rows]
+    is_new = headers.counts_fit(rows) & (attributes >= 0) & (attributes < 128)
+    starts: list[int] = rows[is_new | (magics[rows] < 2)].tolist()
     return starts
 
 
@@ -62,13 +64,17 @@ def starts_by_offset(data: bytes, count: int, above: int, below: int) -> Int64Ar
     checksum of magic 2 does not cover the magic, so a batch of magic 2 may have any.
     """
     headers = _Headers(data, count)
-    is_old = (headers.field(16, "u1") < 2) & (headers.field(17, "u1") < 16)
-    is_new = (headers.field(21, "u1") == 0) & (headers.field(22, "u1") < 128)
+    is_old = (headers.byte(_MAGIC_AT) < 2) & (
+        headers.byte(layouts.MESSAGE_1["attributes"].place) < 16
+    )
+    attributes_at = layouts.BATCH["attributes"].place
+    is_new = (headers.byte(attributes_at) == 0) & (headers.byte(attributes_at + 1) < 128)
     rows = np.flatnonzero(is_old | is_new)
-    offsets = headers.field(0, ">i8", rows)
+    offsets = headers.batches["base_offset"][rows]
     rows = rows[(above < offsets) & (offsets < below)]
-    is_counted = is_new[rows] & headers.counts_fit(rows) & (headers.field(23, ">i4", rows) >= 0)
-    is_counted &= headers.field(CRC, ">u4", rows) != 0  # zeros are no header
-    is_old = is_old[rows] & (headers.field(12, ">u4", rows) != 0)
+    headed = headers.batches[rows]
+    is_counted = is_new[rows] & headers.counts_fit(rows) & (headed["last_offset_delta"] >= 0)
+    is_counted &= headed["crc"] != 0  # zeros are no header
+    is_old = is_old[rows] & (headers.messages["crc"][rows] != 0)
     starts: Int64Array = rows[is_counted | is_old]
     return starts

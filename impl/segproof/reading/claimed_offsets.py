@@ -8,9 +8,10 @@ Laws: BATCH-2, BATCH-3.
 """
 
 from segproof.files import ReadOnlyFile
+from segproof.layouts.kafka import BATCH, LOG_OVERHEAD_BYTES, MESSAGE_1
 
-HEADER_BYTES = 27
-"""The part of a batch header that ends with its last offset delta (magic 2)."""
+HEADER_BYTES = BATCH["last_offset_delta"].end
+"""Bytes of a batch header up to its last offset delta (magic 2)."""
 CODEC = 7
 
 
@@ -24,10 +25,11 @@ def claims(file: ReadOnlyFile, start: int, end: int, offsets: int) -> bool:
         header = file.pread(HEADER_BYTES, start) if end - start >= HEADER_BYTES else b""
         if len(header) < HEADER_BYTES:
             return False
-        magic, size = header[16], int.from_bytes(header[8:12], "big", signed=True) + 12
-        if size < HEADER_BYTES or magic > 2 or (magic < 2 and header[17] & CODEC):
+        magic, size = BATCH["magic"].of(header), BATCH["size"].of(header) + LOG_OVERHEAD_BYTES
+        is_compressed = magic < 2 and MESSAGE_1["attributes"].of(header) & CODEC
+        if size < HEADER_BYTES or not 0 <= magic <= 2 or is_compressed:
             return False
-        claimed = int.from_bytes(header[23:27], "big", signed=True) + 1 if magic == 2 else 1
+        claimed = BATCH["last_offset_delta"].of(header) + 1 if magic == 2 else 1
         if claimed < 1:
             return False
         start, offsets = start + size, offsets - claimed

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
 from segproof.reading.index_entries import EntryFile, genuine_entries
 
 Block = NDArray[np.void]
@@ -80,12 +80,11 @@ def torn_end_of(log: ReadOnlyFile, position: int, next_offset: int) -> int | Non
     It is a batch of magic 2 that continues the log. Raises: OSError.
     """
     header = log.pread(BATCH_HEADER_BYTES, position)
-    base_offset, delta = (
-        int.from_bytes(header[at:end], "big", signed=True) for at, end in ((0, 8), (23, 27))
-    )
-    is_batch = len(header) == BATCH_HEADER_BYTES and header[16] == 2
-    is_next = is_batch and base_offset == next_offset and delta >= 0
-    return base_offset + delta + 1 if is_next else None
+    if len(header) < BATCH_HEADER_BYTES or BATCH["magic"].of(header) != 2:
+        return None
+    delta = BATCH["last_offset_delta"].of(header)
+    is_next = BATCH["base_offset"].of(header) == next_offset and delta >= 0
+    return next_offset + delta + 1 if is_next else None
 
 
 def _last_of(found: list[Block]) -> int | None:

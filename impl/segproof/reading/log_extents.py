@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from segproof.files import Files
 from segproof.integers import INT64_MAX
+from segproof.layouts.kafka import BATCH, HEADER_UP_TO_MAGIC_BYTES
 from segproof.reading.file_names import (
     NameKind,
     is_like_a_log,
@@ -26,8 +27,6 @@ from segproof.reading.folder_names import folder_of
 from segproof.reading.log_order import NamedLog, first_offset_of
 from segproof.reading.waiting_logs import LOG_SWAP, Ranges, only_copy
 
-HEADER_BYTES = 17
-"""The part of a batch that ends with its magic."""
 MAGIC = 2
 
 
@@ -38,14 +37,16 @@ def said_first_offset(path: str, files: Files) -> int | None:
     """
     try:
         with closing(files.open(path)) as file:
-            header = file.pread(HEADER_BYTES, 0)
+            header = file.pread(HEADER_UP_TO_MAGIC_BYTES, 0)
     except OSError:
         return None
-    if len(header) < HEADER_BYTES or not any(header) or header[16] > MAGIC:
+    if len(header) < HEADER_UP_TO_MAGIC_BYTES or not any(header):
         return None
-    if header[16] < MAGIC:
+    magic, offset = BATCH["magic"].of(header), BATCH["base_offset"].of(header)
+    if not 0 <= magic <= MAGIC:
+        return None
+    if magic < MAGIC:
         return first_offset_of(path, files)
-    offset = int.from_bytes(header[:8], "big", signed=True)
     return offset if offset >= 0 else None
 
 

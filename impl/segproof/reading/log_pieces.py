@@ -31,8 +31,8 @@ from segproof.kafka.batch_table import (
     check_batches,
     read_batch_headers,
 )
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
-from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
+from segproof.kafka.record_batch import RecordBatch
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
 from segproof.reading.batch_starts import starts_by_size
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import (
@@ -365,10 +365,11 @@ class LogPieces:
         """
         reached = self._runs[-1].piece.last_offset if self._runs else self._reached
         header, end = self._file.pread(BATCH_HEADER_BYTES, start), self._end_at(start)
-        base_offset = int.from_bytes(header[:8], "big", signed=True)
-        if len(header) < BATCH_HEADER_BYTES or base_offset != reached + 1 or end <= self._end:
+        if len(header) < BATCH_HEADER_BYTES or end <= self._end:
             return False
-        if header[16] < 2:
+        if BATCH["base_offset"].of(header) != reached + 1:
+            return False
+        if header[BATCH["magic"].place] < 2:
             return self._has_lengths(start)
         size, left = end - start, min(self._end - start, BATCH_BYTES_MAX)
         return end_by_records(self._file.pread(left, start)) == size
@@ -455,7 +456,7 @@ class LogPieces:
         header = self._file.pread(LOG_OVERHEAD_BYTES, position)
         if len(header) < LOG_OVERHEAD_BYTES:
             return -1
-        return position + LOG_OVERHEAD_BYTES + int.from_bytes(header[8:], "big", signed=True)
+        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
 
     def _is_loadable(self, row: BatchTable) -> bool:
         """Return whether a broker loads the batch of a row."""

@@ -25,21 +25,24 @@ from segproof.errors import SegproofError, TooLargeError
 from segproof.files import ReadOnlyFile, first_byte, holds_zeros
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record import end_transaction_marker
-from segproof.kafka.record_batch import (
-    BATCH_HEADER_BYTES,
-    LEGACY_MIN_BYTES,
-    RecordBatch,
-    read_batch,
-)
-from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kernels import records as kernels
-from segproof.reading.batch_starts import CRC, starts_by_offset
+from segproof.layouts.kafka import (
+    BATCH,
+    BATCH_HEADER_BYTES,
+    CHECKED_FROM,
+    LEGACY_MIN_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MESSAGE_0,
+    MESSAGE_1,
+    MESSAGE_CHECKED_FROM,
+)
+from segproof.reading.batch_starts import starts_by_offset
 from segproof.reading.pieces import Piece, PieceKind, piece_of
 
+_MAGIC_AT = BATCH["magic"].place
 BATCH_BYTES_MAX = 16 << 20
 """A larger batch is not tried."""
-COVERED = 21
-"""From where on the checksum covers the batch."""
 GUESSED_BYTES_MAX = 1 << 20
 """So long batches may be whose end is guessed; Kafka's default limit."""
 SEARCHED_BYTES = 1 << 20
@@ -101,7 +104,7 @@ def with_restorable(
             end = at + len(data)
             next_offset = behind.next_offset(end)
             base_offset = fitting_base_offset(data, reached, next_offset, lost_bytes=at - kept_to)
-            if base_offset != kernels.decode_int64(data, 0) and not (
+            if base_offset != BATCH["base_offset"].of(data) and not (
                 kept_to == at and behind.begins_at(end)
             ):
                 base_offset = None  # the missing offsets may be of what is broken beside it
@@ -187,7 +190,7 @@ class _Tried:
         header = self._file.pread(LOG_OVERHEAD_BYTES, position)
         if len(header) < LOG_OVERHEAD_BYTES:
             return -1
-        return position + LOG_OVERHEAD_BYTES + kernels.decode_int32(header, 8)
+        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
 
     def by_size(self, position: int) -> bytes | None:
         """Return the batch at a position, as its size says, if its checksum holds.
@@ -211,7 +214,7 @@ class _Tried:
             return None
         self._left -= TRIAL_BYTES + size
         data = bytes(with_size_and_magic(self._file.pread(size, position)))
-        return data if data[16] < 2 and _agrees_with_messages(read_batch(data)) else None
+        return data if data[_MAGIC_AT] < 2 and _agrees_with_messages(read_batch(data)) else None
 
     def by_guess(self, position: int, ends: Sequence[int]) -> bytes | None:
         """Return the batch up to the first end for which its checksum holds, as `by_size`.
@@ -229,7 +232,7 @@ class _Tried:
         found = _proved(self._file.pread(max(sizes, default=0), position), sizes)
         if found is not None:
             return found
-        said, content = kernels.decode_int32(data, 8), len(data.rstrip(b"\0"))
+        said, content = BATCH["size"].of(data), len(data.rstrip(b"\0"))
         places = (said & ~(255 << shift) | one << shift for shift in range(0, 32, 8)
                   for one in range(256))  # fmt: skip
         near = *(LOG_OVERHEAD_BYTES + one for one in places), *range(content, content + 9)
@@ -255,11 +258,11 @@ def _rising(sizes: Iterable[int], most: int) -> list[int]:
 
 def _proved(data: bytes, sizes: Sequence[int]) -> bytes | None:
     """Return the batch that `data` begins with, of the first of rising sizes that is proved."""
-    stored, made, at, whole = data[CRC:COVERED], 0, COVERED, memoryview(data)
+    stored, made, at, whole = BATCH["crc"].of(data), 0, CHECKED_FROM, memoryview(data)
     for size in sizes:
         made = crc32c(whole[at:size], made)
         at = size
-        if made.to_bytes(4, "big") != stored or len(data) < size:
+        if made != stored or len(data) < size:
             continue
         found = bytes(with_size_and_magic(data[:size]))
         if agrees_with_records(found) and is_loadable(read_batch(found)):
@@ -281,10 +284,10 @@ def end_by_lengths(file: ReadOnlyFile, position: int) -> int:
 
     Nothing of it but these and its magic is looked at.
     """
-    magic = file.pread(1, position + 16)
+    magic = file.pread(1, position + _MAGIC_AT)
     if magic not in (b"\0", b"\1"):
         return -1
-    at = position + 18 + 8 * magic[0]
+    at = position + (MESSAGE_1 if magic[0] else MESSAGE_0)["key_length"].place
     for _ in range(2):  # the key, then the value
         length = file.pread(4, at)
         if len(length) < 4:
@@ -301,7 +304,7 @@ def _piece(data: bytes, base_offset: int, position: int) -> Piece:
 
 def checksum_difference(whole: bytes) -> int:
     """Return in which bits the checksum that a batch has differs from the right one."""
-    return int.from_bytes(whole[CRC:COVERED], "big") ^ crc32c(memoryview(whole)[COVERED:])
+    return BATCH["crc"].of(whole) ^ crc32c(memoryview(whole)[CHECKED_FROM:])
 
 
 def with_size_and_magic(whole: bytes) -> bytearray:
@@ -310,9 +313,10 @@ def with_size_and_magic(whole: bytes) -> bytearray:
     A message of magic 0 or 1 has a checksum that holds; anything else gets magic 2.
     """
     data = bytearray(whole)
-    data[8:LOG_OVERHEAD_BYTES] = (len(whole) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
-    if data[16] > 1 or crc32(data[16:]) != int.from_bytes(data[12:16], "big"):
-        data[16] = 2
+    BATCH["size"].put(data, len(whole) - LOG_OVERHEAD_BYTES)
+    checked = data[MESSAGE_CHECKED_FROM:]
+    if data[_MAGIC_AT] > 1 or crc32(checked) != MESSAGE_1["crc"].of(data):
+        data[_MAGIC_AT] = 2
     return data
 
 
@@ -332,9 +336,9 @@ def end_by_records(data: bytes) -> int:
     `data` begins with the batch, and may end inside of its last record or go on behind it.
     Compressed records say no length.
     """
-    if len(data) <= BATCH_HEADER_BYTES or data[22] & 7:
+    if len(data) <= BATCH_HEADER_BYTES or BATCH["attributes"].of(data) & 7:
         return -1
-    count = kernels.decode_int32(data, 57)
+    count = BATCH["record_count"].of(data)
     if not 0 <= count <= _last_delta(data) + 1:
         return -1
     summary = array("q", bytes(8 * kernels.SUMMARY_ROW))
@@ -349,7 +353,7 @@ def end_by_records(data: bytes) -> int:
 
 def _last_delta(data: bytes) -> int:
     """Return how far the last offset of a batch lies behind the one that it says."""
-    return 0 if data[16] < 2 else kernels.decode_int32(data, 23)
+    return 0 if data[_MAGIC_AT] < 2 else BATCH["last_offset_delta"].of(data)
 
 
 def fitting_base_offset(
@@ -362,8 +366,8 @@ def fitting_base_offset(
     that are broken there. None: its base offset is not known. A compressed message of magic 0 or 1
     says its last offset, and keeps it.
     """
-    base, delta = kernels.decode_int64(data, 0), _last_delta(data)
-    is_wrapper = data[16] < 2 and data[17] & 7 != 0
+    base, delta = BATCH["base_offset"].of(data), _last_delta(data)
+    is_wrapper = data[_MAGIC_AT] < 2 and MESSAGE_1["attributes"].of(data) & 7 != 0
     first = read_batch(data).base_offset if is_wrapper else base
     if following is None:
         return base if reached < first <= reached + 1 + lost_bytes else None

@@ -32,13 +32,12 @@ import numpy as np
 
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT64_MAX
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
-from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kernels import records as kernels
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, CHECKED_FROM, LOG_OVERHEAD_BYTES
 from segproof.reading.pieces import PieceKind
 from segproof.reading.restorable_batches import (
     BATCH_BYTES_MAX,
-    COVERED,
     agrees_with_records,
     checksum_difference,
     fitting_base_offset,
@@ -111,7 +110,7 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
         end = min(file.size(), gap.position + gap.size_bytes)
         left = TRIED_BYTES + WALKED_BYTES_OF_A_BYTE * (end - at)
         while at + BATCH_HEADER_BYTES < end:
-            said = at + LOG_OVERHEAD_BYTES + kernels.decode_int32(file.pread(12, at), 8)
+            said = at + LOG_OVERHEAD_BYTES + BATCH["size"].read(file, at)
             ends = [one for one in (said, end) if _may_end(at, one, end)]
             left -= sum(one - at for one in ends)
             if left < 0:
@@ -127,7 +126,7 @@ def cut_batches(gap: Gap, *, files: Files = REAL_FILES) -> Iterator[CutBatch]:
                 batch = read_batch(known.to_bytes(8, "big") + data[8:])
                 if not batch.is_control:
                     yield CutBatch(at, found.evidence, batch, base is not None)
-                expected = min(known + kernels.decode_int32(data, 23) + 1, INT64_MAX)
+                expected = min(known + BATCH["last_offset_delta"].of(data) + 1, INT64_MAX)
             if not ends:
                 return
             at = at + cut[0].size_bytes if cut else ends[0]
@@ -188,12 +187,12 @@ def _by_checksum(whole: bytes, bad: list[int]) -> list[_Found]:
     if difference.bit_count() > 1:
         found = None
         if len(whole) <= MENDED_BYTES_MAX:
-            found = flipped_bit(difference, len(whole) - COVERED)
+            found = flipped_bit(difference, len(whole) - CHECKED_FROM)
         if found is None:
             return []
-        mended[COVERED + found[0]] ^= 1 << found[1]
+        mended[CHECKED_FROM + found[0]] ^= 1 << found[1]
     data = bytes(mended)
-    is_right = agrees_with_records(data) and kernels.decode_int32(data, 57) > 0
+    is_right = agrees_with_records(data) and BATCH["record_count"].of(data) > 0
     return [_Found(Evidence.CHECKSUM, data, len(data))] if is_right else []
 
 
@@ -205,8 +204,8 @@ def _by_frames(whole: bytes, bad: list[int]) -> list[_Found]:
 
     `bad` is where unreadable blocks begin, counted from the begin of the batch.
     """
-    last, count = kernels.decode_int32(whole, 23), kernels.decode_int32(whole, 57)
-    is_plain = whole[16] == 2 and kernels.decode_int16(whole, 21) & ~0b1111000 == 0
+    last, count = BATCH["last_offset_delta"].of(whole), BATCH["record_count"].of(whole)
+    is_plain = BATCH["magic"].of(whole) == 2 and BATCH["attributes"].of(whole) & ~0b1111000 == 0
     if not is_plain or not last >= 0 or not 0 < count <= last + 1:
         return []
     if any(begin < BATCH_HEADER_BYTES and begin + BLOCK_BYTES > 0 for begin in bad):
@@ -241,8 +240,8 @@ def _batch_of(whole: bytes, records: list[tuple[int, int]]) -> bytes:
     """Return a batch of some records of another one; each is told by its begin and its end."""
     head = bytearray(whole[:BATCH_HEADER_BYTES])
     data = b"".join(whole[start:end] for start, end in records)
-    head[8:12] = (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(data)).to_bytes(4, "big")
-    head[57:61] = len(records).to_bytes(4, "big")
+    BATCH["size"].put(head, BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(data))
+    BATCH["record_count"].put(head, len(records))
     return bytes(head) + data
 
 

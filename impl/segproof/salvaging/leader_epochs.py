@@ -21,9 +21,10 @@ import numpy as np
 from segproof.files import File, Files
 from segproof.kafka.batch_table import check_batches
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
+from segproof.layouts.kafka import BATCH
 from segproof.reading.leader_epochs import readable_epochs
 
-EPOCH_POSITION = 12
+_EPOCH = BATCH["partition_leader_epoch"]
 STALE_EPOCHS_MAX = 1 << 16
 """Leaders that may have begun without a batch since the epoch checkpoint was written, at most."""
 
@@ -100,12 +101,12 @@ def _restore_between(paths: Sequence[str], files: Files) -> int:
 
 
 def _write_epoch(log: File, position: int, epoch: int) -> None:
-    log.pwrite(epoch.to_bytes(4, "big", signed=True), position + EPOCH_POSITION)
+    log.pwrite(epoch.to_bytes(4, "big", signed=True), position + _EPOCH.place)
 
 
 def _first_epoch(path: str, files: Files) -> int:
     with closing(files.open(path)) as log:
-        return int.from_bytes(log.pread(4, EPOCH_POSITION), "big", signed=True)
+        return _EPOCH.read(log)
 
 
 def _restore_ends(paths: Sequence[str], entries: Sequence[EpochEntry], files: Files) -> int:

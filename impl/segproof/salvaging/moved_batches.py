@@ -29,9 +29,7 @@ import numpy as np
 from segproof.files import ReadOnlyFile
 from segproof.integers import INT64_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, LEGACY_MIN_BYTES
-from segproof.kafka.record_file import LOG_OVERHEAD_BYTES
-from segproof.kernels import records as kernels
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES, LOG_OVERHEAD_BYTES
 from segproof.reading.pieces import Piece, PieceKind, first_offsets, piece_of
 from segproof.reading.strangers import COMPARED_BATCHES, contradicts, sequences_agree
 
@@ -254,10 +252,11 @@ class _Moves:
         data = self._file.pread(BATCH_HEADER_BYTES, position)
         if len(data) < LOG_OVERHEAD_BYTES:
             return None
-        first = last = kernels.decode_int64(data, 0)
-        size = LOG_OVERHEAD_BYTES + kernels.decode_int32(data, 8)
-        if len(data) >= 27 and data[16] == 2:
-            last += kernels.decode_int32(data, 23)
+        first = last = BATCH["base_offset"].of(data)
+        size = LOG_OVERHEAD_BYTES + BATCH["size"].of(data)
+        delta = BATCH["last_offset_delta"]
+        if len(data) >= delta.end and BATCH["magic"].of(data) == 2:
+            last += delta.of(data)
         is_between = above < first <= last < below
         return _Header(first, last, size) if is_between and size >= LEGACY_MIN_BYTES else None
 

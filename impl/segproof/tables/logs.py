@@ -20,9 +20,9 @@ from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, check_batches
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof.kafka.time_index import TimeIndex
+from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof.reading.file_names import is_of_remote_segment
 from segproof.reading.segment_reader import open_index, start_position
 from segproof.tables.files_below import Unit, asks_for_offsets

@@ -21,9 +21,10 @@ from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import Files
 from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.record import RecordColumns
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels import records as kernels
+from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
 from segproof.tables.damage import wrong_checksum
 from segproof.tables.files_below import Unit

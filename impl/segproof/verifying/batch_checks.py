@@ -17,6 +17,14 @@ from segproof.findings import Severity
 from segproof.hints import reads, writes
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable
+from segproof.layouts.kafka import (
+    BATCH,
+    BATCH_HEADER_BYTES,
+    CHECKED_FROM,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MESSAGE_CHECKED_FROM,
+)
 from segproof.reading.claimed_offsets import claims
 from segproof.reading.log_pieces import NO_ENTRIES, WHOLE_BATCHES_MIN, LogPieces, entries_of
 from segproof.reading.pieces import Piece
@@ -163,7 +171,7 @@ class BatchCheck(LogCheck):
             reached = int(table["last_offset"][first - 1]) if first else self._reached
             self._damage = self._damage_from(int(table["position"][first]), reached)
         behind = np.where(table["position"] == self._damage.position, self._words(self._damage), "")
-        is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
+        is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
         self._broken(
             "BATCH-14", block, bad & is_small,
             "a batch of magic 2 needs 61 bytes and this one says it has {row[size_bytes]}{behind}",
@@ -179,7 +187,9 @@ class BatchCheck(LogCheck):
         made: str | None = None
         if size <= MADE_AGAIN_BYTES:
             data = self._file.pread(size, int(rows["position"][at]))
-            made = f"{crc32c(data[21:]) if magic == 2 else crc32(data[16:]):#010x}"
+            is_new = magic == 2
+            made_of = crc32c(data[CHECKED_FROM:]) if is_new else crc32(data[MESSAGE_CHECKED_FROM:])
+            made = f"{made_of:#010x}"
         return Described(
             f"the checksum of this batch of {size} bytes is wrong: bytes in it were changed"
             f"{behind[at]}",
@@ -213,7 +223,7 @@ class BatchCheck(LogCheck):
         count, size = table["record_count"].astype(np.int64), table["size_bytes"]
         delta = table["last_offset_delta"].astype(np.int64)
         good = block.crc_valid & (table["magic"] == 2)
-        is_plain, room = table["attributes"] & 7 == 0, size - 61
+        is_plain, room = table["attributes"] & 7 == 0, size - BATCH_HEADER_BYTES
         too_many = (count < 0) | (is_plain & (count * MIN_RECORD_BYTES > room))
         self._broken(
             "BATCH-15", block, good & (count == 0) & (room != 0),
@@ -315,7 +325,7 @@ class BatchCheck(LogCheck):
                 f" the file are out of reach{self._words(self._damage_at_end(position))}"
                 f"{self._begin_words()}",
                 position=position,
-                actual=self._file.pread(17, position).hex(),
+                actual=self._file.pread(HEADER_UP_TO_MAGIC_BYTES, position).hex(),
                 expected="a batch header",
             )
         else:
@@ -400,15 +410,15 @@ class BatchCheck(LogCheck):
 
     def _report_partial(self, position: int, rest: int) -> None:
         segment = self._segment
-        self._log.tail_is_empty = rest < 18
+        self._log.tail_is_empty = rest <= HEADER_UP_TO_MAGIC_BYTES
         size = self._file.size()
         if size < self._log.size:
             self._report.shrunk(self._log.size, size)
         if size != self._log.size:
             return  # a batch that is being written
         damage = self._damage_at_end(position)
-        if rest >= 18:
-            size = int.from_bytes(self._file.pread(4, position + 8), "big", signed=True) + 12
+        if rest > HEADER_UP_TO_MAGIC_BYTES:
+            size = BATCH["size"].read(self._file, position) + LOG_OVERHEAD_BYTES
             which = "the last" if damage.is_tail else "this"
             message = f"{which} batch says it has {size} bytes, and the file has {rest} of them"
         else:

@@ -27,6 +27,11 @@ from segproof.hints import changes, reads, writes
 from segproof.kafka.batch_table import CONTROL, BatchScan
 from segproof.kafka.record import control_record_type
 from segproof.kafka.record_batch import RecordBatch
+from segproof.layouts.kafka import (
+    BATCH,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LEGACY_MIN_BYTES,
+)
 from segproof.reading.file_names import (
     METADATA_TOPIC,
     FileName,
@@ -165,9 +170,11 @@ class _Reading:
 
         It looks at the size where 12 bytes are there, and at the magic where 17 are.
         """
-        head = self._file.pread(17, position)
-        is_sized = len(head) < 12 or int.from_bytes(head[8:12], "big", signed=True) >= 14
-        return is_sized and (len(head) < 17 or head[16] <= 2)
+        head = self._file.pread(HEADER_UP_TO_MAGIC_BYTES, position)
+        size = BATCH["size"]
+        if len(head) >= size.end and size.end + size.of(head) < LEGACY_MIN_BYTES:
+            return False
+        return len(head) < HEADER_UP_TO_MAGIC_BYTES or head[BATCH["magic"].place] <= 2
 
     def _wrong(self, problem: str, position: int, is_silent: bool = False) -> Contents:
         # Without a whole batch there is no header, which Kafka asks for.

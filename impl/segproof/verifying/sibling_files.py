@@ -19,6 +19,7 @@ from itertools import count, islice
 from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, changes, writes
+from segproof.layouts.kafka import BATCH, HEADER_UP_TO_MAGIC_BYTES
 from segproof.reading.file_names import METADATA_TOPIC, read_file_name, read_partition_name
 from segproof.reading.folder_names import names_of
 from segproof.reading.node_ids import read_broker
@@ -28,7 +29,6 @@ from segproof.verifying.rules import SALVAGE, declare
 from segproof.verifying.segment_listing import parent_of
 from segproof.verifying.small_files import EPOCHS, METADATA, SMALL_FILE_BYTES, topic_id_of
 
-HEADER_BYTES = 17
 """The part of a batch header up to its magic, which has its leader epoch (magic 2)."""
 NAMED_MAX = 3
 """At most this many partitions of a topic are named in a finding."""
@@ -382,12 +382,13 @@ def _has_epochs(path: str, names: Collection[str], files: Files) -> bool:
     for name in sorted((one for one in names if one.endswith(".log")), reverse=True):
         try:
             with closing(files.open(posixpath.join(path, name))) as file:
-                header = file.pread(HEADER_BYTES, 0)
+                header = file.pread(HEADER_UP_TO_MAGIC_BYTES, 0)
         except OSError:
             return False
         if header:
-            epoch = int.from_bytes(header[12:16], "big", signed=True)
-            return len(header) == HEADER_BYTES and header[16] == 2 and epoch >= 0
+            is_whole = len(header) == HEADER_UP_TO_MAGIC_BYTES
+            is_new = is_whole and BATCH["magic"].of(header) == 2
+            return is_new and BATCH["partition_leader_epoch"].of(header) >= 0
     return False
 
 

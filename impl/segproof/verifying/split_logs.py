@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import File, Files, status_of
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
+from segproof.layouts.kafka import OFFSET_ENTRY
 from segproof.verifying.log_blocks import rows_of
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
 from segproof.verifying.segment_files import Segment
 
-ENTRY_BYTES = 8
 PART_BYTES = 16 << 10
 """About as many bytes of batch headers travel together."""
 PART_ROWS = PART_BYTES // BATCH_DTYPE.itemsize
@@ -77,11 +77,10 @@ def cuts_of(segment: Segment, log_bytes: int, piece_bytes: int, files: Files) ->
 
 
 def _cuts(file: File, log_bytes: int, piece_bytes: int) -> list[int]:
-    count = file.size() // ENTRY_BYTES
+    count = file.size() // OFFSET_ENTRY.size
 
     def position_of(entry: int) -> int:
-        data = file.pread(ENTRY_BYTES, entry * ENTRY_BYTES)
-        position = int.from_bytes(data[4:8], "big", signed=True)
+        position = OFFSET_ENTRY["position"].read(file, entry * OFFSET_ENTRY.size)
         # A zero tail, an entry of nonsense or one that is gone lies behind all others.
         return position if 0 < position < log_bytes else log_bytes
 

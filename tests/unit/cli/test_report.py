@@ -121,7 +121,7 @@ def test_a_page_says_what_verify_says(
     assert "14341 bytes in 1 place, with 6 offsets that are lost for good" in page.words
     assert re.search(r"25296  .*00 00 00 00 00 00 00 42 7f 00", page.words)
     assert "base_offset 66 25302 to 25309" in page.words
-    assert "batch_length 2130720761 25310 to 25313" in page.words
+    assert "size 2130720761 25310 to 25313" in page.words
     assert "record_count 6 25359 to 25362" in page.words
     drawn = [one["fill"] for tag, one in page.tags if tag == "rect" and "x" in one and "y" in one]
     bar = [fill for fill in drawn if fill is not None]

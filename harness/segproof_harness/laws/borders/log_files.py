@@ -2,22 +2,18 @@
 """Small segments of Kafka for the tables of borders: batches, index entries and file names."""
 
 import gzip
-import struct
 from collections.abc import Iterable
 from typing import Any
 
 from segproof.checksums import crc32
 from segproof.kafka import Record, write_batch, write_end_transaction_marker
-from segproof.kafka.batch_table import RAW_HEADER_DTYPE
 from segproof.kafka.record import encode_varint
+from segproof.layouts import kafka as layouts
 from segproof_harness.laws.borders.border import Content, Files
 from segproof_harness.laws.file_damages import sum_again
 
 BASE = 1000
 """The base offset of most segments here: not 0, so that distance and offset differ."""
-_PLACES = {
-    name: (dtype, offset) for name, (dtype, offset, *_) in (RAW_HEADER_DTYPE.fields or {}).items()
-}
 
 
 def name(base_offset: int, suffix: str) -> str:
@@ -47,13 +43,13 @@ def marker(offset: int, control_type: str = "ABORT", **changed: int) -> bytes:
 
 
 def patched(data: bytes, **fields: int) -> bytes:
-    """Return a batch whose header has other values, with the right checksum."""
-    changed = bytearray(data)
+    """Return a batch or message whose header has other values, with the right checksum."""
+    changed, layout = (
+        bytearray(data),
+        layouts.BATCH if layouts.BATCH["magic"].of(data) == 2 else layouts.MESSAGE_1,
+    )
     for field, value in fields.items():
-        dtype, offset = _PLACES[field]
-        size = dtype.itemsize
-        is_signed = dtype.kind == "i"
-        changed[offset : offset + size] = value.to_bytes(size, "big", signed=is_signed)
+        layout[field].put(changed, value)
     sum_again(changed)
     return bytes(changed)
 
@@ -65,18 +61,18 @@ def with_byte(data: bytes, position: int, value: int) -> bytes:
 
 def offset_entries(*entries: tuple[int, int]) -> bytes:
     """Return the entries of an offset index: distances from the base offset, and positions."""
-    return b"".join(struct.pack(">ii", *entry) for entry in entries)
+    return layouts.OFFSET_ENTRY.pack_all(entries)
 
 
 def time_entries(*entries: tuple[int, int]) -> bytes:
     """Return the entries of a time index: timestamps, and distances from the base offset."""
-    return b"".join(struct.pack(">qi", *entry) for entry in entries)
+    return layouts.TIME_ENTRY.pack_all(entries)
 
 
 def aborted(first: int, last: int, stable: int | None = None, producer_id: int = 7) -> bytes:
     """Return an entry of a transaction index; its offsets are absolute."""
-    return struct.pack(
-        ">hqqqq", 0, producer_id, first, last, last + 1 if stable is None else stable
+    return layouts.ABORTED_TXN.pack(
+        0, producer_id, first, last, last + 1 if stable is None else stable
     )
 
 
@@ -104,7 +100,8 @@ def followed(files: Files, base: int) -> dict[str, Content]:
 
 def batch_of(offset: int, body: bytes, **fields: int) -> bytes:
     """Return a batch of one record by its header, with these bytes in place of the record."""
-    return patched(batch(offset)[:61] + body, batch_length=49 + len(body), **fields)
+    head = batch(offset)[: layouts.BATCH_HEADER_BYTES]
+    return patched(head + body, size=len(head) - layouts.LOG_OVERHEAD_BYTES + len(body), **fields)
 
 
 def record(offset_delta: int, timestamp_delta: int = 0, value: bytes | None = None) -> bytes:
@@ -117,11 +114,13 @@ def record(offset_delta: int, timestamp_delta: int = 0, value: bytes | None = No
 
 def message(offset: int, value: bytes | None, magic: int = 1, attributes: int = 0) -> bytes:
     """Return a message of magic 0 or 1 without a key, with the right checksum."""
-    time = struct.pack(">q", 1) if magic else b""
+    layout, time = (layouts.MESSAGE_1, (1,)) if magic else (layouts.MESSAGE_0, ())
     size = -1 if value is None else len(value)
-    body = struct.pack(">bb", magic, attributes) + time + struct.pack(">ii", -1, size)
-    body += value or b""
-    return struct.pack(">qiI", offset, 4 + len(body), crc32(body)) + body
+    data = bytearray(layout.pack(offset, 0, 0, magic, attributes, *time, -1))
+    data += size.to_bytes(4, "big", signed=True) + (value or b"")
+    layout["size"].put(data, len(data) - layouts.LOG_OVERHEAD_BYTES)
+    layout["crc"].put(data, crc32(data[layouts.MESSAGE_CHECKED_FROM :]))
+    return bytes(data)
 
 
 def wrapper(offset: int, *messages: bytes, magic: int = 1) -> bytes:

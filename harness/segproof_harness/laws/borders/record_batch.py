@@ -83,7 +83,7 @@ def _bits() -> list[Border]:
             borders.append(
                 Border(
                     "DISK-15", f"no bit of magic {magic} is set, or bit {bit}",
-                    _log(data), _log(patched(data, legacy_attributes=value)),
+                    _log(data), _log(patched(data, attributes=value)),
                     Due(LOG_NAME, 0, FIELDS, value, Severity.WARNING),
                 )
             )  # fmt: skip
@@ -124,7 +124,7 @@ def _only_of_right_sums() -> list[Border]:
             Due(LOG_NAME, 0, expected, actual, severity),
         )
         for law, data, expected, actual, severity in (
-            ("BATCH-15", patched(EMPTY + b"\0", batch_length=50), 61, 62, Severity.ERROR),
+            ("BATCH-15", patched(EMPTY + b"\0", size=50), 61, 62, Severity.ERROR),
             ("BATCH-16", patched(EMPTY, record_count=-1), "0 to 0", -1, Severity.ERROR),
             ("BATCH-18", patched(FIRST, attributes=5), "0 to 4", 5, Severity.ERROR),
             ("DISK-14", patched(TWO, last_offset_delta=0), "at most 1", 2, Severity.ERROR),
@@ -180,17 +180,17 @@ BORDERS = (
     # attributes
     Border(
         "BATCH-11", "a message of magic 1 has codec 3, or 4",
-        _log(patched(OLD, legacy_attributes=LZ4)), _log(patched(OLD, legacy_attributes=ZSTD)),
+        _log(patched(OLD, attributes=LZ4)), _log(patched(OLD, attributes=ZSTD)),
         _at(0),
     ),
     Border(
         "BATCH-11", "a message of magic 0 has codec 3, or 4",
-        _log(patched(OLDEST, legacy_attributes=LZ4)),
-        _log(patched(OLDEST, legacy_attributes=ZSTD)), _at(0),
+        _log(patched(OLDEST, attributes=LZ4)),
+        _log(patched(OLDEST, attributes=ZSTD)), _at(0),
     ),
     Border(
         "BATCH-11", "codec 4 in magic 2, or in magic 1",
-        _log(patched(FIRST, attributes=ZSTD)), _log(patched(OLD, legacy_attributes=ZSTD)),
+        _log(patched(FIRST, attributes=ZSTD)), _log(patched(OLD, attributes=ZSTD)),
         _at(0),
     ),
     Border(
@@ -205,7 +205,7 @@ BORDERS = (
     ),
     Border(
         "BATCH-18", "the codec of a message is 3, or 5",
-        _log(patched(OLD, legacy_attributes=3)), _log(patched(OLD, legacy_attributes=5)),
+        _log(patched(OLD, attributes=3)), _log(patched(OLD, attributes=5)),
         _at(0, "0 to 4", 5),
     ),
     Border(
@@ -215,14 +215,14 @@ BORDERS = (
     ),
     Border(
         "DISK-15", "bits 0 to 3 of magic 1 are set, or bit 4 too",
-        _log(patched(OLD, legacy_attributes=0x0F)), _log(patched(OLD, legacy_attributes=0x1F)),
+        _log(patched(OLD, attributes=0x0F)), _log(patched(OLD, attributes=0x1F)),
         Due(LOG_NAME, 0, FIELDS, 0x1F, Severity.WARNING),
     ),
     *_bits(),
     # counts
     Border(
         "BATCH-15", "a batch without records has 61 bytes, or 62",
-        _log(EMPTY), _log(patched(EMPTY + b"\0", batch_length=50)), _at(0, 61, 62),
+        _log(EMPTY), _log(patched(EMPTY + b"\0", size=50)), _at(0, 61, 62),
     ),
     Border(
         "BATCH-15", "a batch of 68 bytes has one record, or none",

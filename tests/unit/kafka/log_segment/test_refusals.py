@@ -14,7 +14,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.kafka import LogSegment, Record, WriteFormat, write_batch
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES
+from segproof.layouts.kafka import BATCH_HEADER_BYTES
 from segproof_harness.files.memory_files import write_file
 from segproof_tests import memory_segments
 from segproof_tests.memory_segments import DIRECTORY, NOW, batch, images, new_files
