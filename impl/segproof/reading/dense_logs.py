@@ -45,7 +45,9 @@ class Extent(NamedTuple):
     missing_at_end: int = 0
     """How many of the missing offsets are after its last batch."""
     keyless_from: int | None = None
-    """The last offset of the first known batch of the partition that has a record without a key."""
+    """The last offset of the first known batch of the partition that has a record without a key.
+
+    It is asked for only where offsets are missing at the end."""
 
     def has_room_for(self, base_offset: int) -> bool:
         """Return whether a segment with this base offset belongs into the gap at its end."""

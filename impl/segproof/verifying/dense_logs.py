@@ -14,7 +14,7 @@ from segproof.reading.cleaner_traces import UP_TO, Cleaning
 from segproof.reading.dense_logs import Extent, doubt_about, judged, misnamed_logs
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.held_beside import HINT_OF_HELD, HeldBeside
-from segproof.verifying.keyless_records import first_keyless
+from segproof.verifying.keyless_records import KeylessEnds, first_keyless
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
@@ -53,14 +53,14 @@ def segments_in_doubt(
 class DenseLog:
     """Takes the segments of a partition in order; then `report` judges what they lack."""
 
-    def __init__(self, partition: Partition, snapshots: Iterable[int]) -> None:
+    def __init__(self, partition: Partition, snapshots: Iterable[int], files: Files) -> None:
         self._partition = partition
         self._snapshots = sorted(snapshots)
         self._extents: list[Extent] = []
         self._is_last_taken = False
         """Whether the last segment is among the extents."""
-        self._keyless_from: int | None = None
-        """The last offset of the first batch that is known to have a record without a key."""
+        self._files = files
+        self._ends = KeylessEnds(files)
         self._reach = 0
         """The offset after the last batch so far."""
         self.lost: set[str] = set()
@@ -68,8 +68,7 @@ class DenseLog:
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, if nothing else was reported of its end."""
-        if self._keyless_from is None:
-            self._keyless_from = carry.keyless_from
+        self._ends.add(segment.path(".log"), carry.ends)
         if carry.end_offset is None:
             if self._is_last_taken:
                 self._extents.pop()  # what follows it is reported as lost
@@ -87,6 +86,7 @@ class DenseLog:
                 segment.suffixes, carry.batches, (carry.end_offset, following), self._snapshots
             )
         lacks_index = not {".index", ".timeindex"} <= segment.suffixes
+        missing_at_end = 0 if following is None else max(0, following - carry.end_offset)
         self._is_last_taken = True
         self._extents.append(
             Extent(
@@ -98,8 +98,8 @@ class DenseLog:
                 carry.end_position,
                 lacks_index,
                 doubt,
-                0 if following is None else max(0, following - carry.end_offset),
-                self._keyless_from,
+                missing_at_end,
+                self._ends.first_keyless() if missing_at_end else None,
             )
         )
 
@@ -119,12 +119,12 @@ class DenseLog:
         # A log whose name is too low lacks nothing that the log before holds.
         return max(0, missing - max(0, self._reach - segment.base_offset))
 
-    def report(self, reporter: Reporter, files: Files) -> None:
+    def report(self, reporter: Reporter) -> None:
         """Report the segments that lack offsets, without proof of what they held."""
         partition = self._partition
         logs = [one.path for one in self._extents]
-        beside = HeldBeside(partition.directory, files)
-        for one, known in segments_in_doubt(partition, self._extents, logs, files):
+        beside = HeldBeside(partition.directory, self._files)
+        for one, known in segments_in_doubt(partition, self._extents, logs, self._files):
             lost = f"{'' if known is Cleaning.EXCLUDED else UP_TO}{one.missing}"
             where = f"from the base offset {one.base_offset}"
             if one.is_never_cleaned:

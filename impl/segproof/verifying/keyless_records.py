@@ -4,8 +4,9 @@
 Laws: DISK-25, DISK-63, DISK-70, BATCH-3.
 """
 
+from collections import deque
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from segproof.files import File, Files, ReadOnlyFile
 from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches, read_batch_headers
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
+from segproof.verifying.segment_carry import EndBatch
 
 KEYS_ASKED = 32
 """Batches of one log whose records are asked for keys."""
@@ -79,11 +81,50 @@ def has_keyless(file: ReadOnlyFile, header: np.void, limit: int) -> bool:
 
     `header` is the batch's row of a table; a batch of more than `limit` bytes is not read.
     """
-    position, size, magic = (int(header[name]) for name in ("position", "size_bytes", "magic"))
-    if size > limit:
+    return _is_keyless(file, end_batch(header, limit))
+
+
+def end_batch(header: np.void, limit: int) -> EndBatch:
+    """Return the batch of a row of a table, to be asked for keys later."""
+    names = ("position", "size_bytes", "magic", "last_offset")
+    position, size, magic, last = (int(header[name]) for name in names)
+    return EndBatch(position, size, magic, last, limit)
+
+
+def _is_keyless(file: ReadOnlyFile, end: EndBatch) -> bool:
+    if end.size_bytes > end.limit:
         return False
-    batch = RecordBatch(file, position, size, magic, in_file=True)
+    batch = RecordBatch(file, end.position, end.size_bytes, end.magic, in_file=True)
     try:
-        return sum(record.key is None for record in batch.records(limit=limit)) > 0
+        return sum(record.key is None for record in batch.records(limit=end.limit)) > 0
     except SegproofError:
         return False
+
+
+class KeylessEnds:
+    """The batches at the ends of the logs so far; their records are read only where one is asked.
+
+    A sound partition lacks no offset, and nothing depends on its keys then.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._unread: deque[tuple[str, list[EndBatch]]] = deque()
+        self._found: int | None = None
+
+    def add(self, path: str, ends: list[EndBatch]) -> None:
+        """Take the batches at the ends of the next log."""
+        if self._found is None and ends:
+            self._unread.append((path, ends))
+
+    def first_keyless(self) -> int | None:
+        """Return the last offset of the first of the batches that has a record without a key.
+
+        None without any; a log that can't be read any more counts as one without.
+        """
+        while self._found is None and self._unread:
+            path, ends = self._unread.popleft()
+            with suppress(OSError), closing(self._files.open(path)) as file:
+                found = (end.last_offset for end in ends if _is_keyless(file, end))
+                self._found = next(found, None)
+        return self._found

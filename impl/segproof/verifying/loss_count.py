@@ -5,12 +5,14 @@ Where two findings speak of the same offsets, such as a segment without its log 
 the next segment, each offset counts once.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
+from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
 from segproof.reading.cleaner_traces import UP_TO, CleanerTraces, Cleaning
 from segproof.reading.queue_units import LostMessages
 from segproof.verifying.cut_out_checks import OR_MORE
+from segproof.verifying.keyless_records import KeylessEnds, first_keyless
 from segproof.verifying.log_damage import LogDamage
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
@@ -42,18 +44,16 @@ AT_LEAST = ("RMQDISK-23", "RMQDISK-44")
 records counts what index and queues know of them, and there may have been more."""
 
 
-def _none_found() -> int | None:
-    return None
-
-
 class LossCount:
     """Give it each finding of a loss, and each segment behind its findings."""
 
     def __init__(
-        self, find_keyless: Callable[[], int | None] = _none_found, *, was_cleaned: bool = False
+        self, logs: Sequence[str] = (), files: Files = REAL_FILES, *, was_cleaned: bool = False
     ) -> None:
-        """`find_keyless` searches the logs for `CleanerTraces.keyless_from`, if a loss needs it."""
-        self._find_keyless: Callable[[], int | None] | None = find_keyless
+        """`logs` are searched for `CleanerTraces.keyless_from`, if a loss needs it."""
+        self._logs = logs
+        self._files = files
+        self._ends = KeylessEnds(files)
         self._was_cleaned = was_cleaned
         self._keyless_from: int | None = None
         """The first offset up to which a record is known to have no key."""
@@ -123,8 +123,7 @@ class LossCount:
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
         """Take the next segment, and what was read of it."""
-        if self._keyless_from is None:
-            self._keyless_from = carry.keyless_from
+        self._ends.add(segment.path(".log"), carry.ends)
         is_own = self._lost_here is None
         self._has_gaps |= self._has_gap_behind and not self._is_gone
         self._has_gap_behind = False
@@ -238,9 +237,11 @@ class LossCount:
     def _keyless(self) -> int | None:
         """Return the last offset of a batch that has a record without a key; None without any.
 
-        The check of a log asks only its first and its last batch. The logs are searched for more
-        at most once.
+        The first and the last batch of each log so far are asked first. The logs are searched for
+        more at most once.
         """
-        if self._keyless_from is None and self._find_keyless is not None:
-            self._keyless_from, self._find_keyless = self._find_keyless(), None
+        if self._keyless_from is None:
+            self._keyless_from = self._ends.first_keyless()
+        if self._keyless_from is None and self._logs:
+            self._keyless_from, self._logs = first_keyless(self._logs, self._files), ()
         return self._keyless_from

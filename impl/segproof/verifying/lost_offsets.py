@@ -24,11 +24,11 @@ from segproof.files import holds_zeros
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.open_indexes import is_older_copy
-from segproof.verifying.keyless_records import are_of_records, has_keyless
+from segproof.verifying.keyless_records import are_of_records, end_batch, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.rules import declare
-from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_carry import EndBatch, LogCarry
 
 declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
@@ -86,7 +86,7 @@ class LostOffsetsCheck(LogCheck):
         self._is_gap_told = False
         self._first_held: np.void | None = None
         """The header of the first one."""
-        self._keyless_from: int | None = None
+        self._ends: list[EndBatch] = []
         self._first: int | None = None
         """Distance of the first offset of the log from that of its name."""
 
@@ -106,9 +106,8 @@ class LostOffsetsCheck(LogCheck):
     def finish(self) -> None:
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
-        for held in (self._first_held, self._last):
-            if held is not None and self._keyless_from is None and self._is_keyless(held):
-                self._keyless_from = int(held["last_offset"])
+        held = (self._first_held, self._last)
+        self._ends = [end_batch(one, self._limit) for one in held if one is not None]
         position = self._log.scan.end_position
         if following is None:
             self._judge_zeros(end, position)
@@ -165,7 +164,7 @@ class LostOffsetsCheck(LogCheck):
     def hand_on(self, carry: LogCarry) -> None:
         """Hand on whether the offsets before the next segment were reported as lost."""
         carry.is_gap_told = self._is_gap_told
-        carry.keyless_from = self._keyless_from
+        carry.ends = self._ends
 
     def _judge_zeros(self, end: int | None, position: int) -> None:
         """Judge zeros at the end of the last log."""

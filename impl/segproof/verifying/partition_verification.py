@@ -234,7 +234,7 @@ class _JoinedLog:
         self._last_start = 0
         """Where the last leader epoch begins, as the checkpoint says."""
         self._ranges: list[NamedRange | None] = []
-        self._dense = DenseLog(partition, self._snapshots)
+        self._dense = DenseLog(partition, self._snapshots, files)
         self._at_gaps = OpenAtGaps(self._directory, self._reporter)
         self._last_log: tuple[str, int] | None = None
         """The log before, and the byte after its last batch."""
@@ -393,7 +393,7 @@ class _JoinedLog:
         if not self._is_remote:
             names = self._partition, self._ranges, self._reporter, self._files
             if not check_names(*names):
-                self._dense.report(self._reporter, self._files)
+                self._dense.report(self._reporter)
             self._at_gaps.report(self._dense.lost)
         if self._epochs is not None and entries is not None:
             path = self._partition.path(self._epochs)

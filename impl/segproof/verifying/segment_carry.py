@@ -143,6 +143,17 @@ class CutOutGap(NamedTuple):
         return 0 if self.lost else self.size
 
 
+class EndBatch(NamedTuple):
+    """The first or the last sound batch of records of a log, whose records may tell of keys."""
+
+    position: int
+    size_bytes: int
+    magic: int
+    last_offset: int
+    limit: int
+    """Records of more bytes are not read."""
+
+
 @dataclass(slots=True)
 class LogCarry:
     """What one segment says that others are held against. Travels to processes."""
@@ -180,8 +191,8 @@ class LogCarry:
     """Gaps that held batches, as the indexes show."""
     is_gap_told: bool = False
     """Whether a finding says that offsets between its end and the next segment are lost."""
-    keyless_from: int | None = None
-    """The last offset of its first batch of records, or of the last, if one there has no key."""
+    ends: list[EndBatch] = field(default_factory=list)
+    """Its first and its last sound batch of records."""
     end_position: int = 0
     """The byte after the last batch."""
     first_offset: int | None = None
@@ -196,7 +207,7 @@ Seen = tuple[FileState, ...]
 CHECKED = (
     "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
     "is_gap_told", "end_position", "is_blank", "first_offset", "indexed_end",
-    "has_sound_gap", "keyless_from",
+    "has_sound_gap",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 
@@ -221,6 +232,7 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
         ],
         "damage": carry.damage,
         "cut_outs": carry.cut_outs,
+        "ends": carry.ends,
         "seen": [[*state.identity, state.size_bytes] for state in seen],
     }
     arrays = [table.tobytes() for table in (*tables, runs)]
@@ -258,6 +270,7 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
         **dict(zip(CHECKED, told["checked"], strict=True)),
         damage=None if told["damage"] is None else LogDamage.from_json(told["damage"]),
         cut_outs=[CutOutGap(*one) for one in told["cut_outs"]],
+        ends=[EndBatch(*one) for one in told["ends"]],
     )
     seen = tuple(FileState((device, inode), size) for device, inode, size in told["seen"])
     return carry, seen

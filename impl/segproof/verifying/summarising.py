@@ -19,7 +19,6 @@ from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.keyless_records import first_keyless
 from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
 from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.missing_offsets import MissingOffsets
@@ -341,7 +340,7 @@ class Tallies:
             return Tally(self._path, "file", self._on, found)
         kind = "remote folder" if segments and segments[0].stem else "partition"
         logs = [one.path(".log") for one in segments if ".log" in one.suffixes]
-        losses = LossCount(lambda: first_keyless(logs, files), was_cleaned=work.was_cleaned)
+        losses = LossCount(logs, files, was_cleaned=work.was_cleaned)
         return Tally(work.directory, kind, self._on, found, losses)
 
 
