@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from segproof.files import ReadOnlyFile
-from segproof.reading.log_pieces import Entries, LogPieces
+from segproof.reading.framing import batch_at
+from segproof.reading.log_pieces import Entries
 from segproof.reading.pieces import Piece
 
 ASKED_MAX = 64
@@ -31,11 +32,14 @@ class Asked(NamedTuple):
         )
 
 
+def sample_of(entries: Entries) -> Entries:
+    """Return the entries that are asked."""
+    step = max(1, len(entries.positions) // ASKED_MAX)
+    return Entries(entries.offsets[::step], entries.positions[::step])
+
+
 def asked_entries(log: ReadOnlyFile, entries: Entries) -> Iterator[Asked]:
     """Yield some of the entries, from the first on. Raises: OSError."""
-    size, step = log.size(), max(1, len(entries.positions) // ASKED_MAX)
-    pieces = LogPieces(log, 0, size)
-    offsets, positions = entries.offsets[::step].tolist(), entries.positions[::step].tolist()
-    for offset, position in zip(offsets, positions, strict=True):
-        batch = pieces.batch_at(position) if position < size else None
-        yield Asked(offset, position, batch)
+    size, sample = log.size(), sample_of(entries)
+    for offset, position in zip(sample.offsets.tolist(), sample.positions.tolist(), strict=True):
+        yield Asked(offset, position, batch_at(log, position, size))

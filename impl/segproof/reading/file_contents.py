@@ -30,8 +30,9 @@ from segproof.integers import is_integer
 from segproof.kafka.producer_snapshot import read_snapshot
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.config_offsets import NAME_MAX
+from segproof.reading.framing import batch_at
 from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
-from segproof.reading.log_pieces import LogPieces
+from segproof.reading.log_pieces import sound_pieces
 from segproof.reading.node_ids import NO_NODE, Broker, broker_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.reading.restorable_batches import BATCH_BYTES_MAX
@@ -145,11 +146,11 @@ def _log(file: ReadOnlyFile) -> Content | None:
 
 def _first_batch(file: ReadOnlyFile) -> Piece | None:
     size = file.size()
-    known = LogPieces(file, 0, min(size, BATCH_BYTES_MAX)).batch_at(0)
+    known = batch_at(file, 0, min(size, BATCH_BYTES_MAX))
     if known is not None and known.first_offset >= 0:
         return known
     # No sound batch with offsets begins at byte 0: a later one is looked for.
-    pieces = LogPieces(file, 0, min(size, HEAD_BYTES)).sound()
+    pieces = sound_pieces(file, min(size, HEAD_BYTES))
     return next((one for one in pieces if one.first_offset >= 0), None)
 
 

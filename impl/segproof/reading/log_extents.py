@@ -46,7 +46,7 @@ def said_first_offset(path: str, files: Files) -> int | None:
     if not 0 <= magic <= MAGIC:
         return None
     if magic < MAGIC:
-        return first_offset_of(path, files)
+        return first_offset_of(path, files.open)
     return offset if offset >= 0 else None
 
 

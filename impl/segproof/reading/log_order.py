@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT64_MAX
-from segproof.reading.log_pieces import LogPieces
+from segproof.reading.framing import batch_at
+from segproof.reading.log_pieces import sound_pieces
 
 
 class NamedLog(NamedTuple):
@@ -76,19 +77,15 @@ def _rises(ranges: Sequence[_Range]) -> bool:
 
 def _first_of(log: NamedLog, open_log: Callable[[str], ReadOnlyFile]) -> int:
     """Return the first offset of a log; that of its name if its first batch is not sound."""
-    try:
-        with closing(open_log(log.path)) as file:
-            first = LogPieces(file, 0, file.size()).batch_at(0)
-    except OSError:
-        first = None
-    return log.base_offset if first is None else first.first_offset
+    first = first_offset_of(log.path, open_log)
+    return log.base_offset if first is None else first
 
 
-def first_offset_of(path: str, files: Files) -> int | None:
+def first_offset_of(path: str, open_log: Callable[[str], ReadOnlyFile]) -> int | None:
     """Return the first offset of a log; None if its first batch is not sound, or can't be read."""
     try:
-        with closing(files.open(path)) as file:
-            first = LogPieces(file, 0, file.size()).batch_at(0)
+        with closing(open_log(path)) as file:
+            first = batch_at(file, 0, file.size())
     except OSError:
         return None
     return None if first is None else first.first_offset
@@ -100,7 +97,7 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
     Raises: OSError.
     """
     with closing(files.open(path)) as file:
-        pieces = LogPieces(file, 0, file.size()).sound()
+        pieces = sound_pieces(file)
     return (pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
 
 
@@ -116,10 +113,10 @@ def _odd_range(
     except OSError:
         return None  # the caller reports it
     with closing(file):
-        first = LogPieces(file, 0, file.size()).batch_at(0)
+        first = batch_at(file, 0, file.size())
         if first is not None and log.base_offset <= first.first_offset < following:
             return None
-        pieces = LogPieces(file, 0, file.size()).sound()
+        pieces = sound_pieces(file)
     if not pieces or log.base_offset <= pieces[0].first_offset < following:
         return None
     return _Range(pieces[0].first_offset, pieces[-1].last_offset)

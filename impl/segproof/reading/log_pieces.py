@@ -31,9 +31,9 @@ from segproof.kafka.batch_table import (
     check_batches,
     read_batch_headers,
 )
-from segproof.kafka.record_batch import RecordBatch
-from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
 from segproof.reading.batch_starts import starts_by_size
+from segproof.reading.framing import batch_at, end_at, is_loaded_at
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.pieces import (
     Piece,
@@ -48,7 +48,6 @@ from segproof.reading.restorable_batches import (
     behind_zeros,
     end_by_lengths,
     end_by_records,
-    is_loadable,
     with_restorable,
 )
 from segproof.reading.rising_chain import heaviest_chain
@@ -157,6 +156,15 @@ def entries_in(path: str, base_offset: int, files: Files) -> Entries:
         return NO_ENTRIES  # they only save work
 
 
+def sound_pieces(file: ReadOnlyFile, end: int | None = None) -> list[Piece]:
+    """Return the sound pieces of a log up to byte `end`, without batches that can be restored.
+
+    None for `end` is the end of the file. Memory, cost and Raises: as `LogPieces`.
+    """
+    pieces = LogPieces(file, 0, file.size() if end is None else end).found()
+    return [piece for piece in pieces if piece.kind is PieceKind.SOUND]
+
+
 class LogPieces:
     """The pieces of the bytes [start, end) of a log; iterate once. They touch, and leave no gap.
 
@@ -216,19 +224,15 @@ class LogPieces:
         """Yield the pieces in order."""
         work_bytes = self._left
         yield from with_restorable(
-            self._file, self._found(), reached=self._reached, limit=self._limit,
+            self._file, self.found(), reached=self._reached, limit=self._limit,
             next_offset=self._next_offset, work_bytes=work_bytes,
         )  # fmt: skip
 
-    def sound(self) -> list[Piece]:
-        """Return the sound pieces in order, without the batches that an iteration would restore.
+    def found(self) -> list[Piece]:
+        """Return the pieces in order. A batch that is restorable is still in a broken piece.
 
         Call this instead of an iteration: the log is searched once for each object.
         """
-        return [piece for piece in self._found() if piece.kind is PieceKind.SOUND]
-
-    def _found(self) -> list[Piece]:
-        """Return the pieces in order. A batch that is restorable is still in a broken piece."""
         self._find()
         return list(without_strangers(self._file, list(self._touching())))
 
@@ -299,7 +303,7 @@ class LogPieces:
         firsts, lasts = first_offsets(table), table["last_offset"]
         odd = may_not_load(table)
         for row in np.flatnonzero(odd).tolist():
-            odd[row] = not self._is_loadable(table[row : row + 1])
+            odd[row] = not is_loaded_at(self._file, table[row : row + 1])
         is_misplaced = (lasts < firsts) | are_between(table)
         odd |= is_misplaced
         is_new = np.ones(len(table), np.bool_)
@@ -364,7 +368,7 @@ class LogPieces:
         has no such lengths. Of compressed records no length is known.
         """
         reached = self._runs[-1].piece.last_offset if self._runs else self._reached
-        header, end = self._file.pread(BATCH_HEADER_BYTES, start), self._end_at(start)
+        header, end = self._file.pread(BATCH_HEADER_BYTES, start), end_at(self._file, start)
         if len(header) < BATCH_HEADER_BYTES or end <= self._end:
             return False
         if BATCH["base_offset"].of(header) != reached + 1:
@@ -385,13 +389,13 @@ class LogPieces:
             position = int(positions[number])
             if position <= start:
                 continue
-            end = self._end_at(position)
+            end = end_at(self._file, position)
             if not position < end <= self._end:
                 continue
             self._left_of_entries -= end - position
             if self._left_of_entries < 0:
                 return None
-            found = self._batch(position, end)
+            found = batch_at(self._file, position, self._end, end)
             if found is not None and found.first_offset <= offsets[number] <= found.last_offset:
                 self._known = found
                 return found
@@ -425,45 +429,15 @@ class LogPieces:
         Bytes of a magic 2 header look like the beginning of one with many megabytes.
         """
         is_new = self._file.pread(1, position + 16) == b"\2"
-        return is_new or end_by_lengths(self._file, position) == self._end_at(position)
+        return is_new or end_by_lengths(self._file, position) == end_at(self._file, position)
 
     def _batch_at(self, position: int) -> Piece | None:
-        """Return the batch at a position, as `batch_at`; its checksum counts as searched."""
-        end = self._end_at(position)
+        """Return the batch at a position, if it is sound; its checksum counts as searched."""
+        end = end_at(self._file, position)
         if not position < end <= self._end:
             return None  # a wrong size costs no checksum
         self._left -= end - position
-        return self._batch(position, end) if self._left >= 0 else None
-
-    def batch_at(self, position: int) -> Piece | None:
-        """Return the batch at a position, if its checksum is right and its offsets rise."""
-        return self._batch(position, self._end_at(position))
-
-    def _batch(self, position: int, end: int) -> Piece | None:
-        if not position < end <= self._end:
-            return None
-        for rows in check_batches(self._file, position, end):
-            found = piece_of(PieceKind.SOUND, rows.table)
-            is_sound = bool(rows.crc_valid.all()) and found.first_offset <= found.last_offset
-            if not is_sound or found.end != end:
-                return None
-            is_loadable = self._is_loadable(rows.table)
-            return found if is_loadable else found._replace(kind=PieceKind.UNLOADABLE)
-        return None
-
-    def _end_at(self, position: int) -> int:
-        """Return where a batch at a position would end, as its size field says; or -1."""
-        header = self._file.pread(LOG_OVERHEAD_BYTES, position)
-        if len(header) < LOG_OVERHEAD_BYTES:
-            return -1
-        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
-
-    def _is_loadable(self, row: BatchTable) -> bool:
-        """Return whether a broker loads the batch of a row."""
-        if not may_not_load(row)[0]:
-            return True
-        position, size, magic = (int(row[one][0]) for one in ("position", "size_bytes", "magic"))
-        return is_loadable(RecordBatch(self._file, position, size, magic, in_file=True))
+        return batch_at(self._file, position, self._end, end) if self._left >= 0 else None
 
     # --- which of them belong where they lie
 

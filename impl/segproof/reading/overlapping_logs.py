@@ -28,10 +28,11 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_headers
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
+from segproof.reading.framing import batch_at
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.leader_epochs import epochs_begin
-from segproof.reading.log_pieces import LogPieces, entries_in
-from segproof.reading.pieces import Piece, first_offsets
+from segproof.reading.log_pieces import entries_in, sound_pieces
+from segproof.reading.pieces import first_offsets
 
 ASKED_MIN = 4
 """Fewer entries of an index do not tell whether a log is the one of its index."""
@@ -85,7 +86,7 @@ class _Claim:
             if end is None and position:
                 end = _end_from(log, 0)
             if end is None and log.size():
-                end = max((one.last_offset for one in _sound(log)), default=-1) + 1 or None
+                end = max((one.last_offset for one in sound_pieces(log)), default=-1) + 1 or None
         return end, is_open
 
     @property
@@ -116,7 +117,7 @@ class _Claim:
             last = index.read(max(0, index.count - 1), 1)
             if index.count and len(last):
                 offset, position = int(last["offset"][0]), int(last["position"][0])
-                batch = LogPieces(log, 0, log.size()).batch_at(position) if position >= 0 else None
+                batch = batch_at(log, position, log.size())
                 if batch is not None and batch.last_offset == self.base + offset:
                     return position, is_open
             return 0, is_open
@@ -131,7 +132,7 @@ class _Claim:
         """
         empty = read_batch_headers(b"").table
         with suppress(OSError, SegproofError), closing(self._open(".log")) as log:
-            parts = (read_batch_headers(log, one.start, one.end).table for one in _sound(log))
+            parts = (read_batch_headers(log, one.start, one.end).table for one in sound_pieces(log))
             table = np.concatenate([empty, *parts])
             if len(table) > 1 and self._following is not None:
                 before, first = int(table["last_offset"][-2]) + 1, int(first_offsets(table)[-1])
@@ -412,7 +413,3 @@ def _end_from(log: ReadOnlyFile, position: int) -> int | None:
         reached = int(lasts[-1])
         end = reached + 1
     return end if scan.end_position == size else None
-
-
-def _sound(log: ReadOnlyFile) -> list[Piece]:
-    return LogPieces(log, 0, log.size()).sound()

@@ -13,7 +13,7 @@ from segproof.reading import log_order
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.index_origins import shows_name
 from segproof.reading.log_order import NamedLog
-from segproof.reading.log_pieces import LogPieces, entries_in
+from segproof.reading.log_pieces import entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.gaps import MISSING, Gap
 from segproof.salvaging.unreadable_blocks import ReadableParts
@@ -46,7 +46,7 @@ def other_logs(segments: Sequence[Segment], files: Files) -> OtherLogs:
         if found is None:
             continue
         base, until = int(found.expected or 0), int(found.actual or 0)
-        is_own = until == log_order.first_offset_of(path, files)
+        is_own = until == log_order.first_offset_of(path, files.open)
         indexed = [each for each in segments if _is_of_index(path, each, files)]
         if not is_own and not indexed:
             paths.add(path)
@@ -138,9 +138,5 @@ def first_offset_of(log: NamedLog, files: Files) -> int:
     What compaction took away at its begin lies before that. The name alone is the limit of the log
     before: a base offset may be wrong.
     """
-    try:
-        with closing(ReadableParts(files.open(log.path))) as file:
-            first = LogPieces(file, 0, file.size()).batch_at(0)
-    except OSError:
-        first = None
-    return log.base_offset if first is None else max(log.base_offset, first.first_offset)
+    first = log_order.first_offset_of(log.path, lambda path: ReadableParts(files.open(path)))
+    return log.base_offset if first is None else max(log.base_offset, first)

@@ -351,7 +351,7 @@ def _first_of_next(segment: Segment, files: Files) -> int | None:
     if segment.next_base_offset is None or segment.stem:
         return None
     path = posixpath.join(segment.directory, segment_file_name(segment.next_base_offset, ".log"))
-    return first_offset_of(path, files)
+    return first_offset_of(path, files.open)
 
 
 def _begins_elsewhere(segment: Segment, offset: int, files: Files) -> bool:
@@ -360,7 +360,7 @@ def _begins_elsewhere(segment: Segment, offset: int, files: Files) -> bool:
     found = logs_from(offset, segment.directory, files)
     others = (name for name in found if read_file_name(name).kind is NameKind.SEGMENT)
     return any(
-        first_offset_of(posixpath.join(segment.directory, name), files) == offset
+        first_offset_of(posixpath.join(segment.directory, name), files.open) == offset
         for name in others
         if name not in own
     )

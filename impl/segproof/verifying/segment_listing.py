@@ -148,7 +148,7 @@ def _misnamed(
     found = {}
     for base in bases:
         name = segment_file_name(base, ".log")
-        first = first_offset_of(posixpath.join(directory, name), files)
+        first = first_offset_of(posixpath.join(directory, name), files.open)
         if first is not None and first != base:
             found[first] = name
     firsts = sorted(found)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segproof.files import REAL_FILES
+from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.kafka import Record, write_batch
-from segproof.reading import log_pieces
+from segproof.reading import framing, log_pieces
 from segproof.reading.log_pieces import Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof_tests.partition_files import copied_partition, name_of
@@ -192,13 +192,12 @@ def test_each_entry_of_the_index_is_looked_at_once(
 ) -> None:
     """However many gaps there are: behind each of them lie entries that lead to broken batches."""
     looked = list[int]()
-    batch_of = LogPieces._batch
 
-    def count(one: LogPieces, position: int, end: int) -> Piece | None:
+    def count(file: ReadOnlyFile, position: int, limit: int, end: int) -> Piece | None:
         looked.append(position)
-        return batch_of(one, position, end)
+        return framing.batch_at(file, position, limit, end)
 
-    monkeypatch.setattr(LogPieces, "_batch", count)
+    monkeypatch.setattr(log_pieces, "batch_at", count)
     bad = b"?" * 8 + (48).to_bytes(4, "big") + b"?" * 48
     batches = [batch(offset) if offset % 3 else bad for offset in range(150)]
     starts = np.cumsum([0, *map(len, batches)])[:-1]

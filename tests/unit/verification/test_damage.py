@@ -12,7 +12,7 @@ from segproof.counts import plural
 from segproof.files import REAL_FILES, ReadOnlyFile
 from segproof.findings import Severity
 from segproof.kafka import Record, write_batch
-from segproof.reading import log_pieces
+from segproof.reading import framing, log_pieces
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
 from segproof.salvaging.salvage import salvage
@@ -146,13 +146,12 @@ def test_what_only_looks_like_batches_takes_little_time(
 ) -> None:
     """Behind damage each byte may begin a batch; what is summed up of them is bounded."""
     asked: list[int] = []
-    end_at = LogPieces._end_at
 
-    def count(one: LogPieces, position: int) -> int:
-        asked.append(end_at(one, position) - position)
+    def count(file: ReadOnlyFile, position: int) -> int:
+        asked.append(framing.end_at(file, position) - position)
         return asked[-1] + position
 
-    monkeypatch.setattr(LogPieces, "_end_at", count)
+    monkeypatch.setattr(log_pieces, "end_at", count)
     fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + batch(1)[12:61]
     path = tmp_path / f"{ZERO}.log"
     path.write_bytes(b"\xff" * 17 + fake * 1000 + bytes(4 << 20))
