@@ -83,7 +83,7 @@ def command(
         complain(text)
 
     from segproof.commands import quoted_path
-    from segproof.verifying.rules import BROKER_FILE
+    from segproof.reading.file_names import BROKER_FILE
 
     told = ""
     with progress("ls", unit="partitions") as show:

@@ -190,8 +190,8 @@ def _save_partitions(
 def _tell_what_is_missing(path: Path, out: Path) -> None:
     """Write what a broker needs of the old data directory, if the new one is to take its place."""
     from segproof.files import REAL_FILES, LinkOutError
+    from segproof.reading.file_names import BROKER_FILE
     from segproof.reading.node_ids import NODE_FILE_BYTES, broker_in
-    from segproof.verifying.rules import BROKER_FILE
 
     identity = path / BROKER_FILE
     if not identity.is_file() or (out / BROKER_FILE).exists():

@@ -15,6 +15,7 @@ from typing import Any
 from segproof.errors import CorruptCheckpointError, NumberFormatError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import parse_int
+from segproof.inventory.small_files import SMALL_FILE_BYTES
 from segproof.kafka.checkpoint_file import (
     EPOCH_FORMATTER,
     OFFSET_FORMATTER,
@@ -26,13 +27,15 @@ from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
+    EPOCHS,
+    METADATA,
+    OFFSET_CHECKPOINTS,
     REMOTE_EPOCH_SUFFIXES,
     SNAPSHOT_SUFFIX,
     NameKind,
     read_file_name,
     read_remote_name,
 )
-from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS, SMALL_FILE_BYTES
 
 Row = dict[str, Any]
 Read = Callable[[str, Files], Iterator[Row]]

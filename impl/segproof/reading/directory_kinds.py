@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 
 from segproof.files import Files
 from segproof.reading.file_names import (
+    EPOCHS,
+    METADATA,
     NameKind,
     is_index_cache,
     is_known_in_data_directory,
@@ -21,7 +23,7 @@ from segproof.reading.file_names import (
 )
 from segproof.reading.folder_names import has_folder, names_of
 
-OF_PARTITION = frozenset({"leader-epoch-checkpoint", "partition.metadata"})
+OF_PARTITION = frozenset({EPOCHS, METADATA})
 """Files that a broker writes into each partition, and beside none."""
 _WAITING = re.compile(r"\.(deleted|cleaned|swap)$")
 STRAY = "a file of a segment in a directory of partitions, in no partition: no broker reads it"

@@ -22,6 +22,18 @@ SNAPSHOT_SUFFIX = ".snapshot"
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 """What people pack files with before they put them aside."""
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+EPOCHS = "leader-epoch-checkpoint"
+METADATA = "partition.metadata"
+QUORUM_STATE = "quorum-state"
+RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+BROKER_FILE = "meta.properties"
+"""What a broker of Kafka keeps in each of its data directories."""
+BOOTSTRAP = "bootstrap.checkpoint"
 METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by rules of its own."""
 SET_ASIDE_FILE = "salvage-set-aside.{}.log"
@@ -46,16 +58,7 @@ KNOWN_IN_PARTITION = re.compile(
     re.ASCII,
 )
 KNOWN_IN_DATA_DIRECTORY = frozenset(
-    {
-        CLEAN_SHUTDOWN_MARKER,
-        ".lock",
-        "bootstrap.checkpoint",
-        "cleaner-offset-checkpoint",
-        "log-start-offset-checkpoint",
-        "meta.properties",
-        "recovery-point-offset-checkpoint",
-        "replication-offset-checkpoint",
-    }
+    {CLEAN_SHUTDOWN_MARKER, ".lock", BOOTSTRAP, BROKER_FILE, *OFFSET_CHECKPOINTS}
 )
 REMOTE_NAME = re.compile(
     r"(?P<stem>(?P<offset>[0-9]{1,20})(?:_|(?P<dash>-))[A-Za-z0-9_-]{21}[AQgw])"

@@ -2,13 +2,11 @@
 """The checkpoint of leader epochs of a partition, read for what it says of the partition's log."""
 
 import posixpath
-from typing import Final
 
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
-
-_EPOCHS: Final = "leader-epoch-checkpoint"
+from segproof.reading.file_names import EPOCHS
 
 
 def readable_epochs(path: str, files: Files) -> list[EpochEntry] | None:
@@ -24,5 +22,5 @@ def epochs_begin(directory: str, files: Files) -> int | None:
 
     None without an entry in a checkpoint that can be read.
     """
-    entries = readable_epochs(posixpath.join(directory, _EPOCHS), files)
+    entries = readable_epochs(posixpath.join(directory, EPOCHS), files)
     return entries[0].start_offset if entries else None

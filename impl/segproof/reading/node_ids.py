@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from segproof.errors import NumberFormatError
 from segproof.files import Files
 from segproof.integers import parse_int
+from segproof.reading.file_names import BROKER_FILE
 
-META = "meta.properties"
 NODE_FILE_BYTES = 1 << 20
 """A larger file is not read: the largest known have some hundred bytes."""
 RESERVED_TO = 100
@@ -47,7 +47,7 @@ class Broker:
 def read_broker(directory: str, files: Files) -> Broker | None:
     """Return whose a log directory is; None if Kafka can't read it in `meta.properties`."""
     try:
-        with closing(files.open(posixpath.join(directory, META))) as file:
+        with closing(files.open(posixpath.join(directory, BROKER_FILE))) as file:
             found = broker_in(file.pread(NODE_FILE_BYTES, 0))
     except OSError:
         return None

@@ -18,6 +18,7 @@ from segproof.files import File, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.reading.file_names import (
+    EPOCHS,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     NameKind,
@@ -33,7 +34,6 @@ from segproof.rebuilding.safe_places import (
     not_empty,
 )
 from segproof.rebuilding.segment_build import BuiltSegment
-from segproof.verifying.small_files import EPOCHS
 
 LOCK = ".lock"
 """The file in a data directory that a broker has locked while it runs."""

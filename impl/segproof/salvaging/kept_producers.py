@@ -18,6 +18,7 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.integers import INT32_MAX
+from segproof.inventory.small_files import last_offset, parse_producers
 from segproof.kafka.batch_table import CONTROL, check_batches
 from segproof.kafka.producer_snapshot import (
     ProducerStateEntry,
@@ -27,8 +28,6 @@ from segproof.kafka.producer_snapshot import (
 from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.small_files import read_producers
 
 Entries = Mapping[int, ProducerStateEntry]
 """By producer id."""
@@ -121,9 +120,8 @@ def sound_snapshots(
         known = read_file_name(name)
         if known.suffix != SNAPSHOT_SUFFIX or known.base_offset > end_offset:
             continue
-        reporter = Reporter(Wanted())
-        entries = read_producers(reporter.at(partition.path(name)), known.base_offset, files)
-        if entries is not None and not any(one.is_defect for one in reporter.finish()):
+        entries = parse_producers(partition.path(name), files).content
+        if entries is not None and all(last_offset(one) < known.base_offset for one in entries):
             yield known.base_offset, {one.producer_id: one for one in entries}
 
 

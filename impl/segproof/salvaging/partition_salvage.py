@@ -26,6 +26,7 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
+from segproof.reading.file_names import EPOCHS
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
@@ -70,7 +71,6 @@ from segproof.salvaging.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.named_ends import told_end
 from segproof.verifying.segment_files import Segment
-from segproof.verifying.small_files import EPOCHS
 
 _LOSSLESS = (MISSING, PieceKind.ZEROS)
 """Gaps of these kinds are told only where offsets are lost in them."""

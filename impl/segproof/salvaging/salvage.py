@@ -23,6 +23,7 @@ from segproof.reading.file_names import (
     CUT_RECORDS_FILE,
     METADATA_TOPIC,
     SET_ASIDE_FILE,
+    START,
     PartitionName,
     is_like_a_log,
     is_of_salvage,
@@ -60,7 +61,6 @@ from segproof.verifying.loss_count import LOG_UNREADABLE
 from segproof.verifying.replaced_logs import DELETED, REPLACED, REST
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import sized
-from segproof.verifying.small_files import START
 from segproof.verifying.unread_files import LAYOUTS
 
 __all__ = ["Gap", "SalvagedPartition", "salvage"]

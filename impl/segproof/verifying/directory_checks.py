@@ -19,10 +19,18 @@ from segproof.files import LINK_TO_NOTHING, Files, FileStatus, status_of
 from segproof.findings import Severity
 from segproof.hints import reads
 from segproof.integers import INT64_MAX
+from segproof.inventory.small_files import KnownOffsets, Offsets
 from segproof.reading.cleaner_traces import cleaner_was_here, removed_logs
 from segproof.reading.directory_kinds import holds_partitions
 from segproof.reading.file_names import (
+    BOOTSTRAP,
+    BROKER_FILE,
     CLEAN_SHUTDOWN_MARKER,
+    CLEANER,
+    EPOCHS,
+    METADATA,
+    OFFSET_CHECKPOINTS,
+    QUORUM_STATE,
     REMOTE_INDEX_CACHE,
     SNAPSHOT_SUFFIX,
     FileName,
@@ -53,13 +61,8 @@ from segproof.verifying.log_directories import (
 )
 from segproof.verifying.long_indexes import report_long_indexes
 from segproof.verifying.loose_files import report_strays
-from segproof.verifying.metadata_snapshots import (
-    BOOTSTRAP,
-    check_metadata_snapshot,
-    check_metadata_snapshots,
-)
+from segproof.verifying.metadata_snapshots import check_metadata_snapshot, check_metadata_snapshots
 from segproof.verifying.node_files import (
-    QUORUM_STATE,
     check_node_properties,
     check_quorum_state,
     report_missing_vote,
@@ -77,7 +80,7 @@ from segproof.verifying.remote_segments import (
     small_remote_names,
 )
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rules import BROKER_FILE, declare
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
@@ -103,15 +106,10 @@ from segproof.verifying.sibling_files import (
     report_topic_ids_across,
 )
 from segproof.verifying.small_files import (
-    CLEANER,
-    EPOCHS,
-    METADATA,
-    OFFSET_CHECKPOINTS,
     PARTITION,
-    KnownOffsets,
-    Offsets,
     check_marker,
     check_metadata,
+    check_offsets,
     check_small_file,
     check_small_remote_file,
 )
@@ -540,7 +538,10 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     if BOOTSTRAP in names:
         check_metadata_snapshot(reporter.at(_join(path, BOOTSTRAP), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
-    offsets = walk.offsets.read(parent_of(_join(path, "partition")), kept, files, reporter)
+    directory = parent_of(_join(path, "partition"))
+    for name, parsed in walk.offsets.read(directory, kept, files).items():
+        check_offsets(reporter.at(_join(directory, name), PARTITION), parsed)
+    offsets = walk.offsets.of(directory, files)
     lacking = _absent(names, offsets)
     for name in kept:
         absent = [one for one, told in lacking.items() if name in told]

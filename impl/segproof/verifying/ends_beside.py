@@ -26,10 +26,18 @@ from segproof.counts import plural
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, ReadOnlyFile, holds_zeros
 from segproof.integers import parse_int
+from segproof.inventory.small_files import known_epochs
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.checkpoint_file import read_text_file
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.file_names import SNAPSHOT_SUFFIX, partition_of
+from segproof.reading.file_names import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    SNAPSHOT_SUFFIX,
+    partition_of,
+)
 from segproof.reading.folder_names import folder_of
 from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
 from segproof.reading.indexed_ends import blocks_at, indexed_end
@@ -39,16 +47,8 @@ from segproof.verifying.directory_checks import Partition, partition_again
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.named_ends import told_end
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import wait_for_a_step
 from segproof.verifying.segment_listing import parent_of
-from segproof.verifying.small_files import (
-    CLEANER,
-    EPOCHS,
-    HIGH_WATERMARK,
-    RECOVERY,
-    read_epochs,
-)
 
 PAUSES_SECONDS = (0.1, 0.4)
 """The pauses before a broker that may be truncating the log has ended its step."""
@@ -270,8 +270,7 @@ def _is_named_beyond(end: LogEnd, files: Files) -> bool:
         return True
     if EPOCHS in kinds:
         path = posixpath.join(end.directory, EPOCHS)
-        entries = read_epochs(Reporter(Wanted()).at(path), files) or []
-        if any(one.start_offset > end.next_offset for one in entries[-1:]):
+        if any(one.start_offset > end.next_offset for one in known_epochs(path, files)[-1:]):
             return True
     return any(
         _offset_in(name, end.directory, files) > end.next_offset

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from segproof.counts import plural
 from segproof.files import Files, status_of
+from segproof.inventory.small_files import topic_id_of
 from segproof.kafka.batch_table import BatchScan, BatchTable
-from segproof.reading.file_names import NameKind, is_like_a_log, read_file_name
+from segproof.reading.file_names import METADATA, NameKind, is_like_a_log, read_file_name
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import PieceKind
-from segproof.verifying.small_files import METADATA, topic_id_of
 
 Batches = NDArray[np.int64]
 """Rows of first offset, last offset and checksum: shape (batches, 3), in order, each row once."""

@@ -13,10 +13,10 @@ from functools import cached_property
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import Hint, changes, reads, writes
+from segproof.inventory.small_files import topic_id_of
 from segproof.reading.file_contents import Content, Kind
-from segproof.reading.file_names import METADATA_TOPIC, read_partition_name
+from segproof.reading.file_names import EPOCHS, METADATA, METADATA_TOPIC, read_partition_name
 from segproof.reading.folder_names import names_of
-from segproof.verifying.small_files import EPOCHS, METADATA, topic_id_of
 
 LOST_AND_FOUND = "lost+found"
 """The folder at the root of a file system; only the superuser can list it."""

@@ -21,13 +21,14 @@ from segproof.findings import Finding, Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import parse_int
 from segproof.reading.file_names import (
+    BROKER_FILE,
     REMOTE_INDEX_CACHE,
     is_known_in_data_directory,
     read_partition_name,
     starts_with_folder,
 )
 from segproof.reading.new_places import own_place
-from segproof.reading.node_ids import META, NO_NODE, Broker, read_broker
+from segproof.reading.node_ids import NO_NODE, Broker, read_broker
 from segproof.verifying.folder_extents import ExtentsOfPairs, compared, generations, logs_to_take
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
@@ -165,7 +166,7 @@ def broker_place(
     path: str, names: Collection[str], status: FileStatus, files: Files, *, is_given: bool
 ) -> BrokerPlace:
     """Return the `BrokerPlace` of the directory at `path`, which contains the files `names`."""
-    broker = read_broker(path, files) if META in names else None
+    broker = read_broker(path, files) if BROKER_FILE in names else None
     return BrokerPlace(path, _identity(path, status), is_given, broker)
 
 
@@ -180,7 +181,7 @@ def _below(
         names = files.list_directory(path)
     except OSError:
         return
-    if level == 0 or META in names:
+    if level == 0 or BROKER_FILE in names:
         yield broker_place(path, names, status, files, is_given=level == 0)
     for name in names:
         full = posixpath.join(path, name)
@@ -271,7 +272,7 @@ def _report_ids(
         apart = [two for two in (*own, *others) if two.identity != one.identity]
         copies = [two for two in apart if _is_copy(one, two)]
         strangers = [two for two in apart if one.is_given and two.is_given and _differ(one, two)]
-        report = reporter.at(posixpath.join(one.path, META), shown_by=one.path)
+        report = reporter.at(posixpath.join(one.path, BROKER_FILE), shown_by=one.path)
         if copies:
             _report_copied_ids(one, copies[0], partitions, report)
         elif strangers:

@@ -18,12 +18,18 @@ from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
 from segproof.reading.directory_kinds import STRAY, is_stray_beside
 from segproof.reading.file_contents import content_of
-from segproof.reading.file_names import NameKind, is_known_in_data_directory, read_file_name
+from segproof.reading.file_names import (
+    HIGH_WATERMARK,
+    METADATA,
+    RECOVERY,
+    NameKind,
+    is_known_in_data_directory,
+    read_file_name,
+)
 from segproof.reading.log_order import offsets_of
 from segproof.reading.new_places import own_place
 from segproof.verifying.log_joins import LogChain
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.small_files import HIGH_WATERMARK, METADATA, RECOVERY
 from segproof.verifying.unread_files import not_looked_into
 
 HINT_OF_STRAY = reads(

@@ -33,6 +33,7 @@ from segproof.layouts.kafka import (
     LEGACY_MIN_BYTES,
 )
 from segproof.reading.file_names import (
+    BOOTSTRAP,
     METADATA_TOPIC,
     FileName,
     NameKind,
@@ -48,7 +49,6 @@ COPY_SNAPSHOT = changes(
     if_wrong="the node goes on with other metadata than the cluster, and treats topics as deleted",
     copy_step="keep this node stopped, and copy its directory away",
 )
-BOOTSTRAP = "bootstrap.checkpoint"
 OF_BOOTSTRAP = changes(
     "replace it by the file of another controller of this cluster",
     only_if="the log of the cluster's metadata has records: then nothing is taken from this file",

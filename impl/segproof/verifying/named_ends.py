@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from segproof.files import Files
-from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
-from segproof.verifying.directory_checks import Partition
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.small_files import (
+from segproof.inventory.small_files import known_epochs
+from segproof.reading.file_names import (
     CLEANER,
     EPOCHS,
     HIGH_WATERMARK,
     RECOVERY,
+    SNAPSHOT_SUFFIX,
     START,
-    read_epochs,
+    read_file_name,
 )
+from segproof.verifying.directory_checks import Partition
 from segproof.verifying.told_ends import (
     AGREED,
     exchanged_with,
@@ -88,6 +88,6 @@ def _end_in_folder(partition: Partition, files: Files, *, with_epochs: bool = Tr
     names = map(read_file_name, partition.others)
     known = [0, *(one.base_offset for one in names if one.suffix == SNAPSHOT_SUFFIX)]
     if with_epochs and EPOCHS in partition.others:
-        entries = read_epochs(Reporter(Wanted()).at(partition.path(EPOCHS)), files)
-        known += [one.start_offset for one in (entries or ())[-1:]]
+        entries = known_epochs(partition.path(EPOCHS), files)
+        known += [one.start_offset for one in entries[-1:]]
     return max(known)

@@ -20,7 +20,15 @@ from segproof.findings import Finding, Severity
 from segproof.hints import changes, reads, writes
 from segproof.integers import INT64_MAX
 from segproof.kafka.producer_snapshot import ProducerStateEntry
-from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.reading.file_names import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    SNAPSHOT_SUFFIX,
+    START,
+    read_file_name,
+)
 from segproof.reading.index_origins import is_of_other_index
 from segproof.reading.log_order import NamedLog
 from segproof.reading.packed_segments import with_unpacked
@@ -50,16 +58,7 @@ from segproof.verifying.segment_carry import (
 from segproof.verifying.segment_files import PAUSES_SECONDS, Segment, wait_for_a_step
 from segproof.verifying.segment_listing import ALL_FILES, Listings
 from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
-from segproof.verifying.small_files import (
-    CLEANER,
-    EPOCHS,
-    HIGH_WATERMARK,
-    PARTITION,
-    RECOVERY,
-    START,
-    read_epochs,
-    read_producers,
-)
+from segproof.verifying.small_files import PARTITION, check_epochs, check_producers
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 from segproof.verifying.swapped_names import NamedRange, check_names
 from segproof.verifying.told_ends import (
@@ -346,7 +345,7 @@ class _JoinedLog:
         # Only the log of a remote segment tells which offset its snapshot is of.
         shown_by = self._directory if self._is_remote else path
         report = self._reporter.at(path, PARTITION, shown_by=shown_by)
-        return self._at(path), read_producers(report, offset, self._files)
+        return self._at(path), check_producers(report, offset, self._files)
 
     def _at(self, path: str) -> PathReporter:
         """Return what takes findings that the whole partition shows."""
@@ -370,7 +369,7 @@ class _JoinedLog:
         entries = None
         if self._epochs is not None:
             path = self._partition.path(self._epochs)
-            entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
+            entries = check_epochs(self._reporter.at(path, PARTITION), self._files)
         if entries and not self._is_remote:
             self._last_start = entries[-1].start_offset
         if self._partition.lacks_log:

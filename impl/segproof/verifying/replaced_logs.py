@@ -31,7 +31,7 @@ from segproof.findings import Severity
 from segproof.hints import Hint, changes, reads, writes
 from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.segment_names import segment_file_name
-from segproof.reading.file_names import FileName, NameKind
+from segproof.reading.file_names import EPOCHS, METADATA, FileName, NameKind
 from segproof.reading.new_places import new_place, own_place
 from segproof.reading.pieces import first_offsets
 from segproof.reading.swap_batches import ForeignBatch, foreign_batches
@@ -73,7 +73,6 @@ AT_THE_END = (
     "no other log here has its offsets: where a truncation or a recovery of this replica has"
     " removed it, the leader has what counts; else this is the only copy of its records"
 )
-SMALL_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 """A copy of a partition needs these files too; a salvage makes the indexes new."""
 NAMED_MAX = 20
 """A hint has commands for at most this many removed logs."""
@@ -294,7 +293,7 @@ class ReplacedLogs:
         steps = [f"`install -d {quoted_path(copy)}`"]
         words = "the other logs are not in that folder: they may have the same offsets"
         if self._are_origin(names):
-            kept = [one for one in SMALL_FILES if one in self._kinds]
+            kept = [one for one in (EPOCHS, METADATA) if one in self._kinds]
             kept += [f"*{suffix}" for suffix in (".log", ".snapshot") if self._has(suffix)]
             folder = quoted_path(self._directory)
             sources = " ".join(f"{folder}/{one}" for one in kept)

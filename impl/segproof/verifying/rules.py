@@ -19,8 +19,6 @@ COMMAND = re.compile(r"`(segproof \w+|install) [^`]+`")
 NEW_PLACES = {"segproof rebuild": "rebuilt", "segproof salvage": "saved"}
 """How the directory is called that a command makes."""
 PLACEHOLDER = re.compile(r"\b(?:DIR2|DIR|STORE|FOLDER)\b")
-BROKER_FILE = "meta.properties"
-"""What a broker of Kafka keeps in each of its data directories."""
 REBUILD = writes(
     "make the indexes new in another directory with `segproof rebuild DIR --out DIR2`; the old"
     " files stay as they are"

@@ -22,7 +22,9 @@ from segproof.counts import plural, verb
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import Hint, reads, writes
+from segproof.inventory.small_files import KnownOffsets
 from segproof.reading.cleaner_traces import Cleaning
+from segproof.reading.file_names import EPOCHS
 from segproof.reading.leader_epochs import epochs_begin
 from segproof.reading.new_places import own_place
 from segproof.verifying.folder_extents import (
@@ -43,7 +45,6 @@ from segproof.verifying.log_directories import (
 )
 from segproof.verifying.pending_files import words_of_directory
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.small_files import EPOCHS, KnownOffsets
 
 LAW = "DISK-41"
 FUTURE, DELETE = "future", "delete"

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small files of a partition and of a data directory, read by themselves.
-
-Nothing is created: the classes that keep these files make missing ones, the readers here don't.
+"""The small files of a partition and of a data directory, judged by themselves.
 
 Upstream: Kafka 4.3.1: ProducerStateManager, LeaderEpochCheckpointFile, PartitionMetadataFile,
     OffsetCheckpointFile, CleanShutdownFileHandler.
@@ -12,33 +10,46 @@ Not covered: files above SMALL_FILE_BYTES; a warning says so.
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TypeVar
 
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.hints import changes, reads, removes
-from segproof.kafka.checkpoint_file import (
-    EPOCH_FORMATTER,
-    OFFSET_FORMATTER,
-    EpochEntry,
-    TopicPartitionOffset,
-    read_checkpoint,
-    read_text_file,
+from segproof.inventory.small_files import (
+    SMALL_FILE_BYTES,
+    Entries,
+    Oversized,
+    Parsed,
+    last_offset,
+    odd_epoch,
+    parse,
+    parse_epochs,
+    parse_offsets,
+    parse_producers,
 )
+from segproof.kafka.checkpoint_file import EpochEntry, TopicPartitionOffset, read_text_file
 from segproof.kafka.partition_metadata_file import read_partition_metadata
-from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
+from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.reading.file_names import (
+    BROKER_FILE,
     CLEAN_SHUTDOWN_MARKER,
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    METADATA,
+    OFFSET_CHECKPOINTS,
+    QUORUM_STATE,
+    RECOVERY,
     REMOTE_EPOCH_SUFFIXES,
     SNAPSHOT_SUFFIX,
+    START,
 )
 from segproof.verifying.metadata_snapshots import check_metadata_snapshot, is_metadata_snapshot
-from segproof.verifying.node_files import QUORUM_STATE, check_node_properties, check_quorum_state
-from segproof.verifying.reporting import PathReporter, Reporter, Wanted
-from segproof.verifying.rules import BROKER_FILE, REMAKE_SNAPSHOT, SALVAGE, declare
+from segproof.verifying.node_files import check_node_properties, check_quorum_state
+from segproof.verifying.reporting import PathReporter
+from segproof.verifying.rules import REMAKE_SNAPSHOT, SALVAGE, declare
 
 declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
 declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")
@@ -59,14 +70,6 @@ declare("partition-log", Severity.NOTE,
     " all logs of this directory before the broker starts: with the marker it recovers none"),
     "DISK-40")  # fmt: skip
 
-EPOCHS = "leader-epoch-checkpoint"
-METADATA = "partition.metadata"
-RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
-    "recovery-point-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
-)
 _COPY = "stop the broker and copy the file away"
 _SOUND = "every partition of this directory is sound for `segproof verify`"
 _OF_ANOTHER = "remove this file, and take none from another broker: it does not fit. "
@@ -110,39 +113,24 @@ EMPTIED = {
 HINT_OF_OLD = reads(
     "nothing, if a release before 2.0 wrote the file: loading drops the epoch that had no batch"
 )
-SMALL_FILE_BYTES = 6 << 20
-"""More than 130000 producers or partitions; a larger file is not read into memory."""
 PARTITION = "partition-log"
 Content = TypeVar("Content")
-Offsets = dict[tuple[str, int], dict[str, int]]
-"""By topic and partition: the names of checkpoints and the offset in each."""
 
 
-def _read(
-    report: PathReporter, law: str, files: Files, read: Callable[[], Content]
-) -> Content | None:
+def _told(report: PathReporter, law: str, parsed: Parsed[Content]) -> Content | None:
     """Return what a file says; report why it can't be read. One that is gone says nothing."""
-    try:
-        status = files.status(report.path)
-        if status is None:
-            return None
-        if status.size_bytes > SMALL_FILE_BYTES and status.is_regular:
-            report.add(
-                law,
-                f"the file has {status.size_bytes} bytes and was not looked into: more than"
-                f" {SMALL_FILE_BYTES} are not read",
-                expected=SMALL_FILE_BYTES,
-                actual=status.size_bytes,
-                severity=Severity.WARNING,
-                hint=reads(
-                    "compare the file with that of another replica: none of this size is known"
-                ),
-            )
-            return None
-        return read()
-    except FileNotFoundError:
-        return None
-    except SegproofError as error:
+    error = parsed.error
+    if isinstance(error, Oversized):
+        report.add(
+            law,
+            f"the file has {error.size_bytes} bytes and was not looked into: more than"
+            f" {SMALL_FILE_BYTES} are not read",
+            expected=SMALL_FILE_BYTES,
+            actual=error.size_bytes,
+            severity=Severity.WARNING,
+            hint=reads("compare the file with that of another replica: none of this size is known"),
+        )
+    elif isinstance(error, SegproofError):
         expected, actual = (
             value if isinstance(value, int) else None for value in (error.expected, error.actual)
         )
@@ -155,46 +143,37 @@ def _read(
             actual=actual,
             hint=REMEDIES.get(posixpath.basename(report.path)),
         )
-    except OSError as error:
+    elif error is not None:
         report.unreadable(error)
-    return None
+    return parsed.content
 
 
-def _read_checkpoint(
-    report: PathReporter, from_string: Callable[[str], Content | None], files: Files
-) -> list[Content] | None:
-    """Return the entries of a checkpoint; report why it can't be read."""
-
-    def read() -> list[Content]:
-        data = read_text_file(files, report.path)
-        entries = read_checkpoint(data, from_string, source=report.path)
-        if len(data.splitlines()) < 2:
-            _report_emptied(report, data)
-        return entries
-
-    return _read(report, "CKPT-3", files, read)
-
-
-def _report_emptied(report: PathReporter, data: bytes) -> None:
-    """Report a checkpoint without a count of entries, which Kafka reads as one without entries."""
-    cost = EMPTIED.get(posixpath.basename(report.path), "it knows no epoch")
-    what = "is empty" if not data.strip() else "ends before the number of its entries"
-    report.add(
-        "DISK-55",
-        f"the file {what}: a broker makes it so before its first write; else it was cut, as by a"
-        f" power loss. Kafka reads no entry in it: {cost}",
-        expected="a version, a number, and as many entries",
-        actual=f"{len(data)} bytes",
-    )
+def _entries(report: PathReporter, parsed: Parsed[Entries[Content]]) -> list[Content] | None:
+    """Return the entries of a checkpoint; report why it can't be read, or has no count of them."""
+    content = _told(report, "CKPT-3", parsed)
+    if content is None:
+        return None
+    if content.stump is not None:
+        cost = EMPTIED.get(posixpath.basename(report.path), "it knows no epoch")
+        is_blank = not content.stump.strip()
+        what = "is empty" if is_blank else "ends before the number of its entries"
+        report.add(
+            "DISK-55",
+            f"the file {what}: a broker makes it so before its first write; else it was cut, as by"
+            f" a power loss. Kafka reads no entry in it: {cost}",
+            expected="a version, a number, and as many entries",
+            actual=f"{len(content.stump)} bytes",
+        )
+    return content.entries
 
 
-def read_producers(
+def check_producers(
     report: PathReporter, offset: int, files: Files
 ) -> Sequence[ProducerStateEntry] | None:
-    """Return the entries of a snapshot of that offset; None where it can't be read."""
-    found = _read(report, "PROD-3", files, lambda: read_snapshot_file(report.path, files=files))
+    """Judge a snapshot of that offset; return its entries, or None where it can't be read."""
+    found = _told(report, "PROD-3", parse_producers(report.path, files))
     for entry in found or ():
-        last = max(entry.last_offset, entry.current_txn_first_offset or -1)
+        last = last_offset(entry)
         if last >= offset:
             report.add(
                 "DISK-35",
@@ -206,93 +185,58 @@ def read_producers(
     return found
 
 
-def read_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
-    """Return the entries of `leader-epoch-checkpoint`; None if they can't be read or don't rise."""
-    entries = _read_checkpoint(report, EPOCH_FORMATTER.from_string, files)
-    for number, (one, two) in enumerate(pairwise(entries or ()), 2):
-        if one.epoch >= two.epoch or one.start_offset >= two.start_offset:
-            # Before 2.0 an epoch that had no batch kept its entry.
-            is_old = one.epoch < two.epoch and one.start_offset == two.start_offset
-            report.add(
-                "EPOCH-1",
-                f"entry {number} is epoch {two.epoch} from offset {two.start_offset}, behind epoch"
-                f" {one.epoch} from offset {one.start_offset}: loading drops what conflicts with a"
-                " later entry",
-                expected=f"an epoch above {one.epoch} and an offset above {one.start_offset}",
-                actual=f"{two.epoch} {two.start_offset}",
-                severity=Severity.WARNING if is_old else Severity.ERROR,
-                hint=HINT_OF_OLD if is_old else None,
-            )
-            return None
-    first = entries[0] if entries else None
-    if first is not None and (first.epoch < 0 or first.start_offset < 0):
+def check_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
+    """Judge a `leader-epoch-checkpoint`; return its entries, or None if they can't be read or don't
+    rise.
+    """
+    entries = _entries(report, parse_epochs(report.path, files))
+    odd = odd_epoch(entries or ())
+    if entries is None or odd is None:
+        return entries
+    two = entries[odd]
+    if odd == 0:
         report.add(
             "EPOCH-1",
-            f"the first entry is epoch {first.epoch} from offset {first.start_offset}: Kafka"
+            f"the first entry is epoch {two.epoch} from offset {two.start_offset}: Kafka"
             " refuses negative numbers and does not load the partition",
             expected="numbers from 0 on",
-            actual=f"{first.epoch} {first.start_offset}",
+            actual=f"{two.epoch} {two.start_offset}",
         )
         return None
-    return entries
+    one = entries[odd - 1]
+    # Before 2.0 an epoch that had no batch kept its entry.
+    is_old = one.epoch < two.epoch and one.start_offset == two.start_offset
+    report.add(
+        "EPOCH-1",
+        f"entry {odd + 1} is epoch {two.epoch} from offset {two.start_offset}, behind epoch"
+        f" {one.epoch} from offset {one.start_offset}: loading drops what conflicts with a"
+        " later entry",
+        expected=f"an epoch above {one.epoch} and an offset above {one.start_offset}",
+        actual=f"{two.epoch} {two.start_offset}",
+        severity=Severity.WARNING if is_old else Severity.ERROR,
+        hint=HINT_OF_OLD if is_old else None,
+    )
+    return None
 
 
-def read_offsets(report: PathReporter, files: Files) -> list[TopicPartitionOffset] | None:
-    """Return the entries of a checkpoint of offsets; None where it can't be read."""
-    return _read_checkpoint(report, OFFSET_FORMATTER.from_string, files)
-
-
-class KnownOffsets:
-    """What the checkpoints of offsets in data directories say, each of them read once.
-
-    Memory: an entry for each line of the checkpoints.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, Offsets] = {}
-
-    def of(self, directory: str, files: Files) -> Offsets:
-        """Return what the checkpoints of a directory say, without a word about them.
-
-        Raises: never.
-        """
-        if directory not in self._known:
-            self.read(directory, OFFSET_CHECKPOINTS, files, Reporter(Wanted()))
-        return self._known[directory]
-
-    def read(
-        self, directory: str, names: Iterable[str], files: Files, reporter: Reporter
-    ) -> Offsets:
-        """Return what the checkpoints of these names say; report why one can't be read."""
-        found: Offsets = {}
-        for name in names:
-            report = reporter.at(posixpath.join(directory, name), PARTITION)
-            for entry in read_offsets(report, files) or ():
-                found.setdefault((entry.topic, entry.partition), {})[name] = entry.offset
-        self._known[directory] = found
-        return found
-
-
-def topic_id_of(path: str, files: Files) -> str | None:
-    """Return the id in a `partition.metadata`; None if it can't be read."""
-    try:
-        told = read_partition_metadata(read_text_file(files, path), source=path)
-    except (OSError, SegproofError):
-        return None
-    return told.to_bytes().decode("ascii").rpartition(" ")[2]
+def check_offsets(report: PathReporter, parsed: Parsed[Entries[TopicPartitionOffset]]) -> None:
+    """Judge a checkpoint of offsets as it was read."""
+    _entries(report, parsed)
 
 
 def check_metadata(report: PathReporter, files: Files) -> None:
     """Judge a `partition.metadata`."""
-    _read(
-        report, "META-2", files,
-        lambda: read_partition_metadata(read_text_file(files, report.path), source=report.path),
-    )  # fmt: skip
+    path = report.path
+    parsed = parse(
+        path, files, lambda: read_partition_metadata(read_text_file(files, path), source=path)
+    )
+    _told(report, "META-2", parsed)
 
 
 def check_marker(report: PathReporter, files: Files) -> None:
     """Judge the marker of a clean stop, which since 3.8 holds the broker's epoch as JSON."""
-    data = _read(report, "DISK-40", files, lambda: read_text_file(files, report.path))
+    parsed = parse(report.path, files, lambda: read_text_file(files, report.path))
+    data = _told(report, "DISK-40", parsed)
     if not data:
         return
     try:
@@ -316,9 +260,9 @@ def check_small_remote_file(report: PathReporter, suffix: str, offset: int, file
     `offset` is the end of the segment, exclusive, to which its producer snapshot belongs.
     """
     if suffix == SNAPSHOT_SUFFIX:
-        read_producers(report, offset, files)
+        check_producers(report, offset, files)
     elif suffix in REMOTE_EPOCH_SUFFIXES:
-        read_epochs(report, files)
+        check_epochs(report, files)
     else:
         return False
     return True
@@ -331,13 +275,13 @@ def check_small_file(report: PathReporter, offset: int | None, files: Files) -> 
     """
     name = posixpath.basename(report.path)
     if offset is not None:
-        read_producers(report, offset, files)
+        check_producers(report, offset, files)
     elif name == EPOCHS:
-        read_epochs(report, files)
+        check_epochs(report, files)
     elif name == METADATA:
         check_metadata(report, files)
     elif name in OFFSET_CHECKPOINTS:
-        read_offsets(report, files)
+        check_offsets(report, parse_offsets(report.path, files))
     elif name == CLEAN_SHUTDOWN_MARKER:
         check_marker(report, files)
     elif name == QUORUM_STATE:

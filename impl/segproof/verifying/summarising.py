@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from segproof.files import Files, status_of
 from segproof.findings import Finding, Severity, Summary, Verdict
 from segproof.reading.cleaner_traces import UP_TO
+from segproof.reading.file_names import BOOTSTRAP
 from segproof.reading.store_paths import Place, PlaceKind
 from segproof.reading.unfinished import VERBS
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.verifying.checked import Checked
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.loss_count import LOG_UNREADABLE, LOST_OF_DENSE_LOG, LossCount
-from segproof.verifying.metadata_snapshots import BOOTSTRAP
 from segproof.verifying.missing_offsets import MissingOffsets
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment

@@ -19,13 +19,19 @@ from collections.abc import Mapping
 from segproof.counts import plural
 from segproof.files import Files
 from segproof.hints import Hint, reads
+from segproof.inventory.small_files import known_offsets
 from segproof.reading.cleaner_traces import UP_TO
-from segproof.reading.file_names import NameKind, partition_of, read_file_name
+from segproof.reading.file_names import (
+    CLEANER,
+    HIGH_WATERMARK,
+    RECOVERY,
+    NameKind,
+    partition_of,
+    read_file_name,
+)
 from segproof.reading.folder_names import names_of
 from segproof.reading.log_order import offsets_of
-from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_listing import parent_of
-from segproof.verifying.small_files import CLEANER, HIGH_WATERMARK, RECOVERY, read_offsets
 
 EXCHANGED_MAX = 8
 """At most this many other partitions are looked into for an exchanged name."""
@@ -71,10 +77,10 @@ def exchanged_with(directory: str, offsets: Mapping[str, int], reached: int, fil
         return ""
     if offsets.get(CLEANER, 0) > told:
         return ""
-    quiet, parent = Reporter(Wanted()), parent_of(directory)
+    parent = parent_of(directory)
     ends: list[set[tuple[str, int]]] = []
     for name in (RECOVERY, HIGH_WATERMARK):
-        entries = read_offsets(quiet.at(posixpath.join(parent, name)), files) or ()
+        entries = known_offsets(posixpath.join(parent, name), files)
         ends.append({(one.topic, one.partition) for one in entries if one.offset == reached})
     known = sorted(ends[0] & ends[1] - {(own.topic, own.partition)})
     folders = (posixpath.join(parent, f"{topic}-{number}") for topic, number in known)

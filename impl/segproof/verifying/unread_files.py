@@ -18,7 +18,13 @@ from segproof.files import Files, status_of
 from segproof.findings import Severity
 from segproof.hints import Hint, reads
 from segproof.reading.file_names import (
+    BOOTSTRAP,
+    BROKER_FILE,
     CLEAN_SHUTDOWN_MARKER,
+    EPOCHS,
+    METADATA,
+    OFFSET_CHECKPOINTS,
+    QUORUM_STATE,
     SNAPSHOT_SUFFIX,
     FileName,
     NameKind,
@@ -33,11 +39,9 @@ from segproof.reading.unread_places import (
     is_database,
 )
 from segproof.reading.waiting_logs import LOG_SWAP, as_completed
-from segproof.verifying.metadata_snapshots import BOOTSTRAP, is_metadata_snapshot
-from segproof.verifying.node_files import QUORUM_STATE
+from segproof.verifying.metadata_snapshots import is_metadata_snapshot
 from segproof.verifying.reporting import PathReporter, Reporter
-from segproof.verifying.rules import BROKER_FILE, declare
-from segproof.verifying.small_files import EPOCHS, METADATA, OFFSET_CHECKPOINTS
+from segproof.verifying.rules import declare
 
 KAFKA, ROCKETMQ = "DISK-45", "RMQDISK-41"
 """The laws of a file or directory of each system that was not read."""

@@ -18,12 +18,11 @@ from segproof.files import File, Files, RealFiles
 from segproof.findings import NOT_LOOKED_INTO, Finding, Severity, Summary, Verdict
 from segproof.kafka import Record, write_batch
 from segproof.reading import file_names
-from segproof.reading.file_names import NameKind, read_file_name
+from segproof.reading.file_names import OFFSET_CHECKPOINTS, NameKind, read_file_name
 from segproof.reading.store_paths import PARTS
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
 from segproof.verifying.rocketmq import unread_parts
-from segproof.verifying.small_files import OFFSET_CHECKPOINTS
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.reports.verdicts import split_commands

@@ -11,13 +11,13 @@ import pytest
 
 from segproof.files import RealFiles
 from segproof.findings import Finding, Severity, Summary, Verdict
+from segproof.inventory.small_files import KnownOffsets
 from segproof.salvaging.salvage import salvage
 from segproof.verification import partition_places, verify
 from segproof.verifying import folder_extents, held_beside
 from segproof.verifying.log_directories import places_below, report_across
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.set_aside_folders import report_aside
-from segproof.verifying.small_files import KnownOffsets
 from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
 from segproof_harness.reports.verdicts import split_commands
