@@ -10,13 +10,13 @@ Of fresh ones each run is kept, with what it found, though that is mended since.
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segproof.processes import end_quietly, process_context, quiet_fork, unless_leaving
+from segproof.processes import Meter, Workers
 from segproof_harness.histories.compare import Counters
 from segproof_harness.releases.child_messages import reason_without
 from segproof_harness.releases.pinned import Release, release_named
@@ -160,14 +160,10 @@ def conform(tasks: Sequence[Conformance], jobs: int) -> Iterator[Conformance]:
     if jobs == 1:
         yield from map(run_task, tasks)
         return
-    context = process_context()
-    with quiet_fork(), ProcessPoolExecutor(jobs, context, initializer=end_quietly) as pool:
-        try:
-            futures = [pool.submit(unless_leaving, run_task, task) for task in tasks]
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with Workers(jobs, Meter(None, 0)) as workers:
+        futures = [workers.submit(run_task, task) for task in tasks]
+        for future in as_completed(futures):
+            yield future.result()
 
 
 def added_left_out(runs: Iterable[Conformance]) -> dict[str, tuple[int, int]]:

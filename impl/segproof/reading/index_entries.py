@@ -50,6 +50,10 @@ class EntryFile:
             self.ends_at(position + len(data))
         return np.frombuffer(data, self.dtype, len(data) // self.entry_bytes)
 
+    def last(self) -> Entries:
+        """Return the last genuine entry, once `find_end` is through; none without any."""
+        return self.read(max(0, self.count - 1), min(1, self.count))
+
     def ends_at(self, position: int) -> None:
         """Take that the file has become shorter: it ends at or before this byte."""
 
@@ -82,7 +86,11 @@ class EntryFile:
                 return
 
 
-def _found(file: ReadOnlyFile, suffix: str, end: int | None) -> EntryFile:
+def entries_found(file: ReadOnlyFile, suffix: str, end: int | None = None) -> EntryFile:
+    """Return the entries of an open index, whose last one that is not all zero was looked for.
+
+    `end` is where the entries end, in bytes; None if they end with the file. Raises: OSError.
+    """
     dtype, size = ENTRY_TYPES[suffix], file.size()
     shown = size if end is None else -(-end // dtype.itemsize) * dtype.itemsize
     entries = EntryFile(file, dtype, min(size, shown) // dtype.itemsize)
@@ -96,11 +104,11 @@ def genuine_entries(
 ) -> Iterator[tuple[int, Entries]]:
     """Yield the number of its first entry and a block of entries, up to the last that is not zero.
 
-    `end` is where the entries end, in bytes; None: where the file does.
+    `end` is as for `entries_found`.
     """
-    return _found(file, suffix, end).blocks()
+    return entries_found(file, suffix, end).blocks()
 
 
 def count_entries(file: ReadOnlyFile, suffix: str, end: int | None = None) -> int:
     """Return how many entries come before the zeros at the end. Cost: only these are read."""
-    return _found(file, suffix, end).count
+    return entries_found(file, suffix, end).count

@@ -34,7 +34,7 @@ from segproof.kafka.batch_table import (
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
 from segproof.reading.batch_starts import starts_by_size
 from segproof.reading.framing import batch_at, end_at, is_loaded_at
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.index_entries import EntryFile, entries_found
 from segproof.reading.pieces import (
     Piece,
     PieceKind,
@@ -147,11 +147,7 @@ def entries_in(path: str, base_offset: int, files: Files) -> Entries:
     """Return the entries of the offset index at a path, or none where it can't be read."""
     try:
         with closing(files.open(path)) as file:
-            dtype = ENTRY_TYPES[".index"]
-            index = EntryFile(file, dtype, file.size() // dtype.itemsize)
-            for _ in index.find_end():
-                pass
-            return entries_of(index, base_offset)
+            return entries_of(entries_found(file, ".index"), base_offset)
     except OSError:
         return NO_ENTRIES  # they only save work
 

@@ -20,7 +20,7 @@ import numpy as np
 from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, read_batch_headers
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.index_entries import ENTRY_TYPES, EntryFile, entries_found
 from segproof.reading.pieces import first_offsets, say_first_offset
 
 INTERVAL_BYTES = 4096
@@ -73,17 +73,13 @@ def is_older_copy_at(
     """
     found: list[EntryFile | None] = []
     with ExitStack() as stack:
-        for path, layout in zip(paths, ENTRY_TYPES.values(), strict=True):
+        for path, suffix in zip(paths, ENTRY_TYPES, strict=True):
             try:
                 file = files.open(path)
                 stack.callback(file.close)
-                entries = EntryFile(file, layout, file.size() // layout.itemsize)
-                for _ in entries.find_end():
-                    pass
+                found.append(entries_found(file, suffix))
             except OSError:
                 found.append(None)
-            else:
-                found.append(entries)
         return is_older_copy(log, log.size(), base, following, *found)
 
 
@@ -116,7 +112,7 @@ def _last_indexed(index: EntryFile, table: BatchTable, base_offset: int) -> int 
     """
     if not index.count:
         return 0
-    entries = index.read(index.count - 1, 1)
+    entries = index.last()
     if not len(entries):
         return None
     (entry,) = entries

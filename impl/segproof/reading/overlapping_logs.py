@@ -29,7 +29,7 @@ from segproof.kafka.batch_table import BatchTable, check_batches, read_batch_hea
 from segproof.kafka.segment_names import segment_file_name
 from segproof.reading.asked_entries import asked_entries
 from segproof.reading.framing import batch_at
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.index_entries import entries_found
 from segproof.reading.leader_epochs import epochs_begin
 from segproof.reading.log_pieces import entries_in, sound_pieces
 from segproof.reading.pieces import first_offsets
@@ -109,14 +109,9 @@ class _Claim:
         And whether zeros end the index.
         """
         with suppress(OSError), closing(self._open(".index")) as file:
-            dtype = ENTRY_TYPES[".index"]
-            index = EntryFile(file, dtype, file.size() // dtype.itemsize)
-            for _ in index.find_end():
-                pass
+            index = entries_found(file, ".index")
             is_open = index.count < index.slots
-            last = index.read(max(0, index.count - 1), 1)
-            if index.count and len(last):
-                offset, position = int(last["offset"][0]), int(last["position"][0])
+            for offset, position in index.last().tolist():
                 batch = batch_at(log, position, log.size())
                 if batch is not None and batch.last_offset == self.base + offset:
                     return position, is_open

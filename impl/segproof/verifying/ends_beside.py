@@ -39,7 +39,7 @@ from segproof.reading.file_names import (
     partition_of,
 )
 from segproof.reading.folder_names import folder_of
-from segproof.reading.index_entries import ENTRY_TYPES, EntryFile
+from segproof.reading.index_entries import ENTRY_TYPES, entries_found
 from segproof.reading.indexed_ends import blocks_at, indexed_end
 from segproof.reading.log_extents import logs_from, said_first_offset
 from segproof.reading.open_indexes import is_older_copy_at
@@ -248,13 +248,10 @@ def _indexed_end(end: LogEnd, files: Files) -> int | None:
 def _is_indexed_beyond(end: LogEnd, files: Files) -> bool:
     """Return whether the last entry of an index is of an offset beyond the end of the log."""
     distance = end.next_offset - end.base_offset
-    for suffix, layout in ENTRY_TYPES.items():
+    for suffix in ENTRY_TYPES:
         try:
             with closing(files.open(end.path(suffix))) as file:
-                entries = EntryFile(file, layout, file.size() // layout.itemsize)
-                for _ in entries.find_end():
-                    pass
-                last = entries.read(max(0, entries.count - 1), min(1, entries.count))
+                last = entries_found(file, suffix).last()
         except OSError:
             continue
         if len(last) and int(last["offset"][0]) >= distance:
