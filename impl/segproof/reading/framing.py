@@ -9,7 +9,7 @@ from segproof.kafka.batch_table import BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
 from segproof.layouts.kafka import BATCH, LOG_OVERHEAD_BYTES
 from segproof.reading.pieces import Piece, PieceKind, may_not_load, piece_of
-from segproof.reading.restorable_batches import is_loadable
+from segproof.stretches.kafka.mending import is_loadable
 
 
 def end_at(file: ReadOnlyFile, position: int) -> int:

@@ -32,7 +32,6 @@ from segproof.kafka.batch_table import (
     read_batch_headers,
 )
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES
-from segproof.reading.batch_starts import starts_by_size
 from segproof.reading.framing import batch_at, end_at, is_loaded_at
 from segproof.reading.index_entries import EntryFile, entries_found
 from segproof.reading.pieces import (
@@ -43,15 +42,16 @@ from segproof.reading.pieces import (
     may_not_load,
     piece_of,
 )
-from segproof.reading.restorable_batches import (
+from segproof.reading.restorable_batches import with_restorable
+from segproof.reading.strangers import without_strangers
+from segproof.stretches.kafka.batch_starts import starts_by_size
+from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     behind_zeros,
     end_by_lengths,
     end_by_records,
-    with_restorable,
 )
-from segproof.reading.rising_chain import heaviest_chain
-from segproof.reading.strangers import without_strangers
+from segproof.stretches.kafka.rising_chain import heaviest_chain
 
 Int64Array = NDArray[np.int64]
 SEARCH_PIECE_BYTES = 1 << 20

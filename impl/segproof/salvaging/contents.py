@@ -14,7 +14,7 @@ from segproof.kafka.batch_table import BatchTable, read_batch_headers
 from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Int64Array, Piece, PieceKind
 from segproof.salvaging.gaps import Gap
-from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 
 

@@ -36,15 +36,15 @@ from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kernels import records as kernels
 from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, CHECKED_FROM, LOG_OVERHEAD_BYTES
 from segproof.reading.pieces import PieceKind
-from segproof.reading.restorable_batches import (
+from segproof.reading.restorable_batches import fitting_base_offset
+from segproof.salvaging.gaps import Gap
+from segproof.stretches.kafka.mending import (
     BATCH_BYTES_MAX,
     agrees_with_records,
     checksum_difference,
-    fitting_base_offset,
     with_size_and_magic,
 )
-from segproof.salvaging.gaps import Gap
-from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
+from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 
 __all__ = ["CutBatch", "Evidence", "cut_batches"]
 

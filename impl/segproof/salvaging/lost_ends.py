@@ -16,7 +16,7 @@ from segproof.reading.log_pieces import Entries, entries_in
 from segproof.reading.open_indexes import is_older_copy_at
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.moved_batches import KEPT
-from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.keyless_records import are_of_records, has_keyless
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES

@@ -16,7 +16,7 @@ from segproof.reading.log_order import NamedLog
 from segproof.reading.log_pieces import entries_in
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.gaps import MISSING, Gap
-from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.foreign_segments import foreign_log_of
 from segproof.verifying.segment_files import Segment
 

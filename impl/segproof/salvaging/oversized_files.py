@@ -24,7 +24,7 @@ from segproof.reading.store_pieces import StorePieces, whole_messages
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import BLANK_BYTES
-from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.stretches.unreadable_blocks import ReadableParts
 
 ACROSS_BYTES = 4 << 20
 """A message reaches at most this far across the length of a file: maxMessageSize is 4 MiB."""

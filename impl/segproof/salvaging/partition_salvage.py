@@ -30,7 +30,6 @@ from segproof.reading.file_names import EPOCHS
 from segproof.reading.log_order import NamedLog, in_order
 from segproof.reading.log_pieces import NO_ENTRIES, Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
-from segproof.reading.restorable_batches import end_by_lengths, with_size_and_magic
 from segproof.rebuilding.kept_files import copy_bytes
 from segproof.rebuilding.segment_build import TWO_TIME_ENTRIES
 from segproof.salvaging.contents import Contents
@@ -67,7 +66,8 @@ from segproof.salvaging.other_logs import (
 )
 from segproof.salvaging.salvaged_partition import SET_ASIDE_WHOLE, SalvagedPartition
 from segproof.salvaging.topic_ids import bring_topic_id
-from segproof.salvaging.unreadable_blocks import ReadableParts
+from segproof.stretches.kafka.mending import end_by_lengths, with_size_and_magic
+from segproof.stretches.unreadable_blocks import ReadableParts
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.named_ends import told_end
 from segproof.verifying.segment_files import Segment

@@ -69,7 +69,7 @@ from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.salvaged_store import SalvagedStore, StoreGap
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
-from segproof.salvaging.unreadable_blocks import BLOCK_BYTES, ReadableParts
+from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_files import list_log
 from segproof.verifying.rocketmq.lost_end import later_messages

@@ -4,7 +4,7 @@
 import pytest
 
 from segproof.checksums import crc32c
-from segproof.reading import restorable_batches
+from segproof.stretches.kafka import mending
 
 
 def summed_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -15,5 +15,5 @@ def summed_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         summed.append(len(data))
         return crc32c(data, before)
 
-    monkeypatch.setattr(restorable_batches, "crc32c", count)
+    monkeypatch.setattr(mending, "crc32c", count)
     return summed

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.reading.rising_chain import heaviest_chain
+from segproof.stretches.kafka.rising_chain import heaviest_chain
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(1, 4)), max_size=8

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Framing: which bytes of a partition's logs are batches with right checksums. No verdict is made.
+
+Sizes lead from batch to batch, from the beginning of a log and from entries of its offset index.
+Elsewhere each byte may be the first one of a batch. Bytes that are left between batches are tried
+once more, with another size or another magic. So sound bytes are read once, and damaged bytes a few
+times. Nothing is looked for inside a batch with a right checksum.
+
+Laws: BATCH-2, BATCH-3, BATCH-14, BATCH-19.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from segproof.errors import CorruptRecordError
+from segproof.files import ReadOnlyFile, holds_zeros
+from segproof.kafka.batch_table import BatchScan, BatchTable, check_batches
+from segproof.kafka.batch_table import read_batch_headers as headers_of
+from segproof.kafka.record_batch import RecordBatch, read_batch
+from segproof.layouts.kafka import BATCH, BATCH_HEADER_BYTES, LEGACY_MIN_BYTES, LOG_OVERHEAD_BYTES
+from segproof.stretches.kafka.batch_starts import starts_by_size
+from segproof.stretches.kafka.condensing import Condenser, Opener
+from segproof.stretches.kafka.facts import (
+    EDGE_BATCHES,
+    NO_ENTRIES,
+    NO_ROWS,
+    Bools,
+    Entries,
+    Facts,
+    LogFacts,
+    NeedsBatches,
+    Part,
+    Reach,
+    Rows,
+)
+from segproof.stretches.kafka.header_rows import may_not_load, plain_rows_of, rows_of
+from segproof.stretches.kafka.mending import (
+    BATCH_BYTES_MAX,
+    TRIAL_BYTES,
+    Trials,
+    behind_zeros,
+    end_by_lengths,
+    end_by_records,
+    is_loadable,
+)
+from segproof.stretches.unreadable_blocks import ReadableParts
+
+_MAGIC_AT = BATCH["magic"].place
+SEARCHED_BYTES_MAX = 1 << 20
+"""Bytes that a search reads at once, at most: its numpy columns take nine times as many."""
+SEARCHED_BYTES_MIN = 8 << 10
+"""Bytes that a search reads first: mostly the next batch is near."""
+WORK_BYTES, WORK_BYTES_OF_A_BYTE = 64 << 20, 16
+"""Checksums in searches are made of WORK_BYTES, and of so many bytes more for each byte of the log.
+Random bytes need less than one; a value full of headers, made to cost time, needs the square of its
+length."""
+HEADERS_TRIED = 8
+"""Before so many of the next headers a batch may end: one damaged block seldom has more."""
+
+
+def _no_entries() -> Entries:
+    return NO_ENTRIES
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """One log to be read."""
+
+    base_offset: int
+    """The offset in its name."""
+    next_base_offset: int | None
+    """The offset in the name of the next log; None for the last log."""
+    open: Callable[[], ReadOnlyFile]
+    """Opens the log for reading. Raises: OSError."""
+    entries: Callable[[], Entries] = _no_entries
+    """Reads the entries of its offset index; `NO_ENTRIES` without an index."""
+    end: int | None = None
+    """Where the reading ends, for a log that a broker is writing; None for the end of the file."""
+
+
+def frame_partition(
+    logs: Sequence[LogSource], on_bytes: Callable[[int], None] = lambda count: None
+) -> Facts:
+    """Read all logs of a partition, in the order of their base offsets.
+
+    `on_bytes` is called with the number of bytes that were done since the call before.
+    Memory: a row for each place where something is odd, and some twenty for each log.
+    Raises: OSError for any trouble but blocks that the disk does not return.
+    """
+    found, rows = list[LogFacts](), [NO_ROWS]
+    for number, log in enumerate(logs):
+        with closing(ReadableParts(log.open())) as file:
+            facts, own = frame_log(file, log, on_bytes)
+        own["log"] = number
+        found.append(facts)
+        rows.append(own)
+    return Facts(tuple(found), np.concatenate(rows))
+
+
+def frame_log(
+    file: ReadableParts, log: LogSource, on_bytes: Callable[[int], None] = lambda count: None
+) -> tuple[LogFacts, Rows]:
+    """Read one log; the rows have 0 as `log`. Memory and Raises: as `frame_partition`."""
+    return _Framing(file, log, on_bytes).run()
+
+
+def open_stretches(facts: Facts, needs: NeedsBatches, logs: Sequence[LogSource]) -> Facts:
+    """Return the facts with rows for the batches that are asked for; `logs` are as they were.
+
+    Only headers are read. Raises: OSError; CorruptRecordError where a log was changed meanwhile.
+    """
+    rows, done = list[Rows](), 0
+    for number, parts in groupby(needs.parts, lambda part: int(facts.rows["log"][part.row])):
+        log = logs[number]
+        with closing(ReadableParts(log.open())) as file:
+            noted = _Noted(log.entries())
+            for part in parts:
+                rows += facts.rows[done : part.row], _opened(file, facts, part, noted)
+                done = part.row + 1
+    return replace(facts, rows=np.concatenate([*rows, facts.rows[done:]]))
+
+
+def _opened(file: ReadOnlyFile, facts: Facts, part: Part, noted: "_Noted") -> Rows:
+    stretch = facts.rows[part.row : part.row + 1]
+    start, end = int(stretch["start"][0]), int(stretch["end"][0])
+    opener = Opener(stretch, part)
+    for table in BatchScan(file, start, end, deep=False).tables():
+        rows = rows_of(table, Reach(stretch["reach"][0]))
+        rows["log"] = stretch["log"][0]
+        noted.note(table, rows)
+        opener.add(rows)
+    if opener.seen != stretch["batches"][0] or opener.end != end:
+        raise CorruptRecordError(
+            "batches that were sound before are not there any more: the log was changed meanwhile",
+            law="BATCH-3", position=start,
+        )  # fmt: skip
+    return opener.rows()
+
+
+class _Noted:
+    """The entries of an offset index, noted at the batches that they lead to."""
+
+    def __init__(self, entries: Entries) -> None:
+        order = np.argsort(entries.positions, kind="stable")
+        self.offsets, self.positions = entries.offsets[order], entries.positions[order]
+        self.right = self.wrong = 0
+        """Numbers of entries that lead to a batch with their offset, and to other bytes of one."""
+
+    def note(self, table: BatchTable, rows: Rows) -> None:
+        """Set `is_indexed` of the rows that were made of batches in their order."""
+        if not len(self.positions) or not len(table):
+            return
+        starts = table["position"]
+        ends = int(starts[0]), int(starts[-1] + table["size_bytes"][-1])
+        near = slice(*np.searchsorted(self.positions, ends).tolist())
+        offsets, positions = self.offsets[near], self.positions[near]
+        place = np.searchsorted(starts, positions, "right") - 1
+        found = table[place]
+        firsts = np.where(found["magic"] == 2, found["base_offset"], found["last_offset"])
+        is_right = (found["position"] == positions) & (firsts <= offsets)
+        is_right &= offsets <= found["last_offset"]
+        rows["is_indexed"] = np.isin(rows["start"], positions[is_right]) & (rows["batches"] == 1)
+        self.right += int(np.count_nonzero(is_right))
+        is_inside = positions < found["position"] + found["size_bytes"]
+        self.wrong += int(np.count_nonzero(~is_right & is_inside))
+
+    def after(self, position: int) -> Iterator[tuple[int, int]]:
+        """Yield offset and position of the entries after a position."""
+        start = int(np.searchsorted(self.positions, position, "right"))
+        yield from zip(self.offsets[start:].tolist(), self.positions[start:].tolist(), strict=True)
+
+    def largest_from(self, position: int) -> int:
+        """Return the largest offset of entries at or after a position; -1 if no index says so."""
+        start = int(np.searchsorted(self.positions, position, "left"))
+        is_own = self.right >= self.wrong
+        return int(self.offsets[start:].max(initial=-1)) if is_own else -1
+
+
+class _Framing:
+    """One reading of one log."""
+
+    def __init__(
+        self, file: ReadableParts, log: LogSource, on_bytes: Callable[[int], None]
+    ) -> None:
+        self._file, self._on_bytes = file, on_bytes
+        size = file.size()
+        self._size = self._zeros_from = size if log.end is None else min(size, log.end)
+        self._noted = _Noted(log.entries())
+        self._log = LogFacts(log.base_offset, log.next_base_offset, self._size, self._size)
+        self._found = Condenser(self._log)
+        self._left = self._left_of_entries = WORK_BYTES + WORK_BYTES_OF_A_BYTE * self._size
+        """Bytes that checksums may still be made of, in searches and at index entries."""
+        self._unsearched_from: int | None = None
+        self._known: tuple[int, int] | None = None
+        """The batch that an entry led to last: its start and end."""
+        self._next_entry = 0
+        """Entries up to this position were looked at."""
+        self._told = 0
+
+    def run(self) -> tuple[LogFacts, Rows]:
+        at, reach = 0, Reach.SIZES
+        while at < self._size:
+            at = self._walk(at, reach)
+            self._tell(at)
+            if at < self._size and holds_zeros(self._file, at, self._size):
+                self._zeros_from = at
+                break
+            if at < self._size:
+                at, reach = self._go_on_after(at)
+        rows = self._with_mended(self._with_end(self._found.rows()))
+        self._note_zeros(rows)
+        torn_from, torn_offset = self._torn(rows)
+        end = int(rows["end"].max(initial=0)) if torn_from is None else self._zeros_from
+        facts = replace(
+            self._log, zeros_from=self._zeros_from, torn_from=torn_from, torn_offset=torn_offset,
+            unsearched_from=self._unsearched_from, unreadable_bytes=self._file.unreadable_bytes,
+            indexed_to=self._noted.largest_from(end),
+        )  # fmt: skip
+        self._tell(self._size)
+        return facts, rows
+
+    def _tell(self, position: int) -> None:
+        done, self._told = self._told, max(self._told, position)
+        self._on_bytes(self._told - done)
+
+    def _rows(self, table: BatchTable, reach: Reach, data: bytes | None = None) -> Rows:
+        """Return the rows of batches that follow each other.
+
+        `data` is the one batch of the table, if its bytes in the log are not those.
+        """
+        plain = None
+        # Where a search led, reach changes at the first batch that an entry leads to.
+        if reach is not Reach.SEARCH or not len(self._noted.positions):
+            plain = plain_rows_of(table, reach, self._log, EDGE_BATCHES)
+        rows = rows_of(table, reach) if plain is None else plain
+        odd = may_not_load(table) if plain is None else ()
+        for row in np.flatnonzero(odd).tolist():
+            position, size = int(table["position"][row]), int(table["size_bytes"][row])
+            magic = int(table["magic"][row])
+            batch = RecordBatch(self._file, position, size, magic, in_file=True)
+            rows["is_loadable"][row] = is_loadable(batch if data is None else read_batch(data))
+        if data is None:
+            self._noted.note(table, rows)
+        return rows
+
+    # --- where sizes lead
+
+    def _walk(self, at: int, reach: Reach) -> int:
+        """Add batch after batch; return from where on none has a right checksum, or the end."""
+        scan, broken_from = check_batches(self._file, at, self._size), -1
+        for checked in scan:
+            for is_right, part in _parts(checked.crc_valid, checked.table):
+                if not is_right:
+                    broken_from = int(part["position"][0]) if broken_from < 0 else broken_from
+                    self._left -= int(part["size_bytes"].sum()) * (reach is not Reach.SIZES)
+                    continue
+                if broken_from >= 0:
+                    self._search_inside(broken_from + 1, int(part["position"][0]))
+                    broken_from = -1
+                rows = self._rows(part, reach)
+                indexed = np.flatnonzero(rows["is_indexed"])
+                if reach is Reach.SEARCH and len(indexed):
+                    rows["reach"][indexed[0] :] = reach = Reach.ENTRY
+                self._found.add(rows)
+            self._tell(scan.end_position)
+            if self._left < 0 and broken_from >= 0:
+                break
+        return scan.end_position if broken_from < 0 else broken_from
+
+    def _search_inside(self, start: int, end: int) -> None:
+        """Add what lies in the bytes of broken batches."""
+        while (found := self._search(start, end)) is not None:
+            self._found.add(self._rows(found, Reach.SEARCH))
+            start = _end_of(found)
+
+    def _go_on_after(self, at: int) -> tuple[int, Reach]:
+        """Return where batches begin again after a place where none can be read, or the end."""
+        known = self._indexed_after(at)
+        end = self._size if known is None else known
+        start = at + 1
+        while (found := self._search(start, end)) is not None:
+            following = _end_of(found)
+            if following in (end, self._size) or self._batch_at(following, self._size) is not None:
+                return int(found["position"][0]), Reach.SEARCH
+            self._found.add(self._rows(found, Reach.SEARCH))
+            start = following
+        return end, Reach.ENTRY
+
+    def _indexed_after(self, at: int) -> int | None:
+        """Return the first position after `at` at which an entry states a batch that is there."""
+        if self._known is not None and self._known[0] > at:
+            return self._known[0]
+        self._known = None
+        for offset, position in self._noted.after(max(at, self._next_entry)):
+            self._next_entry = position
+            size = self._end_at(position) - position
+            if not LEGACY_MIN_BYTES <= size <= self._size - position:
+                continue
+            self._left_of_entries -= size + TRIAL_BYTES
+            if self._left_of_entries < 0:
+                return None
+            found = self._checked(position, position + size)
+            if found is not None and _first_of(found) <= offset <= found["last_offset"][0]:
+                self._known = position, position + size
+                return position
+        return None
+
+    # --- at any byte
+
+    def _search(self, start: int, end: int) -> BatchTable | None:
+        """Return the first batch with a right checksum in [start, end).
+
+        Return None without one, and after too much was tried.
+        """
+        at, wanted = start, SEARCHED_BYTES_MIN
+        while at < end and self._unsearched_from is None:
+            data = self._file.pread(wanted + BATCH_HEADER_BYTES - 1, at)
+            for row in starts_by_size(data, min(wanted, end - at), end - at):
+                found = self._batch_at(at + row, end)
+                if self._left < 0:
+                    self._unsearched_from = at + row
+                    return None
+                if found is not None:
+                    return found
+            at = behind_zeros(self._file, data, at + wanted, end)
+            wanted = min(2 * wanted, SEARCHED_BYTES_MAX)
+        return None
+
+    def _batch_at(self, position: int, limit: int) -> BatchTable | None:
+        """Return the batch at a position if its checksum is right and it ends before `limit`."""
+        end = self._end_at(position)
+        if not position + LEGACY_MIN_BYTES <= end <= limit or self._left < 0:
+            return None
+        is_new = self._file.pread(1, position + _MAGIC_AT) == b"\2"
+        # The bytes of a magic 2 header look like a message of many megabytes.
+        if not is_new and end_by_lengths(self._file, position) != end:
+            return None
+        self._left -= end - position + TRIAL_BYTES
+        return self._checked(position, end)
+
+    def _checked(self, position: int, end: int) -> BatchTable | None:
+        for checked in check_batches(self._file, position, end):
+            is_right = bool(checked.crc_valid.all()) and len(checked.table) == 1
+            return checked.table if is_right and _end_of(checked.table) == end else None
+        return None
+
+    def _end_at(self, position: int) -> int:
+        """Return where a batch at a position would end, by its size field; -1 without one."""
+        header = self._file.pread(LOG_OVERHEAD_BYTES, position)
+        if len(header) < LOG_OVERHEAD_BYTES:
+            return -1
+        return position + LOG_OVERHEAD_BYTES + BATCH["size"].of(header)
+
+    # --- the end
+
+    def _with_end(self, rows: Rows) -> Rows:
+        """Return the rows; note that sizes lead from the last ones to the end of the log."""
+        if not len(rows) or rows["end"][-1] != self._zeros_from:
+            return rows
+        breaks = np.flatnonzero(rows["end"][:-1] != rows["start"][1:])
+        rows["reach"][breaks[-1] + 1 if len(breaks) else 0 :] = Reach.SIZES
+        again = Condenser(self._log)
+        again.add(rows)
+        return again.rows()
+
+    def _note_zeros(self, rows: Rows) -> None:
+        """Note zeros after the last batch; blocks that can't be read are none."""
+        end = int(rows["end"].max(initial=0))
+        if end < self._zeros_from and holds_zeros(self._file, end, self._size):
+            self._zeros_from = end
+        if any(block + 1 > self._zeros_from for block in self._file.unreadable):
+            self._zeros_from = self._size
+
+    def _torn(self, rows: Rows) -> tuple[int | None, int]:
+        """Return where a batch begins that the end of the log cuts off, and its base offset.
+
+        Of compressed records no length is known: such a batch is not told from a wrong size.
+        """
+        is_alone = (rows["reach"] == Reach.SEARCH) & ~rows["is_mended"]
+        at = int(rows["end"][~is_alone].max(initial=0))
+        header, end = self._file.pread(BATCH_HEADER_BYTES, at), self._end_at(at)
+        if len(header) < BATCH_HEADER_BYTES or at >= self._size or end <= self._size:
+            return None, -1
+        if header[_MAGIC_AT] < 2:
+            is_torn = end_by_lengths(self._file, at) == end
+        else:
+            data = self._file.pread(min(self._size - at, BATCH_BYTES_MAX), at)
+            is_torn = end_by_records(data) == end - at
+        return (at, BATCH["base_offset"].of(header)) if is_torn else (None, -1)
+
+    # --- another size, another magic
+
+    def _with_mended(self, rows: Rows) -> Rows:
+        """Return the rows with those of batches whose size or magic is wrong.
+
+        Such a batch may have batches in its values that a search found: these are left out, since
+        they are no batches of the log.
+        """
+        is_firm = (rows["reach"] > Reach.SEARCH) | (rows["batches"] > 1)
+        touches = rows["end"][:-1] == rows["start"][1:]
+        is_firm[1:] |= touches
+        is_firm[:-1] |= touches
+        firm, loose = rows[is_firm], rows[~is_firm]
+        ends = np.append(0, firm["end"])
+        starts = np.append(firm["start"], self._zeros_from)
+        is_hole = starts - ends >= LEGACY_MIN_BYTES
+        trials, found = Trials(self._file, max(self._left, 0)), list[Rows]()
+        is_inside = np.zeros(len(loose), np.bool_)
+        for start, end in zip(ends[is_hole].tolist(), starts[is_hole].tolist(), strict=True):
+            near = slice(*np.searchsorted(loose["start"], (start, end)).tolist())
+            for row in self._mended_in(trials, start, end, loose[near]):
+                found.append(row)
+                is_inside |= (loose["end"] > row["start"]) & (loose["start"] < row["end"])
+        if not found:
+            return rows
+        whole = np.concatenate([firm, loose[~is_inside], *found])
+        return whole[np.argsort(whole["start"], kind="stable")]
+
+    def _mended_in(self, trials: Trials, start: int, end: int, loose: Rows) -> Iterator[Rows]:
+        """Yield the mended batches of [start, end), one row each; `loose` may lie in their values.
+
+        A base offset outside of the log's name is not looked for, apart from the first byte.
+        """
+        starts = trials.starts(start, end, self._log.base_offset - 1, self._log.limit)
+        loose_starts, loose_ends = loose["start"].tolist(), loose["end"].tolist()
+        places = sorted({*starts, *(one for one in loose_ends if one < end)})
+        at = start
+        while at + LEGACY_MIN_BYTES <= end and not trials.is_through:
+            following = places[(place := bisect_right(places, at)) : place + HEADERS_TRIED]
+            next_ = bisect_left(loose_starts, at)
+            if loose_starts[next_ : next_ + 1] == [at]:
+                at = loose_ends[next_]
+                continue
+            near = *loose_starts[next_ : next_ + HEADERS_TRIED], *following, end
+            data = trials.by_lengths(at, end) or trials.by_size(at) or trials.by_guess(at, near)
+            if data is None or at + len(data) > end:
+                said = trials.end_at(at)
+                following += [said] if at + BATCH_HEADER_BYTES <= said else []
+                at = min(following, default=end)
+                continue
+            row = self._rows(headers_of(data).table, Reach.SEARCH, data)
+            row["start"] += at
+            row["end"] += at
+            row["is_mended"] = True
+            yield row
+            at += len(data)
+
+
+def _end_of(table: BatchTable) -> int:
+    return int(table["position"][0] + table["size_bytes"][0])
+
+
+def _first_of(table: BatchTable) -> int:
+    return int(table["base_offset" if table["magic"][0] == 2 else "last_offset"][0])
+
+
+def _parts(flags: Bools, table: BatchTable) -> Iterator[tuple[bool, BatchTable]]:
+    """Yield the parts of a table in which a flag is equal."""
+    breaks = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(table)]
+    for start, end in pairwise(breaks):
+        if start < end:
+            yield bool(flags[start]), table[start:end]
