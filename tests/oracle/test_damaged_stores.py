@@ -20,11 +20,11 @@ from tests.oracle.stores import (
 )
 
 from segproof.findings import Severity
-from segproof.reading.store_pieces import FILLER_TOPIC
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.message import Message, blank_tail
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.store_lookup import StoreReader
+from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof.verification import verify
 
 pytestmark = pytest.mark.needs("java", "jpype")

@@ -19,8 +19,9 @@ from typing import NamedTuple
 from segproof.files import Files, first_byte
 from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.queue_units import first_led_to
-from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION, Gap, GapKind, StorePieces
+from segproof.reading.store_pieces import Gap, GapKind, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION
 
 
 class CopiedFile(NamedTuple):

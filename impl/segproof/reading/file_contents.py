@@ -35,12 +35,12 @@ from segproof.reading.index_entries import ENTRY_TYPES, TRANSACTION_ENTRY
 from segproof.reading.log_pieces import sound_pieces
 from segproof.reading.node_ids import NO_NODE, Broker, broker_in
 from segproof.reading.pieces import Piece, PieceKind
-from segproof.reading.store_pieces import whole_messages
 from segproof.rocketmq.consume_queue import UNITS
 from segproof.rocketmq.index_header import HEADER, StoredHeader
 from segproof.rocketmq.index_table import ENTRY_BYTES
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES
 from segproof.stretches.kafka.mending import BATCH_BYTES_MAX
+from segproof.stretches.rocketmq.candidates import whole_messages
 
 HEAD_BYTES = 1 << 20
 """A sound batch or message is looked for in this many bytes of a file."""

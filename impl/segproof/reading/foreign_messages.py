@@ -27,11 +27,12 @@ from segproof.counts import plural
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.moved_messages import MovedMessages
 from segproof.reading.queue_units import Int64Array, first_led_to, led_to
-from segproof.reading.store_log import LogReader, MessageBlock
-from segproof.reading.store_pieces import OFFSET_POSITION, ROLLED_BACK, Gap, StorePieces
+from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile
 from segproof.rocketmq.message import Message
+from segproof.stretches.rocketmq.candidates import OFFSET_POSITION, ROLLED_BACK
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 
 FLIPPED_BITS_MAX = 2
 """The offset of one message that differs in at most this many bits is damaged. The offsets of all

@@ -18,7 +18,6 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.kernels.rocketmq_index import time_difference
-from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_times import (
     LEAST,
     MOST,
@@ -35,6 +34,7 @@ from segproof.rocketmq.index_table import (
     entry_blocks,
     read_stored_header,
 )
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 Int64Array = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -15,11 +15,11 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.reading.record_keys import keys_of, tag_key_of
-from segproof.reading.store_log import Int64Array, MessageBlock
 from segproof.reading.store_pieces import Gap, Gaps, LostStretches, StorePieces
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
+from segproof.stretches.rocketmq.message_blocks import Int64Array, MessageBlock
 
 
 class KeyScan(NamedTuple):

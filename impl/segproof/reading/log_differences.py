@@ -22,15 +22,10 @@ from numpy.typing import NDArray
 from segproof.files import Files, status_of
 from segproof.reading.equal_files import blocks_that_differ
 from segproof.reading.file_parts import FilePart
-from segproof.reading.store_pieces import (
-    HEAD_BYTES,
-    OFFSET_POSITION,
-    Gap,
-    StorePieces,
-    filler_rows,
-)
+from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import MESSAGE_MAGICS
+from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION, filler_rows
 
 __all__ = ["LogDifferences", "LogFileFacts", "OnlyOne", "differences"]
 

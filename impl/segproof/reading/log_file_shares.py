@@ -14,10 +14,10 @@ from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
 from segproof.files import Files, ReadOnlyFile
-from segproof.reading.store_log import MessageBlock
 from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import check_message_and_return_size
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 __all__ = ["Share", "share_of", "shares_a_message", "sound_messages"]
 

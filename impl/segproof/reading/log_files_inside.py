@@ -24,7 +24,6 @@ from segproof.reading.folder_names import names_of
 from segproof.reading.log_file_shares import sound_messages
 from segproof.reading.log_rows import is_filled
 from segproof.reading.packed_log_files import PackedFile
-from segproof.reading.store_pieces import HEAD_BYTES, OFFSET_POSITION
 from segproof.rocketmq.commit_log import (
     LAST_START,
     MAPPED_FILE_BYTES,
@@ -33,6 +32,7 @@ from segproof.rocketmq.commit_log import (
     named_offset,
 )
 from segproof.rocketmq.message import MESSAGE_MAGICS
+from segproof.stretches.rocketmq.candidates import HEAD_BYTES, OFFSET_POSITION
 
 __all__ = ["LogFileInside", "files_that_lack", "length_of_files", "log_files_inside"]
 

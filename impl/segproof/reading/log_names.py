@@ -16,8 +16,8 @@ from typing import NamedTuple
 from segproof.errors import SegproofError
 from segproof.files import Files, ReadOnlyFile
 from segproof.reading.queue_units import led_to
-from segproof.reading.store_pieces import whole_messages
 from segproof.rocketmq.commit_log import LAST_START, CommitLog, LogFile, LogFileRecords
+from segproof.stretches.rocketmq.candidates import whole_messages
 
 ASKED_BYTES = 1 << 20
 """Bytes of a file that are searched for messages, which state its offset."""

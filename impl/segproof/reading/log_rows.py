@@ -19,9 +19,9 @@ from segproof.counts import plural, verb
 from segproof.errors import SegproofError
 from segproof.files import Files, status_of
 from segproof.reading.folder_names import names_of
-from segproof.reading.store_log import LogReader
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size, named_offset
 from segproof.rocketmq.message import BLANK_MAGIC_BYTES, BORN_HOST_V6, MESSAGE_MAGICS, STORE_HOST_V6
+from segproof.stretches.rocketmq.message_blocks import LogReader
 
 __all__ = [
     "LogFolder",

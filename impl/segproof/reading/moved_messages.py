@@ -32,10 +32,11 @@ from segproof.files import Files, ReadOnlyFile
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.reading.equal_files import Read, blocks_that_differ
 from segproof.reading.queue_units import led_to, told_messages
-from segproof.reading.store_log import LogReader
-from segproof.reading.store_pieces import OFFSET_POSITION, Gap, StorePieces
+from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import BLANK_BYTES, blank_head
+from segproof.stretches.rocketmq.candidates import OFFSET_POSITION
+from segproof.stretches.rocketmq.message_blocks import LogReader
 
 Int64Array = NDArray[np.int64]
 OpenFile = Callable[[str], ReadOnlyFile]

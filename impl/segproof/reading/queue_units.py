@@ -23,8 +23,7 @@ from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.reading.batch_queues import batch_units
-from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import MESSAGE_BYTES_MIN, Gap
+from segproof.reading.store_pieces import Gap
 from segproof.rocketmq.commit_log import named_offset
 from segproof.rocketmq.consume_queue import (
     CONSUME_QUEUE,
@@ -36,6 +35,8 @@ from segproof.rocketmq.consume_queue import (
 from segproof.rocketmq.geometry import find_geometries, index_file_names
 from segproof.rocketmq.index_service import INDEX
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 PIECE_BYTES = UNIT_BYTES << 16
 SPOKEN_FOR_OTHERS = "%LMQ%"
@@ -83,7 +84,7 @@ def told_messages(store: str, sizes: Mapping[int, int], files: Files) -> set[int
         for units in batch_units(store, files):
             rows = units[np.isin(units[:, 0], asked)].tolist()
             found.update(offset for offset, size in rows if sizes[offset] == size)
-    for offsets in _index_offsets(os.path.join(store, INDEX), files):
+    for offsets in index_offsets(os.path.join(store, INDEX), files):
         found.update(offsets[np.isin(offsets, asked)].tolist())
     return found - contradicted
 
@@ -142,7 +143,7 @@ def _led_to(store: str, files: Files) -> Iterator[Int64Array]:
                     yield from _units(queue, files)
     with suppress(OSError):
         yield from batch_units(store, files)
-    for entries in _index_offsets(os.path.join(store, INDEX), files):
+    for entries in index_offsets(os.path.join(store, INDEX), files):
         yield np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
 
 
@@ -187,7 +188,7 @@ def messages_in(
         has_queues = True
         found.append(_inside(units, starts, ends))
     if len(gaps):
-        for entries in _index_offsets(os.path.join(store, INDEX), files):
+        for entries in index_offsets(os.path.join(store, INDEX), files):
             entries = entries[~_contradict(entries)]
             known = np.stack([entries, np.zeros(len(entries), np.int64)], axis=1)
             found.append(np.unique(_inside(known, starts, ends), axis=0))
@@ -217,8 +218,8 @@ def _numbered_units(queue: str, files: Files) -> Iterator[Int64Array]:
         if start is None:
             continue
         with closing(files.open(os.path.join(queue, name))) as file:
-            for first, units in _stretches_in(file):
-                places = np.flatnonzero(_are_units(units))
+            for first, units in stretches_in(file):
+                places = np.flatnonzero(are_units(units))
                 found = np.empty((len(places), 3), np.int64)
                 found[:, 0] = units["commit_log_offset"][places]
                 found[:, 1] = units["size"][places]
@@ -286,7 +287,7 @@ def _lost_in(gap: Gap, rows: Int64Array) -> LostMessages:
     return LostMessages(len(rows), bool((room < most).all()))
 
 
-def _index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
+def index_offsets(folder: str, files: Files) -> Iterator[Int64Array]:
     """Yield the offsets of the log in the entries of the index."""
     with suppress(OSError, SegproofError):
         names = index_file_names(files.list_directory(folder))
@@ -318,11 +319,11 @@ def _in_file(file: File) -> Iterator[Int64Array]:
 
 def units_in(file: File) -> Iterator[NDArray[np.void]]:
     """Yield the units of a file of a queue, but for fillers. Raises: OSError."""
-    for _, units in _stretches_in(file):
-        yield units[_are_units(units)]
+    for _, units in stretches_in(file):
+        yield units[are_units(units)]
 
 
-def _stretches_in(file: File) -> Iterator[tuple[int, NDArray[np.void]]]:
+def stretches_in(file: File) -> Iterator[tuple[int, NDArray[np.void]]]:
     """Yield the places of a file of a queue in stretches, each with the number of its first one."""
     for begin, behind in file.data_ranges(0, file.size()):
         for at in range(begin - begin % UNIT_BYTES, behind, PIECE_BYTES):
@@ -331,7 +332,7 @@ def _stretches_in(file: File) -> Iterator[tuple[int, NDArray[np.void]]]:
             yield at // UNIT_BYTES, units
 
 
-def _are_units(units: NDArray[np.void]) -> NDArray[np.bool_]:
+def are_units(units: NDArray[np.void]) -> NDArray[np.bool_]:
     """Return which places contain a unit that leads to a message."""
     are_units: NDArray[np.bool_] = (units["commit_log_offset"] >= 0) & (units["size"] > 0)
     are_units &= units["size"] != INT32_MAX

@@ -22,69 +22,32 @@ Not covered: a blank end right where an earlier recovery has cut the log: what i
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from segproof.errors import TooLargeError
 from segproof.files import Files, ReadOnlyFile
-from segproof.reading.store_log import LogReader, MessageBlock
-from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
+from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import (
     BLANK_BYTES,
-    Message,
     check_message_and_return_size,
     lacks_body,
 )
+from segproof.stretches.rocketmq.candidates import (
+    CHECKED_BYTES_MIN,
+    CRC_BYTES,
+    CRC_BYTES_OF_A_BYTE,
+    FIRST_BYTES,
+    HEAD_BYTES,
+    SEARCH_PIECE_BYTES,
+    candidates,
+)
+from segproof.stretches.rocketmq.desk import GapKind as GapKind
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 
-SEARCH_PIECE_BYTES = 1 << 20
-"""Bytes that a search reads at once, at most."""
-FIRST_BYTES = 1 << 14
-"""Bytes that are read first behind damage, and behind its end: a log may be full of it."""
-CRC_BYTES = 64 << 20
-CRC_BYTES_OF_A_BYTE = 16
-"""A search makes checksums of CRC_BYTES, and of so many bytes more for each byte searched."""
-CHECKED_BYTES_MIN = 4096
-"""So many bytes a look at what may be a message counts at least."""
 GAPS_MAX = 10_000
 """So many gaps are kept one by one."""
-HEAD_BYTES = 36
-"""Up to here a message says its length, its magic, and where it lies."""
-MESSAGE_BYTES_MIN = 91
-OFFSET_POSITION = 28
-MAGIC_BYTES = (0xDA, 0xA3, 0x20)
-MAGIC_ENDS = (0xA7, 0xAB)
-"""The last byte of the magic in both versions."""
-ROLLED_BACK = 12
-"""The bits of a message that no queue and no index gets."""
-FILLER_TOPIC = "SEGPROOF_LOST"
-"""The topic of the messages with which a salvage fills a gap, as far as they have room for it."""
-
-
-def is_filler(message: Message) -> bool:
-    """Return whether a message fills a gap. Such a message has as much of the topic as fits."""
-    is_told = FILLER_TOPIC.startswith(message.topic or "") and not message.properties
-    return is_told and message.sys_flag & ROLLED_BACK == ROLLED_BACK and not message.queue_offset
-
-
-def filler_rows(block: MessageBlock) -> list[int]:
-    """Return the rows of the messages of a block that fill a gap."""
-    numbers = np.flatnonzero(block.rows[:, 4] & ROLLED_BACK == ROLLED_BACK)
-    return [number for number in numbers.tolist() if is_filler(block.message(number))]
-
-
-class GapKind(StrEnum):
-    """What is where no sound message is."""
-
-    BROKEN = "broken"
-    """Bytes that are no sound message."""
-    ZEROS = "zeros"
-    """Zeros up to the end of a file: of the last one as it was made, else lost messages."""
-    MISSING = "missing"
-    """No file, or the end of a file that is too short."""
-    UNSEARCHED = "unsearched"
-    """Bytes behind damage that were not searched: too much of them looks like messages."""
 
 
 class Gap(NamedTuple):
@@ -303,7 +266,7 @@ class StorePieces:
                     written = at + filled
                 to_sum += CRC_BYTES_OF_A_BYTE * (stop - at)
                 offset = None if self._any_offset else one.start + at
-                for position, size in _candidates(data, offset, stop - at):
+                for position, size in candidates(data, offset, stop - at):
                     position += at
                     if position < start or position + size > last:
                         continue
@@ -319,39 +282,3 @@ class StorePieces:
                     if is_moved or least_time is None or message.store_timestamp >= least_time:
                         return position, position, written
         return None, one.size_bytes, written
-
-
-def whole_messages(data: bytes) -> Iterator[tuple[int, Message]]:
-    """Yield each sound message in some bytes with its position, whatever offset it says.
-
-    What lies inside of a sound message is passed over.
-    """
-    behind = 0
-    for position, size in _candidates(data, None, len(data)):
-        if position < behind or position + size > len(data):
-            continue
-        message = check_message_and_return_size(data[position : position + size], 0).message
-        if message is not None and not lacks_body(message):
-            yield position, message
-            behind = position + size
-
-
-def _candidates(data: bytes, offset: int | None, count: int) -> Iterator[tuple[int, int]]:
-    """Yield position and size of what looks like a message among the first `count` places.
-
-    The data begins at an offset of the log. None: a message may say any offset.
-    """
-    count = min(count, len(data) - HEAD_BYTES + 1)
-    if count <= 0:
-        return
-    view = np.frombuffer(data, np.uint8)
-    rows = np.flatnonzero(view[4 : 4 + count] == MAGIC_BYTES[0])
-    for place, byte in enumerate(MAGIC_BYTES[1:], 5):
-        rows = rows[view[rows + place] == byte]
-    rows = rows[np.isin(view[rows + 7], MAGIC_ENDS)]
-    sizes = np.ndarray((count,), ">i4", data, 0, (1,))[rows]
-    offsets = np.ndarray((count,), ">i8", data, OFFSET_POSITION, (1,))[rows]
-    fits = (sizes >= MESSAGE_BYTES_MIN) & (sizes <= RECORD_LIMIT_BYTES)
-    if offset is not None:
-        fits &= offsets == rows + offset
-    yield from zip(rows[fits].tolist(), sizes[fits].tolist(), strict=True)

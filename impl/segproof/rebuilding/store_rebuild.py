@@ -30,7 +30,6 @@ from segproof.processes import Meter, Progress
 from segproof.reading.equal_files import is_as_long, is_same
 from segproof.reading.index_times import IndexTimes, with_likely_times
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_log import LogReader, MessageBlock
 from segproof.reading.store_paths import GUESS_FILE, Place, PlaceKind
 from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_reach import MISSING_OFFSETS_MIN, Stretch, ends_of, reach_of
@@ -70,6 +69,7 @@ from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import CHECKPOINT, INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rocketmq.commit_log_damage import DamageMap
 from segproof.verifying.rocketmq.store_verification import check_place, size_of

@@ -18,7 +18,6 @@ from contextlib import closing
 from segproof.errors import SegproofError
 from segproof.files import File, Files
 from segproof.hints import writes
-from segproof.reading.store_pieces import FILLER_TOPIC, ROLLED_BACK
 from segproof.rocketmq.commit_log import COMMIT_LOG, log_file_name
 from segproof.rocketmq.message import (
     MAGIC_V1,
@@ -26,6 +25,7 @@ from segproof.rocketmq.message import (
     blank_head,
     encode_message,
 )
+from segproof.stretches.rocketmq.candidates import FILLER_TOPIC, ROLLED_BACK
 
 FILLER_BYTES_MIN = 91
 """A message without topic, properties and body."""

@@ -33,7 +33,6 @@ from segproof.files import Files
 from segproof.integers import INT32_MAX
 from segproof.reading.batch_queues import batch_topics
 from segproof.reading.folder_names import has_folder
-from segproof.reading.store_pieces import MESSAGE_BYTES_MIN
 from segproof.rebuilding.safe_places import make_directory
 from segproof.rocketmq.commit_log import LAST_START, log_file_name
 from segproof.rocketmq.consume_queue import (
@@ -49,6 +48,7 @@ from segproof.rocketmq.message import (
     Message,
     dispatch_request_of,
 )
+from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN
 
 TRANSACTION_BITS = 12
 WAITING_UNITS = 1 << 18

@@ -19,11 +19,12 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import File, Files, ReadOnlyFile, first_byte_of
 from segproof.reading.file_parts import FilePart
 from segproof.reading.log_names import in_step
-from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import StorePieces, whole_messages
+from segproof.reading.store_pieces import StorePieces
 from segproof.rebuilding.dry_files import DryFiles
 from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import BLANK_BYTES
+from segproof.stretches.rocketmq.candidates import whole_messages
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 from segproof.stretches.unreadable_blocks import ReadableParts
 
 ACROSS_BYTES = 4 << 20

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.reading.index_times import IndexTimes
-from segproof.reading.store_log import BORN_AT, LogReader, MessageBlock
-from segproof.reading.store_pieces import ROLLED_BACK, is_filler
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.rocketmq.commit_log import STORE_TIME_V4, STORE_TIME_V6, CommitLog
 from segproof.rocketmq.message import BORN_HOST_V6
+from segproof.stretches.rocketmq.candidates import ROLLED_BACK, is_filler
+from segproof.stretches.rocketmq.message_blocks import BORN_AT, LogReader, MessageBlock
 
 ROUNDS_MAX = 16
 """So many times a log is judged at most; few rounds change anything."""

@@ -28,14 +28,7 @@ from segproof.reading.log_rows import linked_folders
 from segproof.reading.moved_messages import OF_MOVED, MovedMessages
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
 from segproof.reading.store_layouts import check_layout, no_log_in
-from segproof.reading.store_log import BORN_AT, Int64Array, LogReader, MessageBlock
-from segproof.reading.store_pieces import (
-    GAPS_MAX,
-    Gap,
-    GapKind,
-    StorePieces,
-    filler_rows,
-)
+from segproof.reading.store_pieces import GAPS_MAX, Gap, GapKind, StorePieces
 from segproof.reading.store_reach import ends_of
 from segproof.reading.store_times import Bounds, TimesAround, likely_times
 from segproof.reading.unfinished import unfinished_store
@@ -69,6 +62,8 @@ from segproof.salvaging.oversized_files import RestsOfFiles, with_file_size
 from segproof.salvaging.salvaged_store import SalvagedStore, StoreGap
 from segproof.salvaging.settled_times import settle_times
 from segproof.salvaging.store_extras import Extras
+from segproof.stretches.rocketmq.candidates import filler_rows
+from segproof.stretches.rocketmq.message_blocks import BORN_AT, Int64Array, LogReader, MessageBlock
 from segproof.stretches.unreadable_blocks import BLOCK_BYTES, ReadableParts
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.log_files import list_log

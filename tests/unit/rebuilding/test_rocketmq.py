@@ -24,13 +24,13 @@ from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES
 from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
-from segproof.reading import store_log
 from segproof.reading.unfinished import MARKER
 from segproof.rebuilding import store_rebuild as module
 from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
+from segproof.stretches.rocketmq import message_blocks
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.memory_stores import (
     FIRST_TIMESTAMP_MS,
@@ -145,8 +145,8 @@ def test_the_bytes_of_a_service(
     """Whatever lies in the log, and in whatever pieces it is read."""
     files = stored(log)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_log, "CHUNK_BYTES", chunk)
-        patch.setattr(store_log, "ROWS", rows)
+        patch.setattr(message_blocks, "CHUNK_BYTES", chunk)
+        patch.setattr(message_blocks, "ROWS", rows)
         done = rebuilt(files, index_tags=index_tags)
     assert (len(log), ()) == (done.messages, done.findings)
     assert fed(files, "/s", "/fed", index_tags) == images_of(files, "/new")
@@ -187,7 +187,7 @@ def test_records_that_say_another_place(places: tuple[int, ...]) -> None:
 
 def test_a_record_longer_than_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read alone; what comes before and behind it is as usual."""
-    monkeypatch.setattr(store_log, "CHUNK_BYTES", 256)
+    monkeypatch.setattr(message_blocks, "CHUNK_BYTES", 256)
     log = [message_of("T", {"KEYS": "k"}, body=bytes(size)) for size in (9, 700, 9, 800, 9)]
     files = stored(log)
     assert rebuilt(files).messages == 5
@@ -376,7 +376,7 @@ def test_a_log_that_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     files = stored([message_of("T", {"KEYS": "k"})])
     feed = module._feed
 
-    def feeding(service: IndexService, block: store_log.MessageBlock) -> None:
+    def feeding(service: IndexService, block: message_blocks.MessageBlock) -> None:
         feed(service, block)
         file = files.open("/s/commitlog/" + "0" * 20, writable=True)
         file.pwrite(b"x", 999)

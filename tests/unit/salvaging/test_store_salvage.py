@@ -17,7 +17,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.integers import INT32_MAX
-from segproof.reading.store_pieces import FILLER_TOPIC, Gap, StorePieces
+from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
@@ -26,6 +26,7 @@ from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN
 from segproof.salvaging.salvage import salvage
 from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.store_lookup import StoreReader
+from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.memory_files import write_file

@@ -12,7 +12,7 @@ import pytest
 from segproof.findings import Finding, Severity
 from segproof.reading.equal_files import COMPARED_BYTES
 from segproof.reading.log_differences import AFTER_BYTES, BEFORE_BYTES
-from segproof.reading.store_log import CHUNK_BYTES
+from segproof.stretches.rocketmq.message_blocks import CHUNK_BYTES
 from segproof.verification import verify
 from segproof.verifying.path_verification import KnownPlaces, known_places, plan
 from segproof.verifying.reporting import Wanted

@@ -25,13 +25,14 @@ from segproof.reading.file_parts import rest_of
 from segproof.reading.foreign_messages import ForeignMessages, QueueNumbers, SetAside
 from segproof.reading.moved_messages import MovedMessages, Stretch
 from segproof.reading.queue_units import LostMessages, lost_together, messages_in
-from segproof.reading.store_log import MessageBlock
-from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces, filler_rows
+from segproof.reading.store_pieces import Gap, GapKind, Gaps, StorePieces
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.message import BLANK_BYTES
 from segproof.rocketmq.message_store import first_recovered_file
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
+from segproof.stretches.rocketmq.candidates import filler_rows
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 
 FILES_BEYOND = 1024
 """So many files beyond the last one of the log may be missing, by the queues."""

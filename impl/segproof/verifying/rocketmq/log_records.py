@@ -24,13 +24,9 @@ from segproof.files import Files, first_byte_of
 from segproof.findings import Severity, time_text
 from segproof.hints import reads, writes
 from segproof.reading.queue_units import NOTHING_LOST, LostMessages
-from segproof.reading.store_pieces import StorePieces, is_filler
+from segproof.reading.store_pieces import StorePieces
 from segproof.reading.store_times import LEAST, MOST, Bounds, TimesAround, likely_times
-from segproof.rocketmq.commit_log import (
-    CommitLog,
-    LogFile,
-    log_file_name,
-)
+from segproof.rocketmq.commit_log import CommitLog, LogFile, log_file_name
 from segproof.rocketmq.message import (
     BLANK_MAGIC,
     CRC_MASK,
@@ -43,6 +39,7 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
     lacks_body,
 )
+from segproof.stretches.rocketmq.candidates import is_filler
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.commit_log_damage import (
     Damage,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from segproof.errors import InvalidArgumentError
 from segproof.kernels import rocketmq_records as kernels
-from segproof.reading.store_log import MessageBlock
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import (
     FAILED,
@@ -29,6 +28,7 @@ from segproof.rocketmq.message import (
     encode_message,
     string_to_message_properties,
 )
+from segproof.stretches.rocketmq.message_blocks import MessageBlock
 from segproof_harness.files.memory_stores import message_of
 from segproof_model.language.files import Files
 from segproof_model.laws.rocketmq.format import message as laws

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A commit log on disk, placed: the facts of its files and its queues, and the decision.
+
+Details are read where the decision asks for them: a sound log is read once, and its queues once.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+
+import numpy as np
+
+from segproof.files import Files, ReadOnlyFile
+from segproof.integers import INT64_MAX
+from segproof.reading.batch_queues import batch_units
+from segproof.reading.queue_units import (
+    SAMPLE_ROWS,
+    SPOKEN_FOR_OTHERS,
+    are_units,
+    index_offsets,
+    stretches_in,
+)
+from segproof.rocketmq.commit_log import CommitLog, named_offset
+from segproof.rocketmq.consume_queue import CONSUME_QUEUE, UNIT_BYTES, folders_in, queue_number
+from segproof.rocketmq.index_service import INDEX
+from segproof.stretches.rocketmq.desk import Needs, Placement
+from segproof.stretches.rocketmq.facts import UNIT, Facts, Int64s, Range, Units, queue_mark
+from segproof.stretches.rocketmq.framing import FramedLog
+from segproof.stretches.rocketmq.placing import place
+
+
+def placed(
+    log: CommitLog,
+    files: Files,
+    *,
+    open_file: Callable[[str], ReadOnlyFile] | None = None,
+    advance: Callable[[int], None] = lambda count: None,
+) -> Placement:
+    """Return what becomes of each message of a log.
+
+    Cost: the log and its queues are read once, and again what damage touches. Memory: as
+    `Facts`, and a row for each message that the decision asks for. What can't be read of queues
+    and index says nothing. Raises: OSError for the log.
+    """
+    framed = FramedLog(log, files, open_file=open_file, advance=advance)
+    units, known = _sample(log, files)
+    facts = replace(framed.facts(units), known=known)
+    while True:
+        found = place(facts)
+        if isinstance(found, Placement):
+            return found
+        facts = more(facts, found, framed, files)
+
+
+def more(facts: Facts, needs: Needs, framed: FramedLog, files: Files) -> Facts:
+    """Return facts with what a decision needs. Raises: OSError."""
+    if needs.units:
+        units = _inside(framed.log.store_path, needs.units, files)
+        framed.meet(facts, units)
+        facts = with_units(facts, needs.units, units)
+    return framed.messages(facts, list(needs.rows)) if needs.rows else facts
+
+
+def with_units(facts: Facts, ranges: tuple[Range, ...], units: Units) -> Facts:
+    """Return facts with all units of some ranges, which messages have met."""
+    starts, ends = (np.array(one, np.int64) for one in zip(*ranges, strict=True))
+    others = facts.units[~_are_in(facts.units["offset"], starts, ends)]
+    found = np.concatenate([others, units])
+    known = list[Range]()
+    for start, end in sorted({*facts.known, *ranges}):
+        if known and start <= known[-1][1]:
+            known[-1] = known[-1][0], max(known[-1][1], end)
+        else:
+            known.append((start, end))
+    ordered = found[np.argsort(found["offset"], kind="stable")]
+    return replace(facts, units=ordered, known=tuple(known))
+
+
+def _are_in(offsets: Int64s, starts: Int64s, ends: Int64s) -> np.ndarray[tuple[int], np.dtype]:
+    at = np.searchsorted(starts, offsets, "right") - 1
+    return np.asarray((at >= 0) & (offsets < ends[np.maximum(at, 0)]))
+
+
+def _sample(log: CommitLog, files: Files) -> tuple[Units, tuple[Range, ...]]:
+    """Return up to SAMPLE_ROWS units of each file of a log, and the ranges with no other units."""
+    begins = np.array([one.start for one in log.log_files], np.int64)
+    if not len(begins):
+        return np.empty(0, UNIT), ()
+    counts, found, is_all = np.zeros(len(begins), np.int64), [np.empty(0, UNIT)], True
+    for units in _units(log.store_path, files):
+        at = np.searchsorted(begins, units["offset"], "right") - 1
+        is_in = (at >= 0) & (units["offset"] < begins[np.maximum(at, 0)] + log.mapped_file_size)
+        is_all &= bool(is_in.all())
+        for number in np.unique(at[is_in]).tolist():
+            some = units[is_in & (at == number)]
+            room = int(SAMPLE_ROWS - counts[number])
+            is_all &= len(some) <= room
+            found.append(some[:room])
+            counts[number] += len(found[-1])
+    units = np.concatenate(found)
+    known: tuple[Range, ...] = ((0, INT64_MAX),) if is_all else ()
+    return units[np.argsort(units["offset"], kind="stable")], known
+
+
+def _inside(store: str, ranges: tuple[Range, ...], files: Files) -> Units:
+    starts, ends = (np.array(one, np.int64) for one in zip(*ranges, strict=True))
+    some = (units[_are_in(units["offset"], starts, ends)] for units in _units(store, files))
+    found = np.concatenate([np.empty(0, UNIT), *some])
+    return found[np.argsort(found["offset"], kind="stable")]
+
+
+def _units(store: str, files: Files) -> Iterator[Units]:
+    """Yield the units of all queues and the entries of the index."""
+    with suppress(OSError):
+        for topic in folders_in(os.path.join(store, CONSUME_QUEUE), files):
+            name = os.path.basename(topic)
+            if SPOKEN_FOR_OTHERS in name:
+                continue
+            for queue in folders_in(topic, files):
+                number = queue_number(os.path.basename(queue))
+                mark = 0 if number is None else queue_mark(os.fsencode(name), number)
+                yield from _units_of(queue, mark, files)
+    with suppress(OSError):
+        for rows in batch_units(store, files):
+            yield _made(rows[:, 0], rows[:, 1])
+    for offsets in index_offsets(os.path.join(store, INDEX), files):
+        yield _made(offsets, np.zeros(len(offsets), np.int64))
+
+
+def _units_of(queue: str, mark: int, files: Files) -> Iterator[Units]:
+    for name in files.list_directory(queue):
+        start = named_offset(name)
+        if start is None:
+            continue
+        with closing(files.open(os.path.join(queue, name))) as file:
+            for first, stored in stretches_in(file):
+                at = np.flatnonzero(are_units(stored))
+                units = _made(stored["commit_log_offset"][at], stored["size"][at])
+                units["tags"], units["queue"] = stored["tags_code"][at], mark
+                units["number"] = at + first + start // UNIT_BYTES
+                yield units
+
+
+def _made(offsets: Int64s, sizes: Int64s) -> Units:
+    units = np.zeros(len(offsets), UNIT)
+    units["offset"], units["size"] = offsets, sizes
+    return units

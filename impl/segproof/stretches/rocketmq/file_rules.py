@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about whole files, and about messages that were never stored where they lie.
+
+Laws: RMQDISK-25, RMQDISK-44, RMQDISK-55.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from segproof.stretches.rocketmq.desk import Desk, Fate
+from segproof.stretches.rocketmq.facts import Int64s, Met, Reach
+
+SECTOR_BYTES = 512
+"""A disk writes blocks of a multiple of this, at a multiple of it. So a misplaced block moves its
+messages by such a distance, and a wrong bit moves them by one with a chance of 1 in 512."""
+FILES_BEYOND = 8
+"""At most this many files before the first one, or after the last one, get messages: a wrong offset
+may say any file, and each needs a file of its own size. Eight lost files in a row are rare."""
+WRONG_MIN = 8
+WRONG_TIMES = 3
+"""A file is of another store if at least WRONG_MIN units lead into other messages than theirs, and
+more than WRONG_TIMES as many as lead to their own: a damaged queue file of the store has at most
+one file of units wrong, which is a part of those that lead into a file of the log."""
+RIGHT_MIN = 3
+"""Units that must agree with other files before a file is called another store's: with fewer the
+queues may be another store's. Also the units that are enough against a file with none for it."""
+
+
+def filler(desk: Desk) -> None:
+    """Leave what an earlier salvage put in the place of lost messages."""
+    desk.decide(np.flatnonzero(desk.rows["is_filler"]), Fate.FILLER)
+
+
+def inside(desk: Desk) -> None:
+    """Leave messages that are a part of the body of a broken one."""
+    claims = desk.claims()[desk.run_firsts]
+    run_files = desk.files[desk.run_firsts]
+    for number, file in enumerate(desk.facts.files):
+        runs = np.flatnonzero(run_files == number) if file.torn else np.empty(0, np.int64)
+        within = [run for run in runs.tolist() if _is_within(desk, run, file.torn)]
+        outside = {file.start, *claims[np.setdiff1d(runs, within)].tolist()}
+        for run in within:
+            rows = np.arange(desk.run_firsts[run], desk.run_stops[run])
+            by = int(claims[run]) - file.start
+            if int(claims[run]) in outside or by % SECTOR_BYTES == 0:
+                continue
+            end = int(desk.said[rows[-1]] + desk.sizes[rows[-1]])
+            if not desk.evidence(int(desk.said[rows[0]]), end)[Met.AGREES]:
+                desk.decide(rows, Fate.INSIDE)
+
+
+def _is_within(desk: Desk, run: int, torn: tuple[tuple[int, int], ...]) -> bool:
+    """Return whether a run that a search found lies in the bytes of a broken message."""
+    first = desk.rows[desk.run_firsts[run]]
+    end = desk.run_end(run)
+    is_found = first["reach"] == Reach.SEARCH
+    return bool(is_found and any(at < first["start"] and end <= stop for at, stop in torn))
+
+
+def file_name(desk: Desk) -> None:
+    """Let files begin where most of their messages say."""
+    size, files = desk.facts.file_bytes, desk.facts.files
+    names = [one.start for one in files]
+    steps = Counter(name % size for name in names)
+    step = max(steps, key=lambda one: (steps[one], one == 0), default=0)
+    told = dict(_claims_of_files(desk))
+    moves = {
+        number: begin
+        for number, (begin, _) in told.items()
+        if begin != names[number] and begin % size == step and _is_near(desk, number, begin)
+    }
+    strong = {number for number in moves if told[number][1] > 1}
+    stays = {names[number] for number in told if number not in moves}
+    while True:
+        wanted = {begin for number, begin in moves.items() if number in strong}
+        taken = set[int]()
+        kept = dict[int, int]()
+        for number in sorted(moves, key=lambda one: (-told[one][1], one)):
+            is_backed = number in strong or names[number] in wanted
+            if moves[number] not in stays | taken and is_backed:
+                kept[number] = moves[number]
+                taken.add(moves[number])
+        if kept == moves:
+            break
+        stays |= {names[number] for number in moves if number not in kept}
+        moves = kept
+        strong &= kept.keys()
+    begins = np.array([moves.get(number, name) for number, name in enumerate(names)], np.int64)
+    owners = {begin: number for number, begin in moves.items()}
+    for number, name in enumerate(names):
+        if number not in moves and owners.get(name, number) != number:
+            begins[number] = -1  # a file without a message, whose name another one takes
+    desk.settle(begins, np.array([begin % size == step for begin in begins.tolist()], np.bool_))
+
+
+def _claims_of_files(desk: Desk) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield for each file with messages where most of them say that it begins, and how many do;
+    where no begin has more than half of them, the one that its name says."""
+    open_rows = desk.undecided()
+    counts: dict[int, Counter[int]] = {}
+    found = zip(
+        desk.files[open_rows].tolist(), desk.claims()[open_rows].tolist(),
+        desk.rows["messages"][open_rows].tolist(), strict=True,
+    )  # fmt: skip
+    for number, begin, messages in found:
+        counts.setdefault(number, Counter())[begin] += messages
+    for number, one in counts.items():
+        begin, messages = one.most_common(1)[0]
+        is_most = 2 * messages > one.total()
+        yield number, (begin, messages) if is_most else (desk.facts.files[number].start, 0)
+
+
+def _is_near(desk: Desk, number: int, begin: int) -> bool:
+    """Return whether a file of this log may begin at an offset; far away only if units say so."""
+    size, files = desk.facts.file_bytes, desk.facts.files
+    far = FILES_BEYOND * size
+    if files[0].start - far <= begin < files[-1].start + size + far:
+        return begin >= 0
+    here = desk.evidence(files[number].start, files[number].start + size)
+    units = desk.units_in(begin, begin + size) if begin >= 0 else desk.units[:0]
+    return bool((units["met"] == Met.AGREES).any()) and not here[Met.AGREES]
+
+
+def in_place(desk: Desk) -> Int64s:
+    """Return the rows that say the offset at which they lie, and are in no blank end."""
+    is_here = (desk.fates == Fate.UNDECIDED) & (desk.said == desk.lies())
+    is_here &= desk.in_step[desk.files] & ~desk.rows["is_after_blank"]
+    return np.flatnonzero(is_here)
+
+
+def other_store(desk: Desk) -> None:
+    """Doubt a file if units say that other messages lie in it."""
+    here = in_place(desk)
+    size, doubted, ours = desk.facts.file_bytes, list[int](), 0
+    for number in np.unique(desk.files[here]).tolist():
+        begin = int(desk.begins[number])
+        found = desk.evidence(begin, begin + size)
+        right, wrong = found[Met.AGREES], found[Met.AGAINST]
+        if _are_of_others(right, wrong):
+            doubted.append(number)
+        elif right > wrong:
+            ours += right
+    if ours < RIGHT_MIN:
+        return
+    for number in doubted:
+        begin, rows = int(desk.begins[number]), here[desk.files[here] == number]
+        met = desk.units_in(begin, begin + size)["met"]
+        right, wrong = (int(np.count_nonzero(met == one)) for one in (Met.AGREES, Met.AGAINST))
+        if not _are_of_others(right, wrong):
+            continue
+        is_known = [
+            desk.evidence(said, said + length)[Met.AGREES] > 0
+            for said, length in zip(
+                desk.said[rows].tolist(), desk.sizes[rows].tolist(), strict=True
+            )
+        ]
+        known = rows[np.array(is_known, np.bool_)]
+        desk.need(known.tolist())
+        desk.decide(np.setdiff1d(rows, known), Fate.ASIDE)
+
+
+def _are_of_others(right: int, wrong: int) -> bool:
+    if not right:
+        return wrong >= RIGHT_MIN
+    return wrong >= WRONG_MIN and wrong > WRONG_TIMES * right
+
+
+def other_host(desk: Desk) -> None:
+    """Doubt messages of another broker between damage, between messages of one broker."""
+    here = in_place(desk)
+    hosts = desk.rows["host"][here]
+    edges = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist(), len(here)]
+    parts = list(pairwise(edges))
+    for before, (first, stop), after in zip(parts, parts[1:], parts[2:], strict=False):
+        if hosts[before[0]] != hosts[after[0]]:
+            continue
+        rows = here[first:stop]
+        pairs = ((here[first - 1], rows[0]), (rows[-1], here[stop]))
+        if any(_touch(desk, int(one), int(other)) for one, other in pairs):
+            continue
+        spans = [(int(desk.said[row]), int(desk.said[row] + desk.sizes[row])) for row in rows]
+        if not any((desk.units_in(*span)["met"] == Met.AGREES).any() for span in spans):
+            desk.decide(rows, Fate.ASIDE)
+
+
+def _touch(desk: Desk, row: int, other: int) -> bool:
+    """Return whether a row of a file begins where another one ends, or one file ends whole."""
+    one, two = desk.rows[row], desk.rows[other]
+    if one["file"] != two["file"]:
+        return bool(two["start"] == 0 and desk.facts.files[one["file"]].blank_from == one["end"])
+    return bool(one["end"] == two["start"])

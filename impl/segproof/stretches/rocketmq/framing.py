@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Framing: which bytes of the files of a commit log are messages with a right body CRC.
+
+The sizes of messages lead from the begin of a file to the next message. Where they lead to no
+message, each byte may be the first one of a message: magic, lengths and checksum decide together.
+The offset that a message says decides nothing here. A message without a body that has the checksum
+of one is no message: a broker reads it, and consumers get an empty body.
+
+A search ends where too much looks like messages: `FileFacts.unsearched_from`. Each sound message is
+read once, damaged bytes a few times. Memory: the rows, and 4 MiB or one message.
+
+Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize.
+Laws: RMQLOG-1 to RMQLOG-3.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+
+import numpy as np
+
+from segproof.errors import TooLargeError
+from segproof.files import Files, ReadOnlyFile
+from segproof.integers import INT32_MAX
+from segproof.rocketmq.commit_log import RECORD_LIMIT_BYTES, CommitLog, LogFile
+from segproof.rocketmq.message import (
+    BLANK_BYTES,
+    BORN_HOST_V6,
+    MESSAGE_MAGICS,
+    STORE_HOST_V6,
+    blank_head,
+    check_message_and_return_size,
+    dispatch_request_of,
+    is_delayed,
+    lacks_body,
+)
+from segproof.stretches.rocketmq.candidates import (
+    CHECKED_BYTES_MIN,
+    CRC_BYTES,
+    CRC_BYTES_OF_A_BYTE,
+    FIRST_BYTES,
+    HEAD_BYTES,
+    ROLLED_BACK,
+    SEARCH_PIECE_BYTES,
+    candidates,
+    is_filler,
+)
+from segproof.stretches.rocketmq.facts import (
+    NO_TAGS,
+    NO_TIME,
+    STRETCH,
+    UNIT,
+    Facts,
+    FileFacts,
+    Int64s,
+    Reach,
+    Rows,
+    Units,
+    joined,
+    marks_of,
+    meet,
+    queue_mark,
+)
+from segproof.stretches.rocketmq.message_blocks import LogReader, MessageBlock
+
+OpenFile = Callable[[str], ReadOnlyFile]
+SIZE, SAID, TIME, FLAGS, BODY_AT, BODY_BYTES, BODY_CRC, TOPIC_AT, TOPIC_BYTES = range(1, 10)
+"""Columns of `MessageBlock.rows`."""
+
+
+class FramedLog:
+    """The facts of a commit log. Raises: OSError, also where it is iterated."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        files: Files,
+        *,
+        open_file: OpenFile | None = None,
+        advance: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """`advance` is told how many bytes were read since the last call."""
+        self.log = log
+        self._files = files
+        self._open: OpenFile = open_file or files.open
+        self._advance = advance
+
+    def facts(self, units: Units | None = None) -> Facts:
+        """Return the facts of the whole log. `units`, in order, are met by its messages."""
+        met = np.empty(0, UNIT) if units is None else units.copy()
+        found, rows = list[FileFacts](), [np.empty(0, STRETCH)]
+        for number, one in enumerate(self.log.log_files):
+            with closing(self._open(one.path)) as file:
+                framing = _FileFraming(self.log, self._files, file, one, number, met)
+                rows += framing.rows()
+                found.append(framing.facts)
+            self._advance(one.size_bytes)
+        return Facts(self.log.mapped_file_size, tuple(found), joined(np.concatenate(rows)), met)
+
+    def meet(self, facts: Facts, units: Units) -> None:
+        """Write to units, in order, what the messages of the log say of them."""
+        ends = facts.rows["said"] + facts.rows["end"] - facts.rows["start"]
+        places = np.searchsorted(units["offset"], [facts.rows["said"], ends])
+        for row in np.flatnonzero(places[0] < places[1]).tolist():
+            for block in self._blocks(facts.rows[row]):
+                _meet(units, block)
+
+    def messages(self, facts: Facts, rows: list[int]) -> Facts:
+        """Return the same facts with a row for each message of some rows."""
+        some, done = list[Rows](), 0
+        for row in rows:
+            some.append(facts.rows[done:row])
+            some += self._details(facts.rows[row])
+            done = row + 1
+        some.append(facts.rows[done:])
+        return Facts(facts.file_bytes, facts.files, np.concatenate(some), facts.units, facts.known)
+
+    def _details(self, row: np.void) -> Iterator[Rows]:
+        for block in self._blocks(row):
+            one = rows_of(block, int(row["file"]), int(block.lies_at[0] - block.rows[0, 0]))
+            one["start"] = row["start"] + one["said"] - row["said"]
+            one["end"] = one["start"] + block.rows[:, SIZE]
+            for name in ("reach", "is_after_blank", "is_filler"):
+                one[name] = row[name]
+            detail(one, np.arange(len(one)), block, np.arange(len(one)))
+            yield one
+
+    def _blocks(self, row: np.void) -> Iterator[MessageBlock]:
+        """Yield the messages of a row."""
+        found = self.log.log_files[row["file"]]
+        with closing(self._open(found.path)) as file:
+            reader = LogReader(self.log, self._files)
+            for block in reader.blocks_of(file, found, int(row["start"]), FIRST_BYTES):
+                ends = block.lies_at + block.rows[:, SIZE] - found.start
+                count = int(np.searchsorted(ends, row["end"], "right"))
+                if count:
+                    yield block._replace(rows=block.rows[:count])
+                if count < len(ends) or ends[-1] == row["end"]:
+                    return
+
+
+class _FileFraming:
+    """One file, read once."""
+
+    def __init__(
+        self, log: CommitLog, files: Files, file: ReadOnlyFile, one: LogFile, number: int,
+        units: Units,
+    ) -> None:  # fmt: skip
+        self._file_bytes = log.mapped_file_size
+        self._file = file
+        self._one = one
+        self._number = number
+        self._units = units
+        self._reader = LogReader(log, files)
+        self._torn = list[tuple[int, int]]()
+        self._body_end = -1
+        self._blank_from: int | None = None
+        self.facts = FileFacts(one.start, one.size_bytes, one.size_bytes)
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the rows; then `facts` is known. Raises: OSError."""
+        size, at, reach = self._one.size_bytes, 0, Reach.SIZES
+        zeros_from, unsearched = 0, None
+        while at < size:
+            stop, is_blank = yield from self._walk(at, reach)
+            if is_blank and self._blank_from is None and self._is_filled_up(stop):
+                self._blank_from = stop
+            elif not is_blank:
+                self._add_torn(stop)
+            found, reached, written = self._search(stop)
+            zeros_from = max(stop, written)
+            if found is None:
+                unsearched = reached if reached < size else None
+                break
+            at, reach = found, Reach.SEARCH
+        else:
+            zeros_from = size
+        self.facts = FileFacts(
+            self._one.start, size, zeros_from, self._blank_from, tuple(self._torn), unsearched
+        )
+
+    def _walk(self, at: int, reach: Reach) -> Generator[Rows, None, tuple[int, bool]]:
+        """Yield the messages that sizes lead to; return where they end, and if at a blank end."""
+        reader, one = self._reader, self._one
+        try:
+            for block in reader.blocks_of(self._file, one, at, FIRST_BYTES if at else None):
+                row = block.rows[-1]
+                self._body_end = int(row[BODY_AT] + row[BODY_BYTES]) + block.offset - one.start
+                yield self._rows_of(block, reach)
+        except TooLargeError:
+            return reader.end_offset - one.start, False
+        return reader.end_offset - one.start, reader.end_result is None
+
+    def _rows_of(self, block: MessageBlock, reach: Reach) -> Rows:
+        rows = rows_of(block, self._number, self._one.start)
+        rows["reach"], rows["is_after_blank"] = reach, self._blank_from is not None
+        _meet(self._units, block)
+        rolled = np.flatnonzero(block.rows[:, FLAGS] & ROLLED_BACK == ROLLED_BACK)
+        fills = [row for row in rolled.tolist() if is_filler(block.message(row))]
+        rows["is_filler"][fills] = True
+        lacks = np.flatnonzero(block.lacks_body)
+        self._torn += [(int(rows["start"][row]), int(rows["end"][row])) for row in lacks.tolist()]
+        kept = np.delete(np.arange(len(rows)), lacks)
+        few = joined(rows[kept])
+        alone = np.flatnonzero(few["messages"] == 1)
+        detail(few, alone, block, kept[np.searchsorted(rows["start"][kept], few["start"][alone])])
+        return few
+
+    def _is_filled_up(self, position: int) -> bool:
+        """Return whether a blank end takes the rest of the file."""
+        rest = self._file_bytes - position
+        if not BLANK_BYTES <= rest <= INT32_MAX:
+            return False
+        return self._file.pread(BLANK_BYTES, position) == blank_head(rest)
+
+    def _add_torn(self, position: int) -> None:
+        """Note the message at a position if its lengths agree; its body is broken, or it is cut."""
+        head = self._file.pread(BLANK_BYTES, position)
+        size = int.from_bytes(head[:4], "big", signed=True)
+        if head[4:] not in MESSAGE_MAGICS or not 0 < size <= RECORD_LIMIT_BYTES:
+            return
+        if (
+            position + size > self._one.size_bytes
+            or check_message_and_return_size(self._file.pread(size, position), 0, False).success
+        ):
+            self._torn.append((position, position + size))
+
+    def _is_message(self, position: int, size: int) -> bool:
+        message = check_message_and_return_size(self._file.pread(size, position), 0).message
+        return message is not None and not lacks_body(message)
+
+    def _search(self, stop: int) -> tuple[int | None, int, int]:
+        """Return where the next message lies, where the search ended, and the end of what is no
+        zero. All are positions from `stop` on.
+
+        Where bytes are missing it may begin before the message before it ends, after its body.
+        """
+        start = self._body_end if 0 <= self._body_end < stop else stop
+        written, to_sum, piece_bytes = stop, CRC_BYTES, FIRST_BYTES
+        size = self._one.size_bytes
+        for begin, behind in self._file.data_ranges(start, size):
+            # The first bytes of a length are zeros, and may lie in a hole.
+            to = max(start, begin - 3)
+            while to < behind:
+                at, to = to, min(behind, to + piece_bytes)
+                piece_bytes = min(2 * piece_bytes, SEARCH_PIECE_BYTES)
+                data = self._file.pread(to - at + HEAD_BYTES - 1, at)
+                if filled := len(data[: to - at].rstrip(b"\0")):
+                    written = max(stop, at + filled)
+                to_sum += CRC_BYTES_OF_A_BYTE * (to - at)
+                for position, length in candidates(data, None, to - at):
+                    position += at
+                    if position + length > size:
+                        continue
+                    to_sum -= max(length, CHECKED_BYTES_MIN)
+                    if to_sum < 0:
+                        return None, position, written
+                    if self._is_message(position, length):
+                        return position, position, written
+        return None, size, written
+
+
+def rows_of(block: MessageBlock, file: int, start: int) -> Rows:
+    """Return a row without details for each message of a block of a file that begins at `start`."""
+    columns, rows = block.rows, np.zeros(len(block.rows), STRETCH)
+    queue_ids, numbers = block.numbers()
+    flags = columns[:, FLAGS]
+    rows["file"], rows["start"] = file, block.lies_at - start
+    rows["end"], rows["said"] = rows["start"] + columns[:, SIZE], columns[:, SAID]
+    rows["messages"], rows["times"] = 1, NO_TIME
+    rows["times"][:, 0] = columns[:, TIME]
+    named = [columns[:, at] for at in (SIZE, BODY_CRC, TIME, FLAGS, TOPIC_BYTES)]
+    rows["mark"] = marks_of([*named, queue_ids, numbers])
+    host_at = columns[:, 0] + np.where(flags & BORN_HOST_V6, 76, 64)
+    last_at = host_at + np.where(flags & STORE_HOST_V6, 12, 0)
+    data, eight = np.frombuffer(block.data, np.uint8), np.arange(8)
+    hosts = [data[at[:, None] + eight].view(">u8")[:, 0] for at in (host_at, last_at)]
+    rows["host"] = marks_of(hosts)
+    return rows
+
+
+def detail(rows: Rows, at: Int64s, block: MessageBlock, numbers: Int64s) -> None:
+    """Write to some rows, each of one message, the details of that message of a block."""
+    if not len(at):
+        return
+    _, places = block.numbers()
+    rows["number"][at], rows["flags"][at] = places[numbers], block.rows[numbers, FLAGS]
+    rows["born"][at] = block.born_timestamps(numbers)
+    for row, number in zip(at.tolist(), numbers.tolist(), strict=True):
+        message = block.message(number)
+        request = dispatch_request_of(message)
+        first, size = block.rows[number, TOPIC_AT : TOPIC_BYTES + 1].tolist()
+        rows["queue"][row] = queue_mark(block.data[first : first + size], message.queue_id)
+        rows["tags"][row] = NO_TAGS if is_delayed(request) else request.tags_code
+
+
+def _meet(units: Units, block: MessageBlock) -> None:
+    """Write to units, in order, what the messages of a block say of them."""
+    said, sizes = block.phy_offsets, block.rows[:, SIZE]
+    first, stop = np.searchsorted(units["offset"], [said.min(), (said + sizes).max()])
+    if first >= stop:
+        return
+    some, order = units[first:stop], np.argsort(said, kind="stable")
+    at = np.searchsorted(said[order], some["offset"], "right") - 1
+    asked = np.unique(np.isin(said, said[order[at[at >= 0]]]).nonzero()[0])
+    if len(asked):
+        few = block._replace(rows=block.rows[asked])
+        rows = rows_of(few, 0, 0)
+        detail(rows, np.arange(len(rows)), few, np.arange(len(rows)))
+        meet(some, rows)

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about single messages and runs of them: where each is kept.
+
+Laws: RMQLOG-1 to RMQLOG-3, RMQDISK-24, RMQDISK-25, RMQDISK-50.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from segproof.rocketmq.message import BLANK_BYTES
+from segproof.stretches.rocketmq.candidates import MESSAGE_BYTES_MIN, ROLLED_BACK
+from segproof.stretches.rocketmq.desk import KEEPING, Desk, Fate, UnitFate
+from segproof.stretches.rocketmq.facts import NO_TIME, Int64s, Met, agree
+from segproof.stretches.rocketmq.file_rules import FILES_BEYOND, SECTOR_BYTES, in_place
+
+FLIPPED_BITS_MAX = 2
+"""An offset that differs from the place in at most this many bits is damaged. Two random offsets of
+63 bits differ in so few bits with a chance of 1 in 4.6e15; a memory fault changes one or two."""
+NEAR_MESSAGES = 256
+"""Messages on each side in which the queue of a doubted message is looked for. A broker of 64 busy
+queues stores each of them 4 times within so many; more of them would be more details to read."""
+ENOUGH_UNITS = 16
+"""With fewer units at hand all that lead to the messages are asked for. One unit may be damaged; of
+16 not most."""
+IN_QUEUES = (0, 8)
+"""Bits of a transaction in the flags of messages that are in a queue: none, or committed."""
+UINT64_MASK = (1 << 64) - 1
+
+
+def place(desk: Desk) -> None:
+    """Keep messages that say the offset at which they lie."""
+    here = in_place(desk)
+    here = here[np.argsort(desk.said[here], kind="stable")]
+    starts, ends = desk.said[here], desk.said[here] + desk.sizes[here]
+    reached = np.append(-1, np.maximum.accumulate(ends)[:-1]) if len(here) else ends
+    has_room = desk.rows["end"][here] <= desk.facts.file_bytes - BLANK_BYTES
+    fits = (starts >= reached) & has_room
+    desk.need(here[~fits].tolist())
+    kept = here[fits]
+    names = np.array([one.start for one in desk.facts.files], np.int64)
+    is_named = desk.begins[desk.files[kept]] == names[desk.files[kept]]
+    desk.decide(kept[is_named], Fate.KEPT)
+    desk.decide(kept[~is_named], Fate.MOVED)
+    desk.taken.begin(desk.said[kept], desk.said[kept] + desk.sizes[kept], kept)
+
+
+def after_blank(desk: Desk) -> None:
+    """Keep what lies after a blank end that is none; leave what an earlier recovery has cut off."""
+    is_after = desk.rows["is_after_blank"] & (desk.fates == Fate.UNDECIDED)
+    is_after &= (desk.said == desk.lies()) & desk.in_step[desk.files]
+    for number in np.unique(desk.files[is_after]).tolist():
+        runs = np.unique(desk.run_of[is_after & (desk.files == number)]).tolist()
+        before = np.flatnonzero(np.isin(desk.fates, KEEPING) & (desk.files == number))
+        least = _last_time(desk, before)
+        is_kept = False
+        for run in runs:
+            first, stop = int(desk.run_firsts[run]), int(desk.run_stops[run])
+            end = int(desk.said[stop - 1] + desk.sizes[stop - 1])
+            is_kept |= desk.times_of(first, stop) >= least
+            is_kept |= desk.evidence(int(desk.said[first]), end)[Met.AGREES] > 0
+            for row in range(first, stop):
+                at, length = int(desk.said[row]), int(desk.sizes[row])
+                has_room = desk.file_begin(row) is not None
+                if not is_kept:
+                    desk.decide([row], Fate.CUT)
+                elif has_room and not desk.taken.over(at, at + length):
+                    desk.keep(row, Fate.KEPT, at)
+                else:
+                    desk.need([row])
+
+
+def _last_time(desk: Desk, rows: Int64s) -> int:
+    """Return the middle one of the last store times of some rows; -1 without rows."""
+    times = list[int]()
+    for row in rows[::-1][:3].tolist():
+        times += [one for one in desk.rows["times"][row].tolist() if one != NO_TIME]
+    times = sorted(times[:3])
+    return times[len(times) // 2] if times else -1
+
+
+def offset(desk: Desk) -> None:
+    """Put right the offset of a message that lies between messages in their places."""
+    for row in _suspects(desk):
+        lies = int(desk.lies()[row])
+        end = lies + int(desk.sizes[row])
+        if not desk.taken.over(lies, end) and _belongs_here(desk, row, lies):
+            desk.keep(row, Fate.RESTORED, lies)
+
+
+def _suspects(desk: Desk) -> list[int]:
+    """Return rows of one message that say another offset than their place, and touch on both sides
+    what is kept, another such row, or the begin or the end of their file."""
+    rows, lies = desk.rows, desk.lies()
+    is_alone = desk.run_messages[desk.run_of] == 1
+    is_alone &= (desk.fates == Fate.UNDECIDED) & (desk.said != lies) & (lies >= 0)
+    is_alone &= desk.in_step[desk.files] & (desk.begins[desk.files] >= 0)
+    is_alone &= rows["end"] <= desk.facts.file_bytes - BLANK_BYTES
+    alone = np.flatnonzero(is_alone).tolist()
+    is_firm = np.isin(desk.fates, KEEPING)
+    bound = set[int]()
+    for row in alone:
+        is_begin = rows["start"][row] == 0
+        is_next = row > 0 and _touch_in_file(desk, row - 1, row)
+        if is_begin or (is_next and (is_firm[row - 1] or row - 1 in bound)):
+            bound.add(row)
+    for row in reversed(alone):
+        file = desk.facts.files[rows["file"][row]]
+        is_end = rows["end"][row] in (file.blank_from, file.zeros_from)
+        is_next = row + 1 < len(rows) and _touch_in_file(desk, row, row + 1)
+        if not (is_end or (is_next and (is_firm[row + 1] or row + 1 in bound))):
+            bound.discard(row)
+    return [row for row in alone if row in bound]
+
+
+def _touch_in_file(desk: Desk, row: int, other: int) -> bool:
+    one, two = desk.rows[row], desk.rows[other]
+    return bool(one["file"] == two["file"] and one["end"] == two["start"])
+
+
+def _belongs_here(desk: Desk, row: int, lies: int) -> bool:
+    """Return whether a message belongs where it lies, and not where it says."""
+    said, size = int(desk.said[row]), int(desk.sizes[row])
+    units = desk.units_in(lies, lies + 1)
+    one = desk.rows[row]
+    if len(units):
+        is_alike = (units["size"] == size) | (units["size"] == 0)
+        is_of_queue = (units["queue"] == one["queue"]) | (units["number"] == one["number"])
+        is_of_queue |= units["queue"] == 0
+        return bool((is_alike & is_of_queue).any())
+    there = desk.units_in(said, said + 1)
+    if agree(there, np.repeat(desk.rows[row : row + 1], len(there)), there["offset"]).any():
+        return False
+    over = desk.taken.over(said, said + size)
+    if _same(desk, row, over):
+        return False
+    if ((lies ^ said) & UINT64_MASK).bit_count() <= FLIPPED_BITS_MAX:
+        return True
+    is_block = not over and (said - lies) % SECTOR_BYTES == 0 and desk.file_begin(row) is not None
+    return not is_block and _goes_on(desk, row)
+
+
+def _same(desk: Desk, row: int, over: list[int]) -> bool:
+    """Return whether the messages of a row are kept at the offset that it says."""
+    if len(over) != 1:
+        return False
+    one, other = desk.rows[row], desk.rows[over[0]]
+    is_there = desk.offsets[over[0]] == desk.said[row]
+    is_alike = one["mark"] == other["mark"] and one["messages"] == other["messages"]
+    return bool(is_there and is_alike and desk.sizes[row] == desk.sizes[over[0]])
+
+
+def _goes_on(desk: Desk, row: int) -> bool:
+    """Return whether a message has the number that its queue has between messages near it."""
+    one = desk.rows[row]
+    if one["flags"] & ROLLED_BACK not in IN_QUEUES:
+        return False
+    for step in (-1, 1):
+        seen, at = 0, row + step
+        while 0 <= at < len(desk.rows) and seen < NEAR_MESSAGES:
+            other = desk.rows[at]
+            if desk.fates[at] in KEEPING:
+                seen += int(other["messages"])
+                desk.need([at])
+                is_of_queue = other["messages"] == 1 and other["queue"] == one["queue"]
+                if is_of_queue and other["flags"] & ROLLED_BACK in IN_QUEUES:
+                    if other["number"] == one["number"] + step:
+                        return True
+                    break
+            at += step
+    return False
+
+
+def copy(desk: Desk) -> None:
+    """Leave what is kept at the offset that it says."""
+    for row in desk.undecided().tolist():
+        _judge_taken(desk, row)
+
+
+def _judge_taken(desk: Desk, row: int) -> bool:
+    """Return whether messages have the offsets that a row says; leave it if it is their copy."""
+    said, size = int(desk.said[row]), int(desk.sizes[row])
+    over = desk.taken.over(said, said + size)
+    if not over:
+        return False
+    if _same(desk, row, over):
+        desk.decide([row], Fate.COPY)
+        return True
+    hosts = desk.rows["host"][over]
+    covered = sum(
+        min(said + size, int(desk.offsets[one] + desk.sizes[one]))
+        - max(said, int(desk.offsets[one]))
+        for one in over
+    )
+    if (hosts == desk.rows["host"][row]).any() or covered < size:
+        desk.need([row, *over])
+    return True
+
+
+def moved(desk: Desk) -> None:
+    """Keep messages at the offset that they say, the longest part first."""
+    parts = sorted(_free_parts(desk), key=lambda each: (-_messages(desk, each), each[0]))
+    doubted = list[list[int]]()
+    for part in parts:
+        if not _put(desk, part):
+            doubted.append(part)
+    for part in doubted:  # what was moved since may touch it
+        _put(desk, part)
+
+
+def _messages(desk: Desk, rows: list[int]) -> int:
+    return int(desk.rows["messages"][rows].sum())
+
+
+def _free_parts(desk: Desk) -> Iterator[list[int]]:
+    """Yield rows of one run that follow each other, whose offsets are free in one file."""
+    part, begin_of_part = list[int](), -1
+    for row in desk.undecided().tolist():
+        said, size = int(desk.said[row]), int(desk.sizes[row])
+        begin = desk.file_begin(row)
+        is_free = begin is not None and not desk.taken.over(said, said + size)
+        is_near = begin is not None and _is_in_reach(desk, begin)
+        goes_on = part and part[-1] + 1 == row and desk.run_of[part[-1]] == desk.run_of[row]
+        if part and not (goes_on and begin == begin_of_part and is_free and is_near):
+            yield part
+            part = []
+        if is_free and is_near:
+            part.append(row)
+            begin_of_part = begin if begin is not None else -1
+    if part:
+        yield part
+
+
+def _is_in_reach(desk: Desk, begin: int) -> bool:
+    far = FILES_BEYOND * desk.facts.file_bytes
+    settled = desk.settled
+    return bool(settled[0] - far <= begin < settled[-1] + desk.facts.file_bytes + far)
+
+
+def _put(desk: Desk, part: list[int]) -> bool:
+    """Keep a part where it says if that is believed; return whether all of it is decided."""
+    left = [row for row in part if desk.fates[row] == Fate.UNDECIDED]
+    if any(_judge_taken(desk, row) for row in left):
+        return True
+    if not (left and _is_believed(desk, left)):
+        return not left
+    for row in left:
+        desk.keep(row, Fate.MOVED, int(desk.said[row]))
+    return True
+
+
+def _is_believed(desk: Desk, part: list[int]) -> bool:
+    """Return whether messages belong where they say: the offsets there are free."""
+    said = int(desk.said[part[0]])
+    end = int(desk.said[part[-1]] + desk.sizes[part[-1]])
+    found = desk.evidence(said, end)
+    if found.total() < ENOUGH_UNITS:
+        found = Counter(desk.units_in(said, end)["met"].tolist())
+    right, wrong = found[Met.AGREES], found[Met.AGAINST]
+    if right or wrong:
+        return right > 0 and right >= wrong
+    begin = desk.file_begin(part[0])
+    if begin is None or begin < desk.settled[0]:
+        return False  # an expired file has a free place too
+    hosts = desk.rows["host"][np.isin(desk.fates, KEEPING)]
+    if len(hosts) and not (hosts == desk.rows["host"][part[0]]).any():
+        return False
+    if _messages(desk, part) > 1 or desk.taken.touches(said, end):
+        return True
+    row = desk.rows[part[0]]
+    is_last = desk.facts.files[row["file"]].blank_from == row["end"] == end - begin
+    is_block = (said - int(desk.lies()[part[0]])) % SECTOR_BYTES == 0
+    is_within = begin <= desk.settled[-1]
+    return bool(is_last or (is_block and is_within))
+
+
+def room(desk: Desk) -> None:
+    """Set messages aside until no gap in a file is too small for a message."""
+    while True:
+        kept = np.flatnonzero(np.isin(desk.fates, KEEPING))
+        kept = kept[np.argsort(desk.offsets[kept], kind="stable")]
+        starts = desk.offsets[kept]
+        begins = desk.begins_of(starts)
+        ends = np.append(-1, (starts + desk.sizes[kept])[:-1]) if len(kept) else starts
+        room = starts - np.maximum(begins, ends)
+        small = np.flatnonzero((room > 0) & (room < MESSAGE_BYTES_MIN))
+        if not len(small):
+            return
+        at = int(small[0])
+        victim = int(kept[at])
+        if at and ends[at] > begins[at] and desk.fates[victim] == Fate.KEPT:
+            before = int(kept[at - 1])
+            victim = victim if desk.fates[before] == Fate.KEPT else before
+        if desk.rows["messages"][victim] > 1:
+            desk.need([victim])
+            return
+        desk.decide([victim], Fate.ASIDE)
+
+
+def nowhere(desk: Desk) -> None:
+    """Set aside what is left."""
+    desk.decide(desk.undecided(), Fate.ASIDE)
+
+
+def units(desk: Desk) -> None:
+    """Decide the units: those of kept messages are right, but for the code of the tags."""
+    kept = np.flatnonzero(np.isin(desk.fates, KEEPING))
+    kept = kept[np.argsort(desk.offsets[kept], kind="stable")]
+    starts, offsets = desk.offsets[kept], desk.units["offset"]
+    at = np.searchsorted(starts, offsets, "right") - 1
+    ends = starts + desk.sizes[kept]
+    is_kept = (at >= 0) & (offsets < ends[np.maximum(at, 0)]) if len(kept) else at >= 0
+    met = desk.units["met"]
+    fates = np.where(is_kept & (met == Met.AGREES), UnitFate.RIGHT, UnitFate.LOST)
+    fates = np.where(is_kept & (met != Met.AGREES), UnitFate.WRONG, fates)
+    is_wrong_code = (fates == UnitFate.RIGHT) & (desk.units["tags_met"] < 0)
+    desk.unit_fates = np.where(is_wrong_code, UnitFate.TAGS, fates).astype(np.int8)
