@@ -359,8 +359,6 @@ def _rows_as_found(
 def _start_of(file: SegmentFile, wanted: RowRange, files: Files) -> int:
     """Return the byte where reading a log begins."""
     first, first_ms = wanted.first_offset, wanted.first_ms
-    if first is None and first_ms is None:
-        return 0
     return start_position(file.path, file.base_offset, first, first_ms, files)
 
 

@@ -97,8 +97,12 @@ def offsets_of(path: str, files: Files) -> tuple[int, int] | None:
     Raises: OSError.
     """
     with closing(files.open(path)) as file:
-        pieces = sound_pieces(file)
-    return (pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
+        return _range_of(file)
+
+
+def _range_of(file: ReadOnlyFile) -> _Range | None:
+    pieces = sound_pieces(file)
+    return _Range(pieces[0].first_offset, pieces[-1].last_offset) if pieces else None
 
 
 def _odd_range(
@@ -116,7 +120,6 @@ def _odd_range(
         first = batch_at(file, 0, file.size())
         if first is not None and log.base_offset <= first.first_offset < following:
             return None
-        pieces = sound_pieces(file)
-    if not pieces or log.base_offset <= pieces[0].first_offset < following:
-        return None
-    return _Range(pieces[0].first_offset, pieces[-1].last_offset)
+        found = _range_of(file)
+    is_odd = found is not None and not log.base_offset <= found.first < following
+    return found if is_odd else None

@@ -71,10 +71,11 @@ def start_position(
     """Return the byte of a log where reading begins: a batch no later than the first wanted one.
 
     The indexes beside the log tell it, with a sound batch there that begins no later than they say.
-    It is 0 where they are missing, or wrong.
+    It is 0 where they are missing, or wrong; and if neither an offset nor a time is asked.
     """
     directory, name = os.path.split(path)
-    if name == name_in_segment(base_offset, ".log"):
+    is_asked = first_offset is not None or first_ms is not None
+    if is_asked and name == name_in_segment(base_offset, ".log"):
         with (
             suppress(OSError, SegproofError),
             SegmentReader(directory, base_offset, files=files, is_last=True) as reader,

@@ -7,6 +7,7 @@ cheaply that it is right; else the whole log is read.
 Laws: DISK-69, DISK-70.
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from itertools import islice
 
@@ -29,38 +30,29 @@ CUT_OUT = "DISK-70"
 
 def foreign_log_of(segment: Segment, files: Files) -> Finding | None:
     """Return the finding that the log of a segment is of another one; None if it is its own."""
-    if not {".log", ".index", ".timeindex"} <= segment.suffixes:
-        return None
-    try:
-        if _is_likely_own(segment, files):
-            return None
-    except (OSError, SegproofError):
-        return None  # what can't be read is told elsewhere
-    return _checked(segment, LAW, files)[0]
+    return _checked(segment, LAW, files, _is_likely_foreign)[0]
 
 
 def cut_outs_of(segment: Segment, files: Files) -> tuple[list[CutOutGap], int]:
     """Return the gaps that held batches, and how many offsets the log lacks in other gaps."""
-    try:
-        if not may_be_cut(segment, files):
-            return [], 0
-    except (OSError, SegproofError):
-        return [], 0  # what can't be read is told elsewhere
-    carry = _checked(segment, CUT_OUT, files)[1]
+    carry = _checked(segment, CUT_OUT, files, may_be_cut)[1]
     return carry.cut_outs, carry.missing_offsets - sum(one.size for one in carry.cut_outs)
 
 
 def cut_out_finding(segment: Segment, files: Files) -> Finding | None:
     """Return the finding that batches were cut out of the log of a segment, or None."""
-    try:
-        is_asked = may_be_cut(segment, files)
-    except (OSError, SegproofError):
-        return None  # what can't be read is told elsewhere
-    return _checked(segment, CUT_OUT, files)[0] if is_asked else None
+    return _checked(segment, CUT_OUT, files, may_be_cut)[0]
 
 
-def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, LogCarry]:
+def _checked(
+    segment: Segment, law: str, files: Files, may_be_broken: Callable[[Segment, Files], bool]
+) -> tuple[Finding | None, LogCarry]:
     """Return the finding of a law, if there is one, and what the check of the segment saw."""
+    try:
+        if not may_be_broken(segment, files):
+            return None, LogCarry()
+    except (OSError, SegproofError):
+        return None, LogCarry()  # what can't be read is told elsewhere
     reporter = Reporter(Wanted(laws=frozenset({law})))
     check = SegmentCheck(segment, reporter, files)
     for _ in check.run():
@@ -68,14 +60,16 @@ def _checked(segment: Segment, law: str, files: Files) -> tuple[Finding | None, 
     return next((one for one in reporter.finish() if one.law == law), None), check.carry
 
 
-def _is_likely_own(segment: Segment, files: Files) -> bool:
-    """Return whether at least a quarter of the entries that are looked up lead to a batch.
+def _is_likely_foreign(segment: Segment, files: Files) -> bool:
+    """Return whether fewer than a quarter of the entries that are looked up lead to a batch.
 
     Entries that point beyond the end of the log do not count. No more are looked up than it takes.
     """
+    if not {".log", ".index", ".timeindex"} <= segment.suffixes:
+        return False
     entries = entries_in(segment.path(".index"), segment.base_offset, files)
     with closing(files.open(segment.path(".log"))) as log:
         inside = int(np.count_nonzero(sample_of(entries).positions < log.size()))
         right = (one for one in asked_entries(log, entries) if one.batch is not None)
         needed = -(-inside // 4)
-        return sum(1 for _ in islice(right, needed)) == needed
+        return sum(1 for _ in islice(right, needed)) < needed

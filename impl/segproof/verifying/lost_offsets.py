@@ -28,7 +28,7 @@ from segproof.verifying.keyless_records import are_of_records, end_batch, has_ke
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES, Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.rules import declare
-from segproof.verifying.segment_carry import EndBatch, LogCarry
+from segproof.verifying.segment_carry import LogCarry
 
 declare("partition-log", Severity.WARNING,
     reads("a segment between the two is missing, or this one has lost its end; consumers pass over"
@@ -86,7 +86,6 @@ class LostOffsetsCheck(LogCheck):
         self._is_gap_told = False
         self._first_held: np.void | None = None
         """The header of the first one."""
-        self._ends: list[EndBatch] = []
         self._first: int | None = None
         """Distance of the first offset of the log from that of its name."""
 
@@ -99,15 +98,12 @@ class LostOffsetsCheck(LogCheck):
         rows = np.flatnonzero(crc_valid & are_of_records(table))
         if len(rows):
             self._last = table[rows[-1]].copy()
-            self._first_held = (
-                table[rows[0]].copy() if self._first_held is None else self._first_held
-            )
+            if self._first_held is None:
+                self._first_held = table[rows[0]].copy()
 
     def finish(self) -> None:
         """Judge the end of a log that was read whole, up to zeros that a disk may have left."""
         size, end, following = self._log.size, self._end, self._segment.next_base_offset
-        held = (self._first_held, self._last)
-        self._ends = [end_batch(one, self._limit) for one in held if one is not None]
         position = self._log.scan.end_position
         if following is None:
             self._judge_zeros(end, position)
@@ -162,9 +158,10 @@ class LostOffsetsCheck(LogCheck):
         return header is not None and has_keyless(self._log.file, header, self._limit)
 
     def hand_on(self, carry: LogCarry) -> None:
-        """Hand on whether the offsets before the next segment were reported as lost."""
+        """Hand on its ends, and whether the offsets before the next segment are told as lost."""
         carry.is_gap_told = self._is_gap_told
-        carry.ends = self._ends
+        held = (self._first_held, self._last)
+        carry.ends = [end_batch(one, self._limit) for one in held if one is not None]
 
     def _judge_zeros(self, end: int | None, position: int) -> None:
         """Judge zeros at the end of the last log."""
