@@ -26,7 +26,7 @@ from segproof.salvaging.salvaged_partition import SalvagedPartition
 from segproof.verifying.dense_logs import segments_in_doubt
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.foreign_segments import cut_outs_of
-from segproof.verifying.keyless_records import first_keyless, keyless_at_ends
+from segproof.verifying.keyless_records import KeylessEnds, end_batches, first_keyless
 from segproof.verifying.segment_carry import CutOutGap
 from segproof.verifying.segment_files import Segment
 
@@ -225,7 +225,8 @@ def gaps_of_dense_log(
     segments = [one for one in partition.segments if ".log" in one.suffixes]
     if not are_apart and not _may_be_doubtful(segments, logs, snapshots):
         return [], 0
-    kept = _kept_of(segments, logs, files)
+    ends = KeylessEnds(files)
+    kept = _kept_of(segments, logs, files, ends)
     ranges = {(one.first_offset, one.end_offset - 1) for one in cut_outs}
     for each in kept:
         each.gaps = [one for one in each.gaps if one[1:] not in ranges]
@@ -236,7 +237,7 @@ def gaps_of_dense_log(
     }
     extents, gaps = [], {}
     is_asked = are_apart and any(one.missing for one in kept)
-    keyless = keyless_at_ends(logs, files) if is_asked else None
+    keyless = ends.first_keyless() if is_asked else None
     for segment, found in zip(segments, kept, strict=True):
         path, following = segment.path(".log"), segment.next_base_offset
         if path in followed or not _is_judged(found, [one for one in told if one.path == path]):
@@ -324,13 +325,16 @@ def _may_be_doubtful(
     return is_odd or any(min(bases) < one < max(bases) and one not in bases for one in snapshots)
 
 
-def _kept_of(segments: Sequence[Segment], logs: Sequence[str], files: Files) -> list[_Kept]:
-    """Return what the new logs hold of each segment."""
+def _kept_of(
+    segments: Sequence[Segment], logs: Sequence[str], files: Files, ends: KeylessEnds
+) -> list[_Kept]:
+    """Return what the new logs hold of each segment; `ends` takes their first and last batches."""
     kept = [_Kept(one.base_offset) for one in segments]
     bases = np.array([one.base_offset for one in segments], np.int64)
     for path in logs:
         with closing(files.open(path)) as file:
             table = read_batch_headers(file, 0, file.size()).table
+        ends.add(path, end_batches(table))
         numbers = np.maximum(np.searchsorted(bases, table["last_offset"], "right") - 1, 0)
         for number in np.unique(numbers).tolist():
             kept[number].take(table[numbers == number])

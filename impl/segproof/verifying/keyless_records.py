@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.files import File, Files, ReadOnlyFile
-from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches, read_batch_headers
+from segproof.kafka.batch_table import CONTROL, BatchTable, check_batches
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import MAX_BATCH_BYTES
 from segproof.verifying.segment_carry import EndBatch
@@ -41,22 +41,6 @@ def first_keyless(logs: Iterable[str], files: Files) -> int | None:
             continue  # what can't be read is told elsewhere
         if found is not None:
             return found
-    return None
-
-
-def keyless_at_ends(logs: Iterable[str], files: Files) -> int | None:
-    """Return the last offset of the first batch with a record without a key, or None.
-
-    Of each log its first and its last batch of records are asked, as `verify` does. Raises:
-    OSError.
-    """
-    for path in logs:
-        with closing(files.open(path)) as file:
-            table = read_batch_headers(file, 0, file.size()).table
-            rows = table[are_of_records(table)]
-            for row in (*rows[:1], *rows[1:][-1:]):
-                if has_keyless(file, row, MAX_BATCH_BYTES):
-                    return int(row["last_offset"])
     return None
 
 
@@ -89,6 +73,12 @@ def end_batch(header: np.void, limit: int) -> EndBatch:
     names = ("position", "size_bytes", "magic", "last_offset")
     position, size, magic, last = (int(header[name]) for name in names)
     return EndBatch(position, size, magic, last, limit)
+
+
+def end_batches(table: BatchTable) -> list[EndBatch]:
+    """Return the first and the last batch of records of a table, as `verify` asks them."""
+    rows = table[are_of_records(table)]
+    return [end_batch(row, MAX_BATCH_BYTES) for row in (*rows[:1], *rows[1:][-1:])]
 
 
 def _is_keyless(file: ReadOnlyFile, end: EndBatch) -> bool:
