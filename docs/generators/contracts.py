@@ -16,7 +16,7 @@ what that means, and what it does not, is told in
 and as the preconditions of the contract. What they do not limit is any value of its type.
 
 To confirm them again: `python -m pytest tests/contracts`; one alone:
-`python -m pytest tests/contracts -k append_rule`. The closing table has CrossHair's words and the
+`python -m pytest tests/contracts -k entry_decode`. The closing table has CrossHair's words and the
 seconds of each. A mutant is a defect that is planted in the kernel to calibrate the bound: each one
 below gives a counterexample.
 """

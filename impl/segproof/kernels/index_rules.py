@@ -2,7 +2,7 @@
 """The decisions of the index files: room, distance, what an append does, what a truncation keeps.
 
 Each is a pure function of ints (and of bytes, where slots are searched), so that the decision the
-index takes is the very one that the contracts confirm.
+index takes is the very one whose claim is proved.
 
 Mirrors: segproof_model/kafka/format/{abstract,offset,time}_index.py under the profile `segproof`.
 Upstream: Kafka, AbstractIndex, OffsetIndex, TimeIndex (4.3.1).

@@ -2,8 +2,8 @@
 """The decisions of a log: which segment holds an offset, where one is rolled, what may be read,
 which segments retention removes.
 
-Each is a pure function of ints, so that the decision the log takes is the very one that the
-contracts confirm.
+Each is a pure function of ints, so that the decision the log takes is the very one whose
+claim is proved.
 
 Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproof`.
 Upstream: Kafka, LocalLog, LogSegments, UnifiedLog (4.3.1).

@@ -2,8 +2,8 @@
 """The decisions of a segment: which offsets fit, when to roll, what a read may return, what is
 indexed.
 
-Each is a pure function of ints, so that the decision the segment takes is the very one that the
-contracts confirm.
+Each is a pure function of ints, so that the decision the segment takes is the very one whose
+claim is proved.
 
 Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment (4.3.1).

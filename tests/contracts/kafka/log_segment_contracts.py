@@ -10,11 +10,7 @@ from typing import Any
 
 from segproof.kernels import segment_search
 from segproof.kernels.segment_rules import (
-    fits_segment,
     indexed_batches,
-    read_size,
-    roll_is_due,
-    time_waited,
 )
 from segproof_tests.contracts import Mutant, contract
 
@@ -27,79 +23,6 @@ _find_in_batch = segment_search.find_in_batch.interpreted
 _BATCH_BYTES = 61
 _SMALLEST_BYTES = 26
 """The size of the smallest batch, a message of magic 0."""
-
-
-@contract(
-    f"{SEGMENTS}:fits_segment",
-    "SEG-2 SEG-41",
-    "every offset, every int64 base offset",
-    Mutant("<= 2147483647", "<= 2147483648"),
-    Mutant("0 <= offset", "-1 <= offset"),
-)
-def offsets_that_fit(offset: int, base_offset: int) -> bool:
-    """An offset fits where it lies at most 2147483647 behind the base offset, wrapped at 64 bits.
-
-    pre: -(2**63) <= base_offset < 2**63
-    post: _
-    """
-    is_int64 = -(2**63) <= offset < 2**63
-    wrapped = (offset - base_offset + 2**63) % 2**64 - 2**63
-    expected = is_int64 and 0 <= wrapped < 2**31
-    return expected == fits_segment(offset, base_offset)
-
-
-@contract(
-    f"{SEGMENTS}:roll_is_due",
-    "SEG-37",
-    "every integer",
-    Mutant("size > max_segment_bytes", "size >= max_segment_bytes"),
-    Mutant("size > 0", "size >= 0"),
-    Mutant("max_segment_ms - roll", "max_segment_ms + roll"),
-)
-def roll_decision(
-    size: int, max_bytes: int, incoming: int, waited: int, max_ms: int, jitter_ms: int
-) -> bool:
-    """A segment is rolled when it would grow too large, or has bytes and waited too long.
-
-    post: _
-    """
-    expected = size + incoming > max_bytes or (size > 0 and waited + jitter_ms > max_ms)
-    return expected == roll_is_due(size, max_bytes, incoming, waited, max_ms, jitter_ms)
-
-
-@contract(
-    f"{SEGMENTS}:time_waited",
-    "SEG-36",
-    "every integer",
-    Mutant("first_timestamp >= 0", "first_timestamp > 0"),
-    Mutant("- created", "+ created"),
-)
-def waited_for_roll(now: int, timestamp: int, first: int, created: int) -> bool:
-    """The clock of the messages counts where the first batch has a timestamp, else the wall's.
-
-    post: _
-    """
-    waited = time_waited(now, timestamp, first, created)
-    return waited + (created if first < 0 else first) == (now if first < 0 else timestamp)
-
-
-@contract(
-    f"{SEGMENTS}:read_size",
-    "SEG-16",
-    "every size that is not negative, every batch of at least one byte, every position",
-    Mutant("if max_position - start < adjusted", "if max_position < adjusted"),
-    Mutant("batch_size > max_size", "batch_size > max_size + 1"),
-    Mutant("min_one_message and", "not min_one_message and"),
-)
-def size_of_read(max_size: int, batch_size: int, is_min_one: bool, end: int, start: int) -> bool:
-    """A read returns what is allowed, the first batch at least if asked for, up to the position.
-
-    pre: max_size >= 0 and batch_size > 0
-    post: _
-    """
-    size = read_size(max_size, batch_size, is_min_one, end, start)
-    allowed = max(max_size, batch_size) if is_min_one else max_size
-    return start + size == min(end, start + allowed)
 
 
 @contract(

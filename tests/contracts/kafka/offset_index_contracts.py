@@ -8,20 +8,11 @@ import struct
 
 from segproof.kafka import offset_index
 from segproof.kernels.index_rules import (
-    APPEND_FULL,
-    APPEND_OFFSET_TOO_FAR,
-    APPEND_OFFSET_TOO_SMALL,
-    APPEND_STORE,
-    is_full,
     kept_entries,
-    offset_append,
-    offset_distance,
 )
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int32_at
-from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.language.states import outcome_of
 from segproof_model.releases import SEGPROOF
 from segproof_tests.contracts import Mutant, contract
 
@@ -31,12 +22,6 @@ ENTRY = offset_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
 
 _kept_entries = kept_entries.interpreted
-_KINDS: dict[int, object] = {
-    APPEND_FULL: Raised(ErrorKind.INVALID_ARGUMENT),
-    APPEND_OFFSET_TOO_SMALL: Raised(ErrorKind.INVALID_OFFSET),
-    APPEND_OFFSET_TOO_FAR: Raised(ErrorKind.INDEX_OFFSET_OVERFLOW),
-    APPEND_STORE: None,
-}
 
 
 class _Index(SEGPROOF.kind(OffsetIndex)):  # type: ignore[misc]  # a class that was made
@@ -86,50 +71,6 @@ def entry_encode(relative: int, position: int) -> bool:
     index = _Index(bytes(8), 0, 0, 0)
     index.append(relative, position)
     return bool(index.image == struct.pack(ENTRY, relative, position))
-
-
-@contract(
-    f"{RULES}:is_full",
-    "OFFIDX-10",
-    "every count of entries that the file has room for",
-    Mutant(">=", ">"),
-)
-def fullness(entries: int, max_entries: int) -> bool:
-    """Be full exactly when no slot is left.
-
-    pre: 0 <= entries <= max_entries
-    post: _
-    """
-    index = _Index(b"", entries, 0, 0)
-    index.max_entries = max_entries
-    return bool(is_full(entries, max_entries, 0) == index.is_full)
-
-
-@contract(
-    f"{RULES}:offset_append",
-    "OFFIDX-2 OFFIDX-4 OFFIDX-5 OFFIDX-6 OFFIDX-8",
-    "2 slots, 0 to 2 entries, every int64 offset, last offset and base offset",
-    Mutant("offset <= last", "offset < last"),
-    Mutant("<= 2147483647", "<= 2147483648"),
-)
-def append_rule(entries: int, last_offset: int, base_offset: int, offset: int) -> bool:
-    """Store or refuse, with the model's error kind, and store the model's distance.
-
-    pre: 0 <= entries <= 2
-    pre: -(2**63) <= last_offset < 2**63
-    pre: -(2**63) <= base_offset < 2**63
-    pre: -(2**63) <= offset < 2**63
-    post: _
-    """
-    index = _Index(bytes(16), entries, base_offset, last_offset)
-    outcome = outcome_of(index.append, offset, 77)
-    verdict = offset_append(entries, 2, last_offset, base_offset, offset)
-    if outcome != _KINDS[verdict]:
-        return False
-    if verdict != APPEND_STORE:
-        return True
-    written = struct.pack(ENTRY, offset_distance(offset, base_offset), 77)
-    return bool(index.slot(entries) == written)
 
 
 @contract(

@@ -8,22 +8,11 @@ import struct
 
 from segproof.kafka import time_index
 from segproof.kernels.index_rules import (
-    APPEND_FULL,
-    APPEND_NO_ROOM,
-    APPEND_NOTHING,
-    APPEND_OFFSET_TOO_FAR,
-    APPEND_OFFSET_TOO_SMALL,
-    APPEND_STORE,
-    APPEND_TIMESTAMP_TOO_SMALL,
-    is_full,
     kept_entries,
-    time_append,
 )
 from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int32_at, int64_at, wrap32, wrap64
-from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.language.states import outcome_of
 from segproof_model.releases import SEGPROOF
 from segproof_tests.contracts import Mutant, contract
 
@@ -33,15 +22,6 @@ ENTRY = time_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
 
 _kept_entries = kept_entries.interpreted
-_KINDS: dict[int, object] = {
-    APPEND_NOTHING: None,
-    APPEND_FULL: Raised(ErrorKind.INVALID_ARGUMENT),
-    APPEND_OFFSET_TOO_SMALL: Raised(ErrorKind.INVALID_OFFSET),
-    APPEND_TIMESTAMP_TOO_SMALL: Raised(ErrorKind.ILLEGAL_STATE),
-    APPEND_NO_ROOM: Raised(ErrorKind.BUFFER_OVERFLOW),
-    APPEND_OFFSET_TOO_FAR: Raised(ErrorKind.INDEX_OFFSET_OVERFLOW),
-    APPEND_STORE: None,
-}
 
 
 class _Index(SEGPROOF.kind(TimeIndex)):  # type: ignore[misc]  # a class that was made
@@ -100,65 +80,6 @@ def entry_encode(timestamp: int, relative: int) -> bool:
     # The model's int64_bytes and int32_bytes without their wraps, which would hide the bytes.
     written = timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big", signed=True)
     return written == struct.pack(ENTRY, timestamp, relative)
-
-
-@contract(
-    f"{RULES}:is_full",
-    "TIMEIDX-2",
-    "every count of entries that the file has room for",
-    Mutant(" - reserved", ""),
-)
-def fullness(entries: int, max_entries: int) -> bool:
-    """Be full with one slot left.
-
-    pre: 0 <= entries <= max_entries
-    post: _
-    """
-    index = _Index(b"", entries)
-    index.max_entries = max_entries
-    return bool(is_full(entries, max_entries, 1) == index.is_full)
-
-
-@contract(
-    f"{RULES}:time_append",
-    "TIMEIDX-3 TIMEIDX-4 TIMEIDX-5 TIMEIDX-6 TIMEIDX-8 TIMEIDX-15 TIMEIDX-16",
-    "2 slots, with and without 8 spare bytes, 0 to 2 entries, every int64 timestamp and "
-    "offset, both values of the skip flag",
-    Mutant("timestamp <= last_timestamp", "timestamp < last_timestamp"),
-    Mutant("room < 8", "room < 12"),
-    Mutant("offset < last_offset", "offset <= last_offset"),
-)
-def append_rule(
-    entries: int,
-    spare_bytes: int,
-    last_timestamp: int,
-    last_offset: int,
-    base_offset: int,
-    timestamp: int,
-    offset: int,
-    skip_full_check: bool,
-) -> bool:
-    """Store, do nothing or refuse with the model's error kind, partial slots at the end included.
-
-    pre: 0 <= entries <= 2
-    pre: 0 <= spare_bytes <= 1
-    pre: -(2**63) <= last_timestamp < 2**63
-    pre: -(2**63) <= timestamp < 2**63
-    pre: -(2**63) <= last_offset < 2**63
-    pre: -(2**63) <= base_offset < 2**63
-    pre: -(2**63) <= offset < 2**63
-    pre: entries > 0 or last_timestamp == -1
-    post: _
-    """
-    length = 32 if spare_bytes else 24
-    index = _Index(bytes(length), entries, base_offset, (last_timestamp, last_offset))
-    outcome = outcome_of(index.maybe_append, timestamp, offset, skip_full_check)
-    verdict = time_append(
-        entries, length, last_timestamp, last_offset, base_offset, timestamp, offset,
-        skip_full_check,
-    )  # fmt: skip
-    stored = entries + 1 if verdict == APPEND_STORE else entries
-    return bool(outcome == _KINDS[verdict] and index.entries == stored)
 
 
 @contract(

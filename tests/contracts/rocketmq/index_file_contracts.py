@@ -39,11 +39,6 @@ FRESH = IndexHeader()
 _put_entries: Any = kernels.put_entries.interpreted
 _walk_chain: Any = kernels.walk_chain.interpreted
 _walk_chains: Any = kernels.walk_chains.interpreted
-_write_int32: Any = kernels.write_int32.interpreted
-_write_int64: Any = kernels.write_int64.interpreted
-_time_difference = kernels.time_difference.interpreted
-_read_time = kernels.read_time.interpreted
-_previous_index = kernels.previous_index.interpreted
 
 
 class _File(SEGPROOF.kind(model.IndexFile)):  # type: ignore[misc]  # as it is made
@@ -78,10 +73,6 @@ def _int64_at(data: bytes | Cells, position: int) -> int:
     return data[position] if isinstance(data, dict) else int64_at(data, position)
 
 
-def _bare(begin_timestamp: int = 0, index_count: int = 1) -> model.IndexFile:
-    return _File(b"", 1, 4, IndexHeader(begin_timestamp, index_count=index_count))
-
-
 def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
     """Return a file of the implementation with this header in memory, over no bytes."""
     file: Any = implementation.IndexFile.__new__(implementation.IndexFile)
@@ -106,34 +97,6 @@ def entry_decode(data: bytes) -> bool:
     """
     entry = _File(bytes(64) + data, 1, 3).entry(1)
     return entry is not None and tuple(entry[2:]) == struct.unpack(ENTRY, data)
-
-
-@contract(
-    f"{INDEX}:write_int64",
-    "RMQIDX-3",
-    "every hash, difference and previous index of 31 bits, every int64 offset",
-    Mutant("value >> 40", "value >> 41"),
-    Mutant("(value >> 8) & 255", "(value >> 8) & 127", "write_int32"),
-)
-def entry_encode(key_hash: int, phy_offset: int, time_diff: int, prev_index: int) -> bool:
-    """Write an entry, byte for byte, as both the class and the kernel do it.
-
-    pre: 0 <= key_hash < 2**31
-    pre: -(2**63) <= phy_offset < 2**63
-    pre: 0 <= time_diff < 2**31
-    pre: 0 <= prev_index < 2**31
-    post: _
-    """
-    written = [0] * 20
-    _write_int32(written, 0, key_hash)
-    _write_int64(written, 4, phy_offset)
-    _write_int32(written, 12, time_diff)
-    _write_int32(written, 16, prev_index)
-    packed = struct.pack(ENTRY, key_hash, phy_offset, time_diff, prev_index)
-    numbers = (key_hash, 4), (phy_offset, 8), (time_diff, 4), (prev_index, 4)
-    # The model's int64_bytes and int32_bytes without their wraps, which would hide the bytes.
-    expected = b"".join(number.to_bytes(size, "big", signed=True) for number, size in numbers)
-    return written == list(expected) and packed == expected
 
 
 @contract(
@@ -177,59 +140,6 @@ def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
         return False
     size = index_opening.index_file_size(hash_slot_num, index_num)
     return not is_sound or size == model.index_file_size(hash_slot_num, index_num)
-
-
-@contract(
-    f"{INDEX}:time_difference",
-    "RMQIDX-21 RMQIDX-26 RMQIDX-27",
-    "every two int64 timestamps",
-    Mutant("begin_timestamp <= 0", "begin_timestamp < 0"),
-    Mutant("- 9223372036854775807 - 1:", "- 9223372036854775807:"),
-    Mutant("begin_timestamp) + 1)", "begin_timestamp))"),
-    Mutant("seconds > 2147483647", "seconds > 2147483648"),
-)
-def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
-    """The difference that is kept is in whole seconds, within 0 and 2147483647, around 2^63 too.
-
-    pre: -(2**63) <= begin_timestamp < 2**63
-    pre: -(2**63) <= store_timestamp < 2**63
-    post: _
-    """
-    kept = _time_difference(store_timestamp, begin_timestamp)
-    return kept == _bare(begin_timestamp).time_diff(store_timestamp)
-
-
-@contract(
-    f"{INDEX}:read_time",
-    "RMQIDX-33",
-    "every int64 begin timestamp, every difference of 31 bits",
-    Mutant("time_diff * 1000", "time_diff * 1024"),
-    Mutant("add_int64(begin_timestamp, time_diff * 1000)", "begin_timestamp + time_diff * 1000"),
-)
-def time_of_entry(begin_timestamp: int, time_diff: int) -> bool:
-    """An entry is read as the begin timestamp plus its seconds, wrapped at 64 bits.
-
-    pre: -(2**63) <= begin_timestamp < 2**63
-    pre: 0 <= time_diff < 2**31
-    post: _
-    """
-    entry = model.IndexEntry(0, 1, 0, 0, time_diff, 0)
-    return _read_time(begin_timestamp, time_diff) == _bare(begin_timestamp).time_read(entry)
-
-
-@contract(
-    f"{INDEX}:previous_index",
-    "RMQIDX-20 RMQIDX-29 RMQIDX-30",
-    "any ints",
-    Mutant("slot_value < index_count", "slot_value <= index_count"),
-    Mutant("0 < slot_value", "0 <= slot_value + 1"),
-)
-def accepted_slot_value(slot_value: int, index_count: int) -> bool:
-    """A new entry follows the slot's newest one if that is an entry, else none.
-
-    post: _
-    """
-    return _previous_index(slot_value, index_count) == _bare(0, index_count).accepted(slot_value)
 
 
 @contract(

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corruptions of real files: each one is small, real, and names the law that it breaks.
-
-As a script it writes one directory for each: `python -m segproof_tests.corruptions OUT`.
-"""
+"""Corruptions of real files: each one is small, real, and names the law that it breaks."""
 
 import shutil
 import struct
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -393,17 +389,3 @@ CORRUPTIONS = (
                rename(INDEX, "copy.index")),
 )  # fmt: skip
 """All corruptions; their names are unique."""
-
-
-def main(target: str) -> None:
-    """Write one directory for each corruption."""
-    for corruption in CORRUPTIONS:
-        folder = Path(target) / corruption.name.replace(" ", "-").replace(",", "")
-        path = corruption.make(folder)
-        print(f"{corruption.law}\t{path / corruption.file}")
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m segproof_tests.corruptions OUT")
-    main(sys.argv[1])

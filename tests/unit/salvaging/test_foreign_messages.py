@@ -70,8 +70,10 @@ def agreed(store: Path, told: SalvagedStore) -> Summary:
 
 @pytest.mark.checks("RMQDISK-25")
 @pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
-@pytest.mark.parametrize("topic", ["Other", "T"])
-@pytest.mark.parametrize(("taken", "place"), [(0, 1), (0, 2), (2, 1), (0, -1), (1, 0)])
+@pytest.mark.parametrize(
+    ("taken", "place", "topic"),
+    [(0, 1, "Other"), (0, 2, "T"), (2, 1, "Other"), (0, -1, "T"), (1, 0, "T")],
+)
 def test_a_file_of_another_store_is_set_aside(
     taken: int, place: int, topic: str, parts: str, tmp_path: Path
 ) -> None:

@@ -135,8 +135,9 @@ def test_a_followed_hint_loses_nothing_and_ends_the_finding(
         folder.mkdir()
         monkeypatch.chdir(folder)
         # The paths of a hint are those from where `verify` ran.
-        again = situation_of(situation.example, folder)
-        check_followed(found, again, folder, capsys)
+        (folder / "data").mkdir()
+        path = damaged_copy(situation.example, folder / "data")
+        check_followed(found, replace(situation, path=path), folder, capsys)
 
 
 TORN = "00000000000000000693.log"

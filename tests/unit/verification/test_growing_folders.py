@@ -30,7 +30,7 @@ from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.store_files import LOG, LOG_BYTES, SIZE, TIME, log_of, record
 from segproof_tests.partition_files import aged, name_of
 
-FEW = 8
+FEW = 6
 """So many of what grows; then twice and three times as many."""
 A_FEW = 8
 """How much more may be asked at the second step than at the first one."""
@@ -254,8 +254,13 @@ def check_growth(
     assert {} == grown
 
 
-@pytest.mark.parametrize("ask", [verified, scanned, dumped, salvaged])
-@pytest.mark.parametrize("make", PARTITIONS)
+@pytest.mark.parametrize(
+    ("make", "ask"),
+    [
+        *((make, ask) for make in PARTITIONS for ask in (verified, scanned, salvaged)),
+        *((make, dumped) for make in (whole, broken, removed)),
+    ],
+)
 def test_partitions(
     make: Callable[[Path, int], None],
     ask: Callable[[Path, Path], None],

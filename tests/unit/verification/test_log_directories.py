@@ -69,8 +69,9 @@ ODD_NAMES = {
 
 @pytest.mark.checks("DISK-3")
 @pytest.mark.parametrize("name", ODD_NAMES)
-@pytest.mark.parametrize("content", ["empty", "folder", "partition"])
-@pytest.mark.parametrize("is_brokers", [True, False])
+@pytest.mark.parametrize(
+    ("content", "is_brokers"), [("empty", True), ("folder", False), ("partition", True)]
+)
 def test_a_folder_that_kafka_takes_for_a_partition(
     tmp_path: Path, name: str, content: str, *, is_brokers: bool
 ) -> None:

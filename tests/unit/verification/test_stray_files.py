@@ -52,8 +52,7 @@ def damaged(data: Path, *, named: bool = True, brokers: bool = True) -> Path:
 
 @pytest.mark.checks("DISK-3", "DISK-45")
 @pytest.mark.parametrize("stray", STRAYS)
-@pytest.mark.parametrize("folder", ["data", "kafka-logs-1"])
-@pytest.mark.parametrize("brokers", [True, False])
+@pytest.mark.parametrize(("folder", "brokers"), [("data", True), ("kafka-logs-1", False)])
 def test_a_stray_file_hides_no_partition(
     tmp_path: Path, stray: str, folder: str, *, brokers: bool
 ) -> None:
@@ -220,8 +219,10 @@ def old_partition(folder: Path, *, indexes: bool = True) -> Path:
 
 
 @pytest.mark.checks("DISK-45")
-@pytest.mark.parametrize("inside", ["empty", "a file", "a log", "a link to nothing of Kafka"])
-@pytest.mark.parametrize("indexes", [True, False])
+@pytest.mark.parametrize(
+    ("inside", "indexes"),
+    [("empty", False), ("a file", True), ("a log", False), ("a link to nothing of Kafka", True)],
+)
 def test_a_folder_of_such_a_name_makes_no_data_directory(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], inside: str, *, indexes: bool
 ) -> None:
@@ -295,8 +296,13 @@ def test_a_count_that_ends_early_says_at_least(
 
 
 @pytest.mark.checks("DISK-42", "LOAD-1")
-@pytest.mark.parametrize("base", [0, 342, 693])
-@pytest.mark.parametrize("beside", ["nothing", "empty", "cut", "whole", "zeros", "a page of zeros"])
+@pytest.mark.parametrize(
+    ("base", "beside"),
+    [
+        *((342, one) for one in ("nothing", "empty", "cut", "whole", "zeros", "a page of zeros")),
+        *((base, one) for base in (0, 693) for one in ("nothing", "whole", "a page of zeros")),
+    ],
+)
 def test_a_cleaned_log_alone_holds_its_offsets(base: int, beside: str, tmp_path: Path) -> None:
     """It was "sound": Kafka deletes it, "and the segments that it was made from stay"."""
     folder = tmp_path / "data" / PLAIN.name
