@@ -79,10 +79,7 @@ def test_a_wrong_entry_is_not_followed(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`dump` reads the sound log from its start; `lookup` says what is wrong.
-
-    Of a log of old messages the batches before the wrong place were missing, in silence.
-    """
+    """`dump` reads the sound log from its start; `lookup` says what is wrong."""
     folder = copied_partition(scenario, tmp_path)
     log = min(folder.glob("*.log"))
     whole = dumped(capsys, log)

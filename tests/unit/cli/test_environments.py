@@ -206,10 +206,7 @@ def test_the_folder_of_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_an_error_of_the_system_is_one_line(
     number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no verb expects one, it is told as it is, and is no defect of ours.
-
-    What a limit of the process needs is told with it.
-    """
+    """Where no verb expects one, it is told as it is, and is no defect of ours."""
 
     def fail(*_: object) -> None:
         raise OSError(getattr(errno, number), "no such luck", "/a/\x1b[31mplace")

@@ -178,10 +178,7 @@ def test_dump_of_a_directory_names_the_files(capsys: pytest.CaptureFixture[str])
 
 
 def test_dump_says_what_it_does_not_show(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Zeros after the last entry are told on stderr; damage, as a batch that is cut, is exit 1.
-
-    A cut batch in the last segment was exit 0, although no broker was writing it.
-    """
+    """Zeros after the last entry are told on stderr; damage, as a batch that is cut, is exit 1."""
     assert 0 == cli.run(["dump", str(copy / f"{LAST}.index")])
     assert "8128 bytes of zeros" in capsys.readouterr().err
     EXAMPLES["DUMP-6"].do(copy)

@@ -127,10 +127,7 @@ def test_the_file_that_differs_is_named(real: bool) -> None:
 
 
 def test_what_no_law_speaks_of_is_told_under_the_first_law() -> None:
-    """A difference that is seen after an operation without laws, such as `now`, is no crash.
-
-    Images are compared every tenth step: a plain clock may stand where the damage is seen.
-    """
+    """A difference that is seen after an operation without laws, such as `now`, is no crash."""
     append, close = PAIR.operations
     lawless = replace(PAIR, operations=(replace(append, laws=()), close))
     subject = ImplementationSubject(lawless, HalfAPair, real=False)

@@ -27,11 +27,7 @@ from segproof_model.releases import SEGPROOF
 
 @pytest.mark.parametrize("beyond", [0, 1, 2, 2**40])
 def test_target_beyond_every_key_of_a_damaged_index(tmp_path: Path, beyond: int) -> None:
-    """A target too far for 31 bits was clamped to 2147483647, which can be a key itself.
-
-    In a damaged index that has this key twice the search then met the first one where it should
-    have passed both.
-    """
+    """A target too far for 31 bits was clamped to 2147483647, which can be a key itself."""
     data = struct.pack(">iiii", 2**31 - 1, 7, 2**31 - 1, 9)
     (tmp_path / "x").write_bytes(data)
     target = 100 + 2**31 - 1 + beyond
@@ -44,11 +40,7 @@ def test_target_beyond_every_key_of_a_damaged_index(tmp_path: Path, beyond: int)
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_offset_of_a_message_whose_key_cannot_be_read(magic: int) -> None:
-    """Asking for the base offset of an uncompressed message read its key and value too.
-
-    A key length beyond the message made the base offset, the timestamps and so every search fail,
-    where upstream needs the framed offset only.
-    """
+    """Asking for the base offset of an uncompressed message read its key and value too."""
     data = bytearray(write_batch([Record(7, 1000, b"k", b"v")], base_offset=7, magic=magic))
     at = 18 if magic == 0 else 26
     data[at : at + 4] = (1000).to_bytes(4, "big")
@@ -69,10 +61,7 @@ def test_second_close_of_a_record_file(tmp_path: Path) -> None:
 
 
 def test_a_closed_file_is_not_mapped(tmp_path: Path) -> None:
-    """The descriptor of a closed file is -1, for which mmap hands out memory without a file.
-
-    What was written there went nowhere, and no error said so.
-    """
+    """The descriptor of a closed file is -1, for which mmap hands out memory without a file."""
     file = REAL_FILES.open(str(tmp_path / "x"), writable=True, create=True)
     file.truncate(16)
     file.close()
@@ -90,10 +79,7 @@ def test_reading_from_before_the_file(tmp_path: Path) -> None:
 
 
 def test_gzip_distance_before_the_first_byte() -> None:
-    """A distance that reaches before the data was taken for zeros, and the records were wrong.
-
-    The stream copies 3 bytes from 1 byte back, where nothing is yet; its checksum fits three zeros.
-    """
+    """A distance that reaches before the data was taken for zeros, and the records were wrong."""
     body = bytes.fromhex("030200")
     header = bytes.fromhex("1f8b0800000000000003")
     stream = header + body + struct.pack("<II", zlib.crc32(bytes(3)), 3)
@@ -115,10 +101,7 @@ def test_base_offset_where_the_file_ends_inside_the_header(tmp_path: Path) -> No
 
 
 def test_overlong_length_inside_compressed_records() -> None:
-    """It was the invalid argument that it is in an uncompressed batch, not an invalid record.
-
-    Seen on 4.3.1: only uncompressed records let the other error out.
-    """
+    """It was the invalid argument that it is in an uncompressed batch, not an invalid record."""
     records = b"\xff" * 5 + b"\1"
     for codec, stored, error in (
         (0, records, InvalidArgumentError),

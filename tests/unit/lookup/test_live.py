@@ -33,11 +33,7 @@ def copy(target: Path) -> Path:
 @pytest.mark.parametrize("more", [0, 1, 2, 5, 20])
 @pytest.mark.checks("ABSIDX-20")
 def test_entries_left_by_a_truncation(more: int) -> None:
-    """A cut log of a running broker was a damaged index, and hid records from searches by time.
-
-    Old entries stay in the index files behind the last one that counts. They pointed behind the
-    end, into batches, or at later records than the first one of a time.
-    """
+    """A cut log of a running broker was a damaged index, and hid records from searches by time."""
     place = Place()
     log = place.open(**ROOMY)
     for number in range(40):

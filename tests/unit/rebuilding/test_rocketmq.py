@@ -435,10 +435,7 @@ def ending_store(files: Kind, old_names: tuple[str, ...]) -> Kind:
 @pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
 def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...]) -> None:
-    """Each name has its old file or its new one, whole, and a second run completes the work.
-
-    Its names may be those of old files and of new ones, if they are as many as the new files.
-    """
+    """Each name has its old file or its new one, whole, and a second run completes the work."""
     place = "/s/index" if in_place else "/new"
     complete = ending_store(EndingFiles(), old_names)
     old = complete.images("/s/index")

@@ -101,11 +101,7 @@ def test_a_flipped_store_time(number: int, bit: int, has_index: bool) -> None:
     ],
 )
 def test_a_clock_that_was_wrong(seconds: list[float], without_index: list[str]) -> None:
-    """Where the index has the same time it is right, and made again byte for byte.
-
-    Without an index a single message is blamed, where two on one side say something else, unless
-    the clock of its producer says the same.
-    """
+    """Where the index has the same time it is right, and made again byte for byte."""
     files = stored_at(seconds, born_before_ms=2000)
     with IndexService.open("/s", SLOTS, ENTRIES, create=True, files=files) as service:
         for _, result in CommitLog.open("/s", SIZE, files=files).scan():

@@ -21,10 +21,7 @@ from segproof_tests.store_files import copied_store
 def test_a_rebuild_of_a_broken_store_says_what_verify_says(
     share: float, damage: bytes, tmp_path: Path
 ) -> None:
-    """The same law at the same byte; the end is cut only where no sound message follows.
-
-    A dry run once recommended it before 548 sound messages, by a law that no check reports.
-    """
+    """The same law at the same byte; the end is cut only where no sound message follows."""
     store = copied_store(tmp_path)
     (log,) = sorted((store / "commitlog").iterdir())
     data = log.read_bytes()

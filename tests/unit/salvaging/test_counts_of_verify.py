@@ -220,10 +220,7 @@ def torn_from(log: Path) -> int:
 def test_a_gap_where_the_cleaner_was_is_counted_alike(
     how: str, keyless: int | None, tmp_path: Path
 ) -> None:
-    """After a record without a key in the same segment `verify` said "up to 3", `salvage` "3".
-
-    The checkpoint of the cleaner names this partition. Offsets 7 to 9 are gone.
-    """
+    """After a record without a key in the same segment `verify` said "up to 3", `salvage` "3"."""
     folder = tmp_path / "data" / "t-0"
     folder.mkdir(parents=True)
     batches = {

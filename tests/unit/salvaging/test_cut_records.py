@@ -134,10 +134,7 @@ def test_offsets_rise_within_those_of_a_batch(
 @pytest.mark.checks("BATCH-16")
 @pytest.mark.parametrize("kind", ["zeros", "garbage"])
 def test_a_record_that_reaches_into_the_damage_is_only_framed(kind: str, tmp_path: Path) -> None:
-    """Wherever one damage begins: what is said to lie elsewhere is as it was.
-
-    A value that was zeros from the damage on used to be "framed whole, with damage elsewhere".
-    """
+    """Wherever one damage begins: what is said to lie elsewhere is as it was."""
     random, seen = Random(3), 0
     whole = plain_batch(6, 1500)
     known = records_by_offset(read_batch(whole))

@@ -104,9 +104,7 @@ def test_files_with_swapped_names(
 
 def test_a_renamed_file_goes_where_it_is_free(tmp_path: Path) -> None:
     """A file that has the name of no other one is read at its own offset, also one that belongs
-    before the first or behind the last; not where another file has that offset.
-
-    `verify` told a missing file and a loss, though it had both halves of the reason."""
+    before the first or behind the last; not where another file has that offset."""
     for new_names in ({0: 9}, {2: 9}, {4: 11}):
         folder = tmp_path / str(new_names)
         whole = made_store(folder / "store")

@@ -140,10 +140,7 @@ def test_an_old_message_with_a_wrong_base_offset_is_restored(place: int, tmp_pat
 
 @pytest.mark.checks("BATCH-3", "SEG-20")
 def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
-    """A name says where a segment begins, and so where the one before it ends.
-
-    Here its first batch says more. So does a batch of the segment before: the only one there.
-    """
+    """A name says where a segment begins, and so where the one before it ends."""
     original, bad = (copied_partition("plain", tmp_path / one) for one in ("original", "bad"))
     first, second = sorted(bad.glob("*.log"))[:2]
     first.write_bytes(batches_of(first.read_bytes())[0])
@@ -165,10 +162,7 @@ def test_two_wrong_base_offsets_cost_no_other_segment(tmp_path: Path) -> None:
 def test_blocks_that_a_disk_swapped_are_moved_back(
     scenario: str, base_offset: int, first: int, second: int, tmp_path: Path
 ) -> None:
-    """What is cut at the borders of the blocks is lost, and nothing else.
-
-    Also of a log with gaps between its batches, and of one whose batches say their last offset.
-    """
+    """What is cut at the borders of the blocks is lost, and nothing else."""
     original, bad = (copied_partition(scenario, tmp_path / one) for one in ("original", "bad"))
     path = bad / name_of(base_offset, ".log")
     log = bytearray(path.read_bytes())
@@ -185,10 +179,7 @@ def test_blocks_that_a_disk_swapped_are_moved_back(
 
 @pytest.mark.checks("BATCH-3", "SEG-20")
 def test_batches_are_moved_back_into_a_gap_inside_of_a_row_of_sound_ones(tmp_path: Path) -> None:
-    """Batches of one size, so that a block begins with a batch, and the gap hides in the row.
-
-    Of a row that lies there a second time in part, the other part is moved back.
-    """
+    """Batches of one size, so that a block begins with a batch, and the gap hides in the row."""
     one = [write_batch([Record(at, 1000, None, b"v")], base_offset=at) for at in range(60)]
     gone = [b"?" * 100]
     logs = (
@@ -331,12 +322,7 @@ def test_leader_epochs_that_contradict_each_other_stay(tmp_path: Path) -> None:
 def test_offsets_of_a_log_that_is_gone_are_lost(
     scenario: str, number: int, damage: str, tmp_path: Path
 ) -> None:
-    """`salvage` counts the offsets that `verify` counts, also before the first segment left.
-
-    A log that was removed, or emptied beside its indexes, used to be "everything kept"; and of a
-    partition that begins at offset 1000 the offsets below counted as lost, of a compacted one those
-    between two segments.
-    """
+    """`salvage` counts the offsets that `verify` counts, also before the first segment left."""
     bad = copied_partition(scenario, tmp_path)
     log = sorted(bad.glob("*.log"))[number]
     kept = len(batches_of(log.read_bytes())[0]) if damage.startswith("cut") else 0

@@ -127,10 +127,7 @@ def test_messages_that_differ_far_from_each_other(numbers: Sequence[int]) -> Non
 
 @pytest.mark.checks("RMQDISK-58")
 def test_equal_messages_before_the_bytes_that_differ_count() -> None:
-    """One that the other log lost in the file before "came after its end", which is a note.
-
-    The last messages that both have end before what is read of the second file.
-    """
+    """One that the other log lost in the file before "came after its end", which is a note."""
     files, size, body = CountingFiles(), 8 * MIB, b"b" * (25 * MIB // 16)
     length = len(record(0, 0, body=body, properties=""))
     logs = [

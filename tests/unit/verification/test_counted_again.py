@@ -52,10 +52,7 @@ def test_a_summary_is_counted_again(seed: int, tmp_path: Path) -> None:
 def test_places_above_a_hundred_are_counted(
     places: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The first hundred are told one by one, at their bytes; a last finding counts the others.
-
-    The summary said "101 errors" beside "250 places".
-    """
+    """The first hundred are told one by one, at their bytes; a last finding counts the others."""
     entries = [struct.pack(">ii", 5, number) for number in range(places + 1)]
     folder = write_segment(tmp_path / "t-0", b"", index=b"".join(entries))
     summaries: list[Summary] = []

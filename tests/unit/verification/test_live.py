@@ -127,10 +127,7 @@ def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
-    """After its count a broker's index may hold old entries: a note once the log has gone on.
-
-    Before, nothing tells a truncation from a log that lost its end: a warning for each index.
-    """
+    """After its count a broker's index may hold old entries: a note once the log has gone on."""
     folder = copied_partition("plain", tmp_path)
     log = max(folder.glob("*.log"))
     index, times = log.with_suffix(".index"), log.with_suffix(".timeindex")
@@ -298,10 +295,7 @@ def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_rolled_again", [False, True])
 def test_truncation_cuts_what_was_closed(tmp_path: Path, is_rolled_again: bool) -> None:
-    """A truncation removes later segments and cuts the one before them: no finding.
-
-    Nor where a segment of the same name as before follows at the next look.
-    """
+    """A truncation removes later segments and cuts the one before them: no finding."""
     folder = copied_partition("plain", tmp_path)
     *_, before, last = sorted(folder.glob("*.log"))
     first_batch = struct.unpack_from(">i", before.read_bytes(), 8)[0] + 12

@@ -224,10 +224,7 @@ def _renamed(one: Path, two: Path) -> None:
 def test_only_what_was_read_says_which_copy_has_more(
     tmp_path: Path, damage: Callable[[Path, Path], object], words: str, *, moves: bool
 ) -> None:
-    """The copy whose last log had the greater number "had more", with zeros in it too.
-
-    A copy is moved away only if the other one has all of its batches, and is whole.
-    """
+    """The copy whose last log had the greater number "had more", with zeros in it too."""
     one, two = broker(tmp_path / "one"), broker(tmp_path / "two", directory="b")
     damage(one / "plain-0", two / "plain-0")
     found = of(tmp_path, "DISK-48")[0]
@@ -445,11 +442,7 @@ def together(*paths: Path, law: str) -> list[Finding]:
 def test_the_ids_of_directories_in_one_call(
     tmp_path: Path, two: str, severity: Severity | None, words: str
 ) -> None:
-    """Two directories with one id were sound in one call.
-
-    A real MetaPropertiesEnsemble of 4.4.0 was asked for each of these pairs. Two nodes are a note:
-    replicas of several brokers are compared so.
-    """
+    """Two directories with one id were sound in one call."""
     paths = [broker(tmp_path / "one"), broker(tmp_path / "two")]
     (paths[1] / "meta.properties").write_text(two)
     found = together(*paths, law="DISK-66")

@@ -68,11 +68,7 @@ def told(tmp_path: Path, logs: dict[int, list[bytes]]) -> Finding:
 def test_what_tells_partitions_apart(
     first: list[bytes], second: list[bytes], words: str, tmp_path: Path
 ) -> None:
-    """Logs whose offsets did not overlap were "those of one partition", with its commands.
-
-    Leader epochs never fall in a partition, and the numbers of a producer rise. Where offsets are
-    missing between two logs, both are possible.
-    """
+    """Logs whose offsets did not overlap were "those of one partition", with its commands."""
     base = int.from_bytes(second[0][:8]) if second else 2
     one = told(tmp_path, {0: first, base: second})
     assert words in one.message

@@ -54,10 +54,7 @@ def cut_last(log: Path, batches: int, more: int = 0) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("torn", [0, 17, 39])
 def test_a_torn_tail_hides_no_proof_of_a_longer_log(torn: int, tmp_path: Path) -> None:
-    """A snapshot beyond the end was left out where half of the last batch was there.
-
-    The marker of the last transaction was lost, and that was a note.
-    """
+    """A snapshot beyond the end was left out where half of the last batch was there."""
     folder = copied_partition("txn-a", tmp_path)
     cut_last(max(folder.glob("*.log")), 1, torn)
     found, summary = looked(folder)

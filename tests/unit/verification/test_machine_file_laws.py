@@ -193,10 +193,7 @@ NAME_LAWS = ("DISK-3", "DISK-4", "DISK-5", "DISK-20", "LOAD-1")
 @pytest.mark.checks(*NAME_LAWS)
 @given(st.sets(st.sampled_from(PLAIN_NAMES + OTHER_NAMES)))
 def test_names_in_a_partition_directory(names: set[str]) -> None:
-    """Of any empty files: verify reports exactly the laws of names that the directory breaks.
-
-    A directory in which nothing is Kafka's is no partition: there verify says that and no more.
-    """
+    """Of any empty files: verify reports exactly the laws of names that the directory breaks."""
     files = in_memory(dict.fromkeys(names, b""), "/data/t-0")
     broken = {law for law in NAME_LAWS if not LAWS[law].predicate(names)}
     found = {finding.law for finding in verify("/data/t-0", laws=NAME_LAWS, files=files)}

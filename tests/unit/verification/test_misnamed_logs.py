@@ -28,10 +28,7 @@ def looked(path: Path) -> tuple[dict[str, Finding], Summary]:
 def test_the_content_of_a_misnamed_log_is_read(
     name: str, tmp_path: Path, *, is_left: bool, is_damaged: bool
 ) -> None:
-    """Its name was all that was judged: a damaged one and a sound one had the same findings.
-
-    So nobody could follow the hint to rename it only if its content is sound.
-    """
+    """Its name was all that was judged: a damaged one and a sound one had the same findings."""
     folder = tmp_path / "plain-0"
     shutil.copytree(PLAIN, folder)
     data = bytearray((folder / LOG).read_bytes())

@@ -120,11 +120,7 @@ def only(path: Path, law: str) -> Finding:
     ],
 )
 def test_what_a_node_makes_of_a_broken_snapshot(data: bytes, words: str, tmp_path: Path) -> None:
-    """`verify` looked into no snapshot of the cluster's metadata, and called each sound.
-
-    A real RecordsSnapshotReader of 4.3.1 was asked for each of these: of one that was cut it reads
-    the whole batches, without an error.
-    """
+    """`verify` looked into no snapshot of the cluster's metadata, and called each sound."""
     folder = metadata(tmp_path)
     (folder / SNAPSHOT).write_bytes(data)
     summaries: list[Verdict] = []
@@ -152,10 +148,7 @@ OFFSET = bytes(7) + b"\6"
     ],
 )
 def test_what_kafka_takes_for_a_cut_batch(tail: bytes, is_silent: bool, tmp_path: Path) -> None:
-    """It asks for 12 bytes, a size of 14 or more, and a magic up to 2 if 17 bytes are there.
-
-    Upstream: ByteBufferLogInputStream.nextBatchSize, LegacyRecord.RECORD_OVERHEAD_V0.
-    """
+    """It asks for 12 bytes, a size of 14 or more, and a magic up to 2 if 17 bytes are there."""
     folder = metadata(tmp_path)
     (folder / SNAPSHOT).write_bytes(BOOTSTRAP[:RECORDS_END] + tail)
     found = only(folder, "DISK-51")
@@ -210,10 +203,7 @@ def test_snapshots_beside_each_other(tmp_path: Path) -> None:
 def test_each_file_of_zeros_has_a_hint_of_its_own(
     name: str, law: str, words: str, tmp_path: Path
 ) -> None:
-    """One hint for all said "copy it from another replica", also for recovery points.
-
-    Later an only controller, and a broker with one log directory, had no step.
-    """
+    """One hint for all said "copy it from another replica", also for recovery points."""
     copied_partition("txn-a", tmp_path).rename(tmp_path / "t-0")
     metadata(tmp_path)
     path = tmp_path / name
@@ -290,10 +280,7 @@ REFUSED_BY_KAFKA = (
 @pytest.mark.checks("DISK-53")
 @pytest.mark.parametrize("is_read", [True, False])
 def test_a_vote_is_judged_as_kafka_reads_it(is_read: bool) -> None:
-    """A vote with zeros after its line was called unreadable, and the hint removed it.
-
-    A real FileQuorumStateStore of 4.3.1 was asked for each of these.
-    """
+    """A vote with zeros after its line was called unreadable, and the hint removed it."""
     for data in READ_BY_KAFKA if is_read else REFUSED_BY_KAFKA:
         files = MemoryFiles()
         write_file(files, "place/quorum-state", data)
@@ -318,10 +305,7 @@ def test_a_vote_is_judged_as_kafka_reads_it(is_read: bool) -> None:
     ],
 )
 def test_ids_are_judged_as_kafka_reads_them(old: str, new: str, is_read: bool) -> None:
-    """Reserved ids of a directory, at which a start ends, were sound.
-
-    A real MetaPropertiesEnsemble of 4.3.1 was asked for each of these.
-    """
+    """Reserved ids of a directory, at which a start ends, were sound."""
     data, files = changed(IDS, old, new), MemoryFiles()
     write_file(files, "place/meta.properties", data)
     found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
@@ -354,11 +338,7 @@ REFUSED_AS_PROPERTIES = (
 @pytest.mark.checks("DISK-54")
 @pytest.mark.parametrize("is_read", [True, False])
 def test_the_ids_are_read_as_properties_of_java(is_read: bool) -> None:
-    """Two readers of `meta.properties` took blanks, colons and escapes for something else.
-
-    A real MetaPropertiesEnsemble of 4.4.0 was asked for each of these, and java.util.Properties
-    for 6 000 drawn files.
-    """
+    """Two readers of `meta.properties` took blanks, colons and escapes for something else."""
     for data in READ_AS_PROPERTIES if is_read else REFUSED_AS_PROPERTIES:
         files = MemoryFiles()
         write_file(files, "place/meta.properties", data)
@@ -373,10 +353,7 @@ def test_the_ids_are_read_as_properties_of_java(is_read: bool) -> None:
     topic=st.sampled_from(("__cluster_metadata", "t")),
 )
 def test_a_vote_that_is_missing_beside_the_metadata(log: bytes, has_vote: bool, topic: str) -> None:
-    """A log of metadata without its vote was sound.
-
-    A real broker of 4.4.0 starts without the file, at the epoch of the last batch.
-    """
+    """A log of metadata without its vote was sound."""
     files = MemoryFiles()
     contents = {name_of(0, ".log"): log} | ({"quorum-state": VOTE} if has_vote else {})
     for name, data in contents.items():

@@ -335,10 +335,7 @@ def test_a_file_alone_that_no_check_reads_is_not_checked(
 def test_a_file_of_a_store_alone_is_not_checked(
     name: str, content: bytes, reason: str, tmp_path: Path
 ) -> None:
-    """It was "unreadable: no file of Kafka or RocketMQ has such a name", and the store names it.
-
-    Outside of a store the name says nothing.
-    """
+    """It was "unreadable: no file of Kafka or RocketMQ has such a name", and the store names it."""
     store = copied_store(tmp_path)
     for folder in (store, tmp_path / "elsewhere"):
         path = folder / name
@@ -485,10 +482,7 @@ def test_a_log_under_a_wrong_name_is_not_looked_into(name: str, law: str, tmp_pa
 def test_a_log_whose_name_lacks_zeros_is_not_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its hint had a condition that never holds, that of its index spoke of batches.
-
-    And its offsets were told lost, though it was named in the same output.
-    """
+    """Its hint had a condition that never holds, that of its index spoke of batches."""
     folder = tmp_path / "plain-0"
     shutil.copytree(partition_of(KAFKA / "plain"), folder)
     for path in folder.glob(f"{342:020d}.*"):

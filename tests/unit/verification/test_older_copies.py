@@ -89,11 +89,7 @@ def test_zeros_alone_are_no_loss(scenario: str, zeroed: bool, tmp_path: Path) ->
 def test_a_copy_from_before_its_first_record(
     base: int, sizes: tuple[int | None, int | None], is_proof: bool, tmp_path: Path
 ) -> None:
-    """An empty log with preallocated indexes was "not known", and a salvage kept everything.
-
-    The log cleaner leaves an empty log with empty indexes. A power loss may leave zeros in place of
-    entries, for no more than the log had.
-    """
+    """An empty log with preallocated indexes was "not known", and a salvage kept everything."""
     folder = copied_partition("plain", tmp_path)
     lost = {0: 60, 342: 78}[base]
     (folder / name_of(base, ".log")).write_bytes(b"")

@@ -63,10 +63,7 @@ def judged(log: bytes, law: str, *, deep: bool = False) -> list[Finding]:
 )
 @pytest.mark.parametrize("magic", [1, 2])
 def test_timestamps_of_another_unit(times: list[int], words: str, magic: int) -> None:
-    """Retention by time never reached them, and searches ended there: `verify` said sound.
-
-    Event times of any calendar are spared, historical ones too, if they have neighbours.
-    """
+    """Retention by time never reached them, and searches ended there: `verify` said sound."""
     if magic == 1:
         times = [max(time, -1) for time in times]
     log = log_of(*times, magic=magic)

@@ -439,10 +439,7 @@ def test_time_entry_conventions(tmp_path: Path) -> None:
 
 @pytest.mark.checks("DISK-9")
 def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None:
-    """A producer's time is entered where it is first met; a lookup would pass over that batch.
-
-    Of what a broker takes at once, all with its own time, some releases enter the end.
-    """
+    """A producer's time is entered where it is first met; a lookup would pass over that batch."""
     records = [Record(1 + row, 30, None, b"v") for row in range(2)]
     by_broker = write_batch(
         records, base_offset=1, timestamp_type="LogAppendTime", log_append_time=30

@@ -226,10 +226,7 @@ def test_what_a_truncation_leaves_is_named(target: int, tmp_path: Path) -> None:
 def test_the_name_of_a_removed_log_does_not_hold_its_records(
     end: int, tmp_path: Path, *, further: bool
 ) -> None:
-    """An empty new log of its name made the only copy of a log's records "sound".
-
-    A log of the same name that has batches is what a follower leaves that was truncated: a note.
-    """
+    """An empty new log of its name made the only copy of a log's records "sound"."""
     gone = LOGS | ({10: log(10, 12)} if further else {})
     deleted = {base: data for base, data in gone.items() if base >= 8}
     folder = lay(tmp_path / "t-0", log={**LOGS, 8: log(8, end)}, deleted=deleted)
@@ -263,10 +260,7 @@ def test_the_name_of_a_removed_log_does_not_hold_its_records(
 def test_no_cleaning_comes_after_a_record_without_a_key(
     logs: list[tuple[int, int]], is_cut: bool, key: bytes | None, tmp_path: Path
 ) -> None:
-    """Records that no log has were passed over, if a log had the name of theirs.
-
-    A cleaning takes each record without a key on its way, and the log before them has such records.
-    """
+    """Records that no log has were passed over, if a log had the name of theirs."""
     bases = [first for first, _ in logs]
     deleted = {4: LOGS[4]} | ({0: LOGS[0]} if 4 not in bases else {})
     kept = {first: log(first, end, key) for first, end in logs}

@@ -155,10 +155,7 @@ def test_a_name_that_java_does_not_parse_is_passed_over(
 @pytest.mark.checks("RMQDISK-27")
 @pytest.mark.parametrize("count", [1, 2])
 def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Path) -> None:
-    """A running broker, and one that was killed, has a next file of the log: all zeros.
-
-    Verify took the end of the records in the file before for damage.
-    """
+    """A running broker, and one that was killed, has a next file of the log: all zeros."""
     store = copied_store(tmp_path)
     before = list(verify(store, deep=True))
     for number in range(1, count + 1):

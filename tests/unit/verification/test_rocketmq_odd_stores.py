@@ -56,10 +56,7 @@ def defects(store: Path) -> list[Finding]:
     "name", [LOG, INDEX, QUEUE, "checkpoint", "commitlog", "consumequeue", "consumequeue/TopicTest"]
 )
 def test_what_is_no_file_is_told(name: str, kind: str, store: Path) -> None:
-    """Each is a finding, and the others are not lost; nothing waits for a writer of a pipe.
-
-    Verify said nothing of most of them, and ended with exit code 2 at a link to itself.
-    """
+    """Each is a finding, and the others are not lost; nothing waits for a writer of a pipe."""
     path = store / name
     if kind == "folder" and path.is_dir():
         return
@@ -112,10 +109,7 @@ def test_a_lost_queue_is_told(is_running: bool, tmp_path: Path) -> None:
 
 @pytest.mark.checks("RMQDISK-37")
 def test_a_topic_that_was_deleted_is_no_defect(tmp_path: Path) -> None:
-    """RocketMQ removes the queues of a topic, and its messages stay in the log for a while.
-
-    Nothing at all was said, though the queues may be lost as well.
-    """
+    """RocketMQ removes the queues of a topic, and its messages stay in the log for a while."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     shutil.rmtree(store / "consumequeue/TopicA")
     (found,) = verify(store)
@@ -224,10 +218,7 @@ def test_what_is_in_a_folder_without_rights_is_not_called_lost(name: str, store:
     "far", ["00000000004000000000", "00010000000000000000", "09223372034707292160"]
 )
 def test_no_distance_between_names_takes_memory(name: str, far: str, store: Path) -> None:
-    """A small file with a far name cost 8.4 GB: the units between were counted.
-
-    A log file at 2^63-1, the end of the offsets, ended in a traceback.
-    """
+    """A small file with a far name cost 8.4 GB: the units between were counted."""
     path = store / name
     shutil.copyfile(path, path.with_name(far[-len(path.name) :]))
     tracemalloc.start()
@@ -262,10 +253,7 @@ def test_a_message_with_many_keys_that_lack(store: Path) -> None:
 
 @pytest.mark.checks("RMQDISK-32")
 def test_abort_excuses_no_begin_timestamp(tmp_path: Path) -> None:
-    """With the begin timestamp of every index file overwritten lookups find nothing.
-
-    Beside `abort`, which each broker that died leaves, verify said nothing of that.
-    """
+    """With the begin timestamp of every index file overwritten lookups find nothing."""
     store = copied_store(tmp_path, "rolled-4.9.8")
     (store / "abort").touch()
     names = sorted(path.name for path in (store / "index").iterdir())

@@ -74,10 +74,7 @@ def test_a_stray_file_hides_no_partition(
 def test_a_partition_without_its_folder_is_one_finding(
     tmp_path: Path, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An archive unpacked at the wrong place: 18 errors, and none named the topic or a step.
-
-    The only absent partition gave the folder its name, whatever the end of its log.
-    """
+    """An archive unpacked at the wrong place: 18 errors, and none named the topic or a step."""
     data = damaged(tmp_path / "data")
     for path in PLAIN.iterdir():
         shutil.copy(path, data)

@@ -224,10 +224,7 @@ def offsets_in(path: Path) -> set[int]:
 @pytest.mark.checks("DISK-60", "LOAD-2")
 @pytest.mark.parametrize("at", range(4, 8))
 def test_a_damaged_swap_hides_no_sound_log(at: int, tmp_path: Path) -> None:
-    """`verify` and `salvage` left a log out that begins within a damaged `.swap` log.
-
-    The `.swap` log replaces the logs 0 and 4, and log 0 is gone: log 4 holds what is damaged.
-    """
+    """`verify` and `salvage` left a log out that begins within a damaged `.swap` log."""
     folder = write_segment(tmp_path / "t-0", log(4, 8), 4, index=b"", timeindex=b"")
     write_segment(folder, log(8, 10), 8, index=b"", timeindex=b"")
     swap = bytearray(log(0, 8))

@@ -238,10 +238,7 @@ def test_lone_zero_slot_of_a_time_index(length: int, tmp_path: Path) -> None:
 
 @BOTH
 def test_kernel_on_a_released_view(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiled kernel says of a released view what the compiler says, and no ValueError.
-
-    A lookup that the writer overtook let that escape. An error of any other cause still does.
-    """
+    """A compiled kernel says of a released view what the compiler says, and no ValueError."""
     index = kind("/x", 0, 120, create=True, files=MemoryFiles())
     append(index, 1)
     module = offset_index if kind is OffsetIndex else time_index

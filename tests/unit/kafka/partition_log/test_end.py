@@ -129,10 +129,7 @@ def loaded(image: dict[str, bytes], is_clean: bool) -> bytes:
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.checks("LOAD-16", "LOAD-17")
 def test_a_process_that_is_killed_at_any_step(name: str) -> None:
-    """Loading finds what was there before or after, or for a removal something between the two.
-
-    Before each change of a file or a name the directory is copied, and loaded without a clean mark.
-    """
+    """Loading finds what was there before or after, or for a removal something between the two."""
     files = CrashingFiles()
     place, log = prepared(files, name)
     before = bytes_of(log)

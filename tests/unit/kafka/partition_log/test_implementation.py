@@ -466,11 +466,7 @@ def test_a_segment_with_offsets_too_far_apart_is_split() -> None:
 
 @pytest.mark.checks("SEG-34")
 def test_a_cut_of_a_loaded_segment_keeps_its_largest_timestamp() -> None:
-    """After a restart a truncation into an older segment lost the largest timestamp of the rest.
-
-    It was taken from the entries that were left, of which there were none; rolled then, the segment
-    had no time entry, and a search by time passed it over. Kafka 4.3.1 does so.
-    """
+    """After a restart a truncation into an older segment lost the largest timestamp of the rest."""
     place = Place()
     roomy: dict[str, Any] = {
         "segment_bytes": 100_000,

@@ -134,10 +134,7 @@ def is_between(data: bytes, before: bytes, after: bytes, name: str) -> bool:
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.checks("LOAD-16", "LOAD-17")
 def test_a_step_that_fails(name: str, is_known: bool) -> None:
-    """The log is offline, or as before; a load finds no hole, and loses nothing from then on.
-
-    With and without knowing what was durable.
-    """
+    """The log is offline, or as before; a load finds no hole, and loses nothing from then on."""
     _, _, whole = opened(name)
     before = bytes_of(whole)
     OPERATIONS[name](whole)
@@ -209,11 +206,7 @@ def with_one_batch(place: Place, name: str) -> PartitionLog:
 @pytest.mark.parametrize("name", REFUSABLE)
 @pytest.mark.checks("LOG-9", "LOG-12")
 def test_what_an_index_refuses_changes_nothing(index: str, name: str) -> None:
-    """An index that ends behind the log is asked before the log, the epochs and the producers.
-
-    An append whose marker the transaction index refused had its bytes in the log already, and one
-    whose roll the time index refused had begun an epoch. Once the index is cut the log goes on.
-    """
+    """An index that ends behind the log is asked before the log, the epochs and the producers."""
     is_rolled = name in ("roll", "append that rolls")
     asked = {
         "offset index": not is_rolled,

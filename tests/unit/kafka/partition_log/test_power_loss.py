@@ -46,10 +46,7 @@ def durable_bytes(log: PartitionLog) -> int:
 
 @pytest.mark.checks("LOAD-17")
 def test_power_is_lost_at_any_step() -> None:
-    """All below the recovery point is there, and behind it a prefix of what was written.
-
-    While an operation runs, what was before it counts as well as what is after it.
-    """
+    """All below the recovery point is there, and behind it a prefix of what was written."""
     files = CrashingFiles()
     log = Place(files).open()
     checked = 0
@@ -165,11 +162,7 @@ def _indexes(files: MemoryFiles) -> dict[str, bytes]:
 @pytest.mark.parametrize("lost", ["", ".index", ".timeindex"])
 @pytest.mark.checks("LOAD-8", "LOAD-17")
 def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
-    """The next recovery finds what lies before the damage, without a hole, at whichever step.
-
-    The segment was cut before the ones behind it were gone, and when it was opened if its own index
-    was lost: nothing told that the log had lost offsets in its middle. Kafka does both.
-    """
+    """The next recovery finds what lies before the damage, without a hole, at whichever step."""
     files = CrashingFiles()
     place = Place(files)
     log = place.open(segment_bytes=300)

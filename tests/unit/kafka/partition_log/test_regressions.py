@@ -13,10 +13,7 @@ LOG = "00000000000000000000.log"
 
 
 def test_what_follows_a_later_epoch_is_framed() -> None:
-    """A follower leaves batches of a later epoch out, but refuses what is no batch behind them.
-
-    Reading ended with the first batch of a later epoch, so damage behind it went unseen.
-    """
+    """A follower leaves batches of a later epoch out, but refuses what is no batch behind them."""
     log = Place().open()
     later = batch(1, partition_leader_epoch=5) + bytes(30)
     with pytest.raises(CorruptRecordError):
@@ -68,10 +65,7 @@ def test_a_damaged_batch_does_not_move_the_bound_of_committed_reads() -> None:
 
 
 def test_a_cut_that_cannot_be_read_lowers_the_recovery_point() -> None:
-    """A truncation meets damage once it has cut: the log ends there, and is durable no further.
-
-    The recovery point stayed above the end of the log.
-    """
+    """A truncation meets damage once it has cut: the log ends there, and is durable no further."""
     place = Place()
     filled(place, 4, 2).close()
     image = place.image()

@@ -74,11 +74,7 @@ def test_a_message_that_lies_in_two_files_is_completed_not_repeated() -> None:
 
 @pytest.mark.checks("RMQSVC-2", "RMQSVC-4", "RMQSVC-10")
 def test_power_is_lost_at_any_step() -> None:
-    """What the checkpoint calls indexed is found after a loss of power, whenever it comes.
-
-    A file's name was not durable when the checkpoint counted its entries: recovery, which begins
-    behind those, made none of them again.
-    """
+    """What the checkpoint calls indexed is found after a loss of power, whenever it comes."""
     files, clock = CrashingFiles(), Clock()
     files.make_directory("/s/index")
     service = opened(files, clock)
