@@ -412,74 +412,13 @@ def damaged(data: bytes, how: str) -> bytes:
         "one bit": data[: 2 * size - 1] + flipped + data[2 * size :],
         "a batch is cut out": data[:size] + data[2 * size :],
         "of other offsets": log(20, 24),
-        "whole": data,
         "compacted": data[:size] + data[3 * size :],
     }[how]
 
 
 CLEANED = log(0, 1) + log(1, 2) + log(3, 4)
 """What a cleaning makes of the first log."""
-DAMAGES = ("zeros", "zeros in it", "one bit", "a batch is cut out", "of other offsets")
-
-
-@pytest.mark.checks("DISK-42", "LOAD-1")
-@pytest.mark.parametrize("how", [*DAMAGES, "whole"])
-@pytest.mark.parametrize("suffix", ["cleaned", "swap"])
-def test_the_only_sound_copy_is_deleted(how: str, suffix: str, tmp_path: Path) -> None:
-    """A log of the same name was enough for the hint "nothing", damaged or not."""
-    waiting = {"cleaned": {0: CLEANED}}
-    if suffix == "swap":
-        waiting = {"cleaned": {0: b""}, "swap": {0: CLEANED}}
-    folder = lay(tmp_path / "t-0", log=LOGS | {0: damaged(LOGS[0], how)}, **waiting)
-    name = name_of(0, f".log.{suffix}")
-    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
-    (saved,) = salvage(folder, tmp_path / "out")
-    words = " ".join(one for one in saved.left_out if name in one)
-    if how == "whole":
-        assert ["LOAD-1"] == list(told)
-        assert "nothing" in told["LOAD-1"].hint
-        assert "without" not in words
-        return
-    missing = 0 if how in ("zeros", "of other offsets") else 1
-    assert f"no sound batch with offset {missing}:" in told["DISK-42"].message
-    assert "copy this file away" in told["LOAD-1"].hint
-    assert f"copy this file, without .{suffix} in its name" in words
-    assert saved.removed == []
-
-
-@pytest.mark.checks("DISK-59", "DISK-60", "LOAD-1")
-@pytest.mark.parametrize("how", [*DAMAGES[:3], "whole", "compacted"])
-@pytest.mark.parametrize("base", [0, 4])
-def test_a_damaged_log_is_in_the_place_of_a_removed_one(
-    how: str, base: int, tmp_path: Path
-) -> None:
-    """A log of the same name was enough for the hint "nothing", damaged or not."""
-    new = damaged(LOGS[base], how)
-    folder = lay(tmp_path / "t-0", log=LOGS | {base: new}, deleted={base: LOGS[base]})
-    name = name_of(base, ".log.deleted")
-    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
-    (saved,) = salvage(folder, tmp_path / "out")
-    words = " ".join(saved.left_out)
-    if how in ("whole", "compacted"):
-        assert ["LOAD-1"] == list(told)
-        assert "nothing" in told["LOAD-1"].hint
-        assert name not in words
-        return
-    missing = base + (how != "zeros")
-    assert f"no sound batch here has offset {missing}" in told["DISK-59"].message
-    assert {"LOAD-1", "DISK-59"} == told.keys()
-    assert "as DISK-59 says" in told["LOAD-1"].hint
-    assert f"`segproof verify {folder} --law DISK-59` prints" in words
-    assert not saved.is_whole
-
-
-@pytest.mark.checks("DISK-59")
-def test_a_removed_log_adds_nothing_to_a_damaged_one(tmp_path: Path) -> None:
-    """Only what damage took counts, not what a cleaning took before the damage."""
-    new = log(0, 1) + damaged(log(3, 7), "one bit")
-    old = log(0, 1) + log(1, 2) + log(3, 4)
-    folder = lay(tmp_path / "t-0", log={0: new, 8: LOGS[8]}, deleted={0: old})
-    assert {"LOAD-1"} == {one.law for one in judged(folder)[0]}
+DAMAGES = ("zeros", "zeros in it", "one bit")
 
 
 SIZE = len(log(0, 1))
@@ -497,37 +436,53 @@ def damaged_copy(data: bytes, how: str) -> bytes:
     }[how]
 
 
+AFTER_DAMAGE = LOGS[0][:SIZE] + bytes(SIZE) + LOGS[0][2 * SIZE :]
+DAMAGED = [
+    *((damaged(LOGS[0], how), CLEANED, int(how != "zeros")) for how in DAMAGES),
+    (damaged(LOGS[0], "zeros in it"), LOGS[0], 1),
+    *((bytes(4 * SIZE), damaged_copy(LOGS[0], how), int(how[0] == "f")) for how in IN_COPIES),
+    (AFTER_DAMAGE, log(2, 4), None),
+    (LOGS[0], CLEANED, None),
+]
+"""A log, a copy of it that a start takes away, and the first offset that the copy alone has."""
+
+
 @pytest.mark.checks("DISK-42", "DISK-59", "LOAD-1")
-@pytest.mark.parametrize("how", IN_COPIES)
-@pytest.mark.parametrize("suffix", ["cleaned", "swap", "deleted"])
-def test_a_damaged_copy_is_the_only_one(how: str, suffix: str, tmp_path: Path) -> None:
-    """What follows its first broken frame was not read: "nothing" was the hint."""
-    copy = damaged_copy(LOGS[0], how)
-    waiting = {suffix: {0: copy}}
-    if suffix == "swap":
-        waiting["cleaned"] = {0: b""}
-    folder = lay(tmp_path / "t-0", log=LOGS | {0: bytes(4 * SIZE)}, **waiting)
-    name = name_of(0, f".log.{suffix}")
+@pytest.mark.parametrize(
+    ("suffix", "new", "copy", "missing"),
+    [
+        *((suffix, *row) for row in DAMAGED for suffix in ("cleaned", "swap", "deleted")),
+        ("cleaned", damaged(LOGS[0], "a batch is cut out"), CLEANED, 1),
+        ("swap", damaged(LOGS[0], "of other offsets"), CLEANED, 0),
+        ("deleted", damaged(LOGS[0], "compacted"), LOGS[0], None),
+        ("deleted", log(0, 1) + damaged(log(3, 7), "one bit"), CLEANED, None),  # cleaned before
+    ],
+)
+def test_what_a_damaged_log_lacks_is_told(
+    new: bytes, copy: bytes, missing: int | None, suffix: str, tmp_path: Path
+) -> None:
+    """A log of the same name was enough for "nothing"; of a damaged copy the rest was not read."""
+    waiting = {suffix: {0: copy}} | ({"cleaned": {0: b""}} if suffix == "swap" else {})
+    folder = lay(tmp_path / "t-0", log=LOGS | {0: new}, **waiting)
+    name, law = name_of(0, f".log.{suffix}"), "DISK-59" if suffix == "deleted" else "DISK-42"
     told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
-    law = "DISK-59" if suffix == "deleted" else "DISK-42"
-    assert {"LOAD-1", law} == told.keys()
-    assert f"offset {int(how == 'first batch is zeros')}" in told[law].message
-    assert "copy this file away" in told["LOAD-1"].hint
     (saved,) = salvage(folder, tmp_path / "out")
-    step = f"--law {law}`" if suffix == "deleted" else f"copy this file, without .{suffix} in its"
-    assert (step in " ".join(saved.left_out), saved.removed) == (True, [])
-
-
-@pytest.mark.checks("DISK-42", "DISK-59", "LOAD-1")
-@pytest.mark.parametrize("suffix", ["cleaned", "deleted"])
-def test_a_log_has_sound_batches_after_its_damage(suffix: str, tmp_path: Path) -> None:
-    """They were told as ones that no log has."""
-    new = LOGS[0][:SIZE] + bytes(SIZE) + LOGS[0][2 * SIZE :]
-    folder = lay(tmp_path / "t-0", log=LOGS | {0: new}, **{suffix: {0: log(2, 4)}})
-    name = name_of(0, f".log.{suffix}")
-    told = {one.law: one for one in judged(folder)[0] if Path(one.path).name == name}
-    assert ["LOAD-1"] == list(told)
-    assert "nothing" in told["LOAD-1"].hint
+    words = " ".join(saved.left_out)
+    step = f"copy this file, without .{suffix} in its name"
+    step = f"`segproof verify {folder} --law DISK-59` prints" if suffix == "deleted" else step
+    assert (missing is not None) == (step in words)
+    if missing is None:
+        assert ["LOAD-1"] == list(told)
+        assert "nothing" in told["LOAD-1"].hint
+        return
+    assert {"LOAD-1", law} == told.keys()
+    assert (
+        f"no sound batch {'here has' if suffix == 'deleted' else 'with'} offset {missing}"
+        in told[law].message
+    )
+    assert "copy this file away" in told["LOAD-1"].hint
+    assert (suffix == "deleted") == ("as DISK-59 says" in told["LOAD-1"].hint)
+    assert ([], False) == (saved.removed, saved.is_whole)
 
 
 @pytest.mark.checks("LOAD-1")
