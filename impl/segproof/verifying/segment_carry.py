@@ -6,7 +6,7 @@ plain data: reading them runs nothing.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,10 +204,10 @@ class LogCarry:
 
 
 Seen = tuple[FileState, ...]
-CHECKED = (
-    "bytes_checked", "batches", "sound_batches", "missing_offsets", "is_pointed_beyond",
-    "is_gap_told", "end_position", "is_blank", "first_offset", "indexed_end",
-    "has_sound_gap",
+PLAIN = (
+    "left_out", "missing", "unread", "end_offset", "is_read", "bytes_checked", "batches",
+    "sound_batches", "missing_offsets", "is_pointed_beyond", "is_gap_told", "end_position",
+    "is_blank", "first_offset", "indexed_end", "has_sound_gap",
 )  # fmt: skip
 """The fields of a carry that are plain numbers, or None."""
 
@@ -220,12 +220,7 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
         "producers": [len(table) for table in tables],
         "runs": len(runs),
         "transactions": _transactions_to_json(carry.transactions),
-        "left_out": carry.left_out,
-        "missing": carry.missing,
-        "unread": carry.unread,
-        "end_offset": carry.end_offset,
-        "is_read": carry.is_read,
-        "checked": [getattr(carry, name) for name in CHECKED],
+        "plain": [getattr(carry, name) for name in PLAIN],
         "cuts": [
             [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing, cut.unread]
             for cut in carry.cuts
@@ -255,19 +250,14 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
     carry = LogCarry(
         _transactions_from_json(told["transactions"]),
         tables[0],
-        told["left_out"],
-        [EpochRun(*run) for run in runs.tolist()],
-        told["missing"],
-        told["unread"],
-        told["end_offset"],
-        told["is_read"],
-        [
+        runs=[EpochRun(*run) for run in runs.tolist()],
+        cuts=[
             Cut(offset, table, dict(opened), set(closed), missing, unread)
             for table, (offset, opened, closed, missing, unread) in zip(
                 tables[1:], told["cuts"], strict=True
             )
         ],
-        **dict(zip(CHECKED, told["checked"], strict=True)),
+        **dict(zip(PLAIN, told["plain"], strict=True)),
         damage=None if told["damage"] is None else LogDamage.from_json(told["damage"]),
         cut_outs=[CutOutGap(*one) for one in told["cut_outs"]],
         ends=[EndBatch(*one) for one in told["ends"]],
@@ -277,17 +267,10 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
 
 
 def _transactions_to_json(carry: TransactionCarry) -> list[Any]:
+    values = (getattr(carry, one.name) for one in fields(carry))
     return [
-        [*carry.opened.items()],
-        [*carry.ended.items()],
-        sorted(carry.closed),
-        carry.lone,
-        carry.times,
-        [*carry.since.items()],
-        [*carry.coordinators.items()],
-        [*carry.begins.items()],
-        sorted(carry.lost),
-        carry.is_complete,
+        [*one.items()] if isinstance(one, dict) else sorted(one) if isinstance(one, set) else one
+        for one in values
     ]
 
 
