@@ -100,6 +100,17 @@ def flip(damaged: Damaged, kind: str, number: int, position: int, random: Random
         damaged.note(kind, number, position, 1)
 
 
+def bit_of_field(kind: str, offset: int, width: int) -> Callable[[Damaged, Random], None]:
+    """Return the damage that flips one bit of a field of a batch or message."""
+
+    def do(damaged: Damaged, random: Random) -> None:
+        part = a_part(damaged, random)
+        place = part.start + offset + random.randrange(width)
+        flip(damaged, kind, part.number, place, random)
+
+    return do
+
+
 def _one_bit(damaged: Damaged, random: Random) -> None:
     number = a_file(damaged, random)
     flip(damaged, "one bit", number, random.randrange(len(damaged.files[number]) or 1), random)

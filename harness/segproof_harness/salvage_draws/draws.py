@@ -8,10 +8,14 @@ from pathlib import Path
 from random import Random
 
 from segproof.salvaging.salvage import SalvagedPartition, salvage
+from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof_harness.salvage_draws.disk_damages import Damaged
 from segproof_harness.salvage_draws.kafka_damages import damage_partition
 from segproof_harness.salvage_draws.kafka_judge import Input, judge_partition, read_output
 from segproof_harness.salvage_draws.kafka_partitions import Partition, draw_partition
+from segproof_harness.salvage_draws.rocketmq_damages import draw_store
+from segproof_harness.salvage_draws.rocketmq_judge import StoreInput, judge_store
+from segproof_harness.salvage_draws.rocketmq_stores import DrawnStore
 from segproof_harness.salvage_draws.verdict import Salvager, Told, Verdict
 
 PARTITION = "topic-0"
@@ -44,10 +48,37 @@ def drawn_partition(seed: int) -> tuple[Partition, Damaged, dict[str, bytes]]:
     return partition, damaged, {name: data for name, data in others if random.random() < FILES_KEPT}
 
 
-def judge_draw(seed: int, salvager: Salvager = salvage_of_kafka) -> Verdict:
-    """Draw a damaged partition by its seed, let it be saved, and judge what was saved."""
-    with tempfile.TemporaryDirectory(prefix="salvage-draw-") as folder:
-        verdict = judge_damaged(*drawn_partition(seed), Path(folder), salvager)
+def salvage_of_rocketmq(source: Path, target: Path) -> Told:
+    """Save a store by `segproof salvage`; return how many messages that calls lost."""
+    return told_of_store(salvage_store(source, target))
+
+
+def told_of_store(told: SalvagedStore) -> Told:
+    """Return how many messages a salvage of today calls lost; none saved is never exact."""
+    is_exact = told.target is not None and (told.is_lost_exact or told.is_whole)
+    return Told(told.lost_messages or 0, is_exact)
+
+
+SALVAGERS: Mapping[str, Salvager] = {"kafka": salvage_of_kafka, "rocketmq": salvage_of_rocketmq}
+"""The salvage of today by system."""
+
+
+def judge_draw(system: str, seed: int, salvager: Salvager | None = None) -> Verdict:
+    """Draw a damaged partition or store by its seed, let it be saved, and judge what was saved.
+
+    `system` is `kafka` or `rocketmq`. Without a salvager it is `segproof salvage`.
+    """
+    own = SALVAGERS[system] if salvager is None else salvager
+    with tempfile.TemporaryDirectory(prefix="salvage-draw-") as name:
+        folder = Path(name)
+        if system == "kafka":
+            verdict = judge_damaged(*drawn_partition(seed), folder, own)
+        else:
+            store = draw_store(seed, folder)
+            verdict = judge_damaged_store(
+                store.sound, store.files(), folder, own, store.log.foreign
+            )
+            verdict.damages = [str(one) for one in store.damages]
     verdict.seed = seed
     return verdict
 
@@ -66,11 +97,44 @@ def judge_damaged(
     for name, data in {**logs, **others}.items():
         (source / name).write_bytes(data)
     verdict = Verdict("kafka", partition.words, [str(one) for one in damaged.done])
+    saved = _saved(source, target, salvager, verdict)
+    if saved is not None:
+        given = Input(partition, damaged, others)
+        judge_partition(given, read_output(target), saved[0], verdict)
+    return verdict
+
+
+def judge_damaged_store(
+    sound: DrawnStore,
+    files: Mapping[str, bytes],
+    folder: Path,
+    salvager: Salvager = salvage_of_rocketmq,
+    foreign: bytes = b"",
+) -> Verdict:
+    """Write the files of a damaged store below `folder`, let it be saved, and judge the output.
+
+    `foreign` is what may be in the log of another store.
+    """
+    source, target = folder / "in", folder / "out"
+    (source / "commitlog").mkdir(parents=True)
+    for path, data in files.items():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_bytes(data)
+    words = f"{len(sound.messages)} messages, files of {sound.file_size} bytes"
+    verdict = Verdict("rocketmq", words)
+    saved = _saved(source, target, salvager, verdict)
+    if saved is not None:
+        judge_store(StoreInput(sound, files, foreign), target, saved[0], verdict)
+    return verdict
+
+
+def _saved(
+    source: Path, target: Path, salvager: Salvager, verdict: Verdict
+) -> tuple[Told | None] | None:
+    """Let a salvager run; return what it told, or None if it raised, which the verdict has then."""
     try:
-        told = salvager(source, target)
+        return (salvager(source, target),)
     except Exception:
         verdict.counts["raised"] += 1
         verdict.error = traceback.format_exc(limit=-STACK)
-        return verdict
-    judge_partition(Input(partition, damaged, others), read_output(target), told, verdict)
-    return verdict
+        return None

@@ -12,7 +12,7 @@ from segproof_harness.salvage_draws.disk_damages import (
     Target,
     a_file,
     a_part,
-    flip,
+    bit_of_field,
     put,
     some_blocks,
 )
@@ -41,15 +41,6 @@ def damage_partition(partition: Partition, foreign: bytes, random: Random) -> Da
     for _ in range(random.choice((1, 1, 2, 3))):
         KAFKA_DAMAGES[random.choice(list(KAFKA_DAMAGES))](damaged, random)
     return damaged
-
-
-def _field(kind: str, offset: int, width: int) -> Callable[[Damaged, Random], None]:
-    def do(damaged: Damaged, random: Random) -> None:
-        part = a_part(damaged, random)
-        place = part.start + offset + random.randrange(width)
-        flip(damaged, kind, part.number, place, random)
-
-    return do
 
 
 def _wild_offset(damaged: Damaged, random: Random) -> None:
@@ -105,12 +96,12 @@ def _name_too_high(damaged: Damaged, random: Random) -> None:
 
 KAFKA_DAMAGES: dict[str, Callable[[Damaged, Random], None]] = {
     **DISK_DAMAGES,
-    "base offset, one bit": _field("base offset, one bit", 0, 8),
-    "base offset, low bit": _field("base offset, low bit", 6, 2),
+    "base offset, one bit": bit_of_field("base offset, one bit", 0, 8),
+    "base offset, low bit": bit_of_field("base offset, low bit", 6, 2),
     "base offset, wild": _wild_offset,
-    "size field": _field("size field", 8, 4),
-    "leader epoch": _field("leader epoch", 12, 4),
-    "magic": _field("magic", 16, 1),
+    "size field": bit_of_field("size field", 8, 4),
+    "leader epoch": bit_of_field("leader epoch", 12, 4),
+    "magic": bit_of_field("magic", 16, 1),
     "foreign, near offsets": _foreign_at_its_offsets,
     "foreign batches": _foreign_batches,
     "wrong size of a log": _file_size,

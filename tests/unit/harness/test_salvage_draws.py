@@ -36,7 +36,7 @@ FAULTS_OF_TODAY: dict[int, dict[str, int]] = {
 @pytest.mark.parametrize("seed", sorted({*range(9), *FAULTS_OF_TODAY}))
 def test_what_salvage_does_wrong_is_known(seed: int) -> None:
     """The faults of each draw are those that are written down, no more and no fewer."""
-    assert judge_draw(seed).faults == FAULTS_OF_TODAY.get(seed, {})
+    assert judge_draw("kafka", seed).faults == FAULTS_OF_TODAY.get(seed, {})
 
 
 @pytest.mark.parametrize("seed", range(40, 52))
@@ -242,6 +242,6 @@ def test_the_judge_sees_a_wrong_salvage(plant: Callable[[Path], None]) -> None:
         plant(target)
         return told
 
-    assert {} == judge_draw(SEED).faults
-    found = judge_draw(SEED, salvager).faults.keys()
+    assert {} == judge_draw("kafka", SEED).faults
+    found = judge_draw("kafka", SEED, salvager).faults.keys()
     assert PLANTED[plant] <= found <= PLANTED[plant] | {"told too few"}
