@@ -8,13 +8,14 @@ from pathlib import Path
 
 from segproof.checksums import crc32c
 from segproof.findings import Finding, Summary
+from segproof.kafka.batch_table import read_batch_headers
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles, write_file
 from segproof_harness.files.shipped_directories import KAFKA
 
 __all__ = [
-    "aged", "copied_partition", "in_memory", "keyless_partition", "looked_at", "name_of",
-    "without_first_key", "write_segment",
+    "aged", "batches_of", "copied_partition", "in_memory", "keyless_partition", "looked_at",
+    "name_of", "without_first_key", "write_segment",
 ]  # fmt: skip
 
 
@@ -35,6 +36,13 @@ def copied_partition(scenario: str, target: Path) -> Path:
     """Return a copy, in `target`, of the partition that a broker wrote in a scenario."""
     (partition,) = (path for path in (KAFKA / scenario).iterdir() if any(path.glob("*.log")))
     return shutil.copytree(partition, target / partition.name)
+
+
+def batches_of(log: bytes) -> list[bytes]:
+    """Return the bytes of each batch, up to the first that can't be read."""
+    table = read_batch_headers(log).table
+    rows = zip(table["position"].tolist(), table["size_bytes"].tolist(), strict=True)
+    return [log[position : position + size] for position, size in rows]
 
 
 def keyless_partition(scenario: str, target: Path, base_offset: int = 0) -> Path:

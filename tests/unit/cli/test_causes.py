@@ -15,8 +15,7 @@ from segproof_harness.reports.causes import Causes, in_groups
 from segproof_harness.reports.consumers import what_consumers_see
 from segproof_harness.reports.terminal import Lines
 from segproof_harness.reports.verdicts import write_group_lines
-from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition, name_of
 
 
 def test_a_cause_never_speaks_of_another_kind_of_place() -> None:

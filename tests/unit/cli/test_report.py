@@ -23,8 +23,7 @@ from segproof_harness.reports.page import (
     PageReport,
 )
 from segproof_harness.reports.verdicts import WHOLE
-from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition, name_of
 from segproof_tests.reported_findings import state_of
 
 NAME = "<script>alert('x')<script>&\"-0"

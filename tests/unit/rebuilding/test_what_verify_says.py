@@ -9,8 +9,7 @@ from segproof.rebuilding.directory_rebuild import rebuild_all
 from segproof.rebuilding.segment_build import Options
 from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.verification import verify
-from segproof_tests.partition_files import copied_partition
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition
 from segproof_tests.store_files import copied_store
 
 

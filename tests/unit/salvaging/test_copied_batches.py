@@ -8,8 +8,7 @@ import pytest
 
 from segproof.salvaging.salvage import salvage
 from segproof_harness import cli
-from segproof_tests.partition_files import copied_partition, looked_at
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition, looked_at
 
 
 def moved(batch: bytes) -> bytes:

@@ -20,7 +20,7 @@ from segproof.salvaging.gaps import Gap
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import batch_of, record
 from segproof_tests.checksum_work import summed_sizes
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of
 
 HEADER_BYTES = 61
 

@@ -7,8 +7,7 @@ import pytest
 
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
-from segproof_tests.partition_files import copied_partition
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition
 
 CHECKPOINT = "leader-epoch-checkpoint"
 

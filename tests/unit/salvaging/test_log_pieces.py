@@ -13,8 +13,10 @@ from segproof.kafka import Record, write_batch
 from segproof.reading import framing, log_pieces
 from segproof.reading.log_pieces import Entries, LogPieces
 from segproof.reading.pieces import Piece, PieceKind
-from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.random_damages import batches_of, check_pieces, damaged
+from segproof_harness.salvage_draws.kafka_damages import damage_partition
+from segproof_harness.salvage_draws.kafka_partitions import known_partition
+from segproof_harness.salvage_draws.kafka_reader import framed, is_sound
+from segproof_tests.partition_files import batches_of, copied_partition, name_of
 
 LOGS = {"plain": 60, "txn-a": 1014, "v1-gzip": 1000, "compacted": 4104}
 
@@ -42,7 +44,32 @@ def test_no_whole_batch_is_lost_to_random_damage(scenario: str, tmp_path: Path) 
     name = name_of(LOGS[scenario], ".log")
     log = (copied_partition(scenario, tmp_path) / name).read_bytes()
     for seed in range(25):
-        check_pieces(log, damaged(log, Random(seed)), tmp_path / "damaged.log")
+        damaged = damage_partition(known_partition(scenario, {0: log}), b"", Random(seed))
+        check_pieces(log, bytes(damaged.files[0]), tmp_path / "damaged.log")
+
+
+def check_pieces(log: bytes, bad: bytes, path: Path) -> None:
+    """Hold the pieces of a damaged log against what the sound one had.
+
+    They touch. What is called a batch has a right checksum, and the offsets of the sound ones rise.
+    Each batch of the sound log that is whole in the damaged one is in a piece of batches.
+    """
+    path.write_bytes(bad)
+    file = REAL_FILES.open(str(path))
+    pieces = list(LogPieces(file, 0, len(bad)))
+    file.close()
+    assert [0, *(one.end for one in pieces)] == [*(one.start for one in pieces), len(bad)]
+    found, reached = [], -1
+    for piece in pieces:
+        if piece.kind in (PieceKind.SOUND, PieceKind.MISPLACED):
+            own = list(framed(bad[piece.start : piece.end]))
+            assert len(own) == piece.batches
+            assert all(map(is_sound, own))
+            found += batches_of(bad[piece.start : piece.end])
+        if piece.kind is PieceKind.SOUND:
+            assert reached < piece.first_offset <= piece.last_offset
+            reached = piece.last_offset
+    assert [] == [one[:8].hex() for one in batches_of(log) if one in bad and one not in found]
 
 
 @pytest.mark.checks("BATCH-2")

@@ -12,8 +12,7 @@ from segproof.reading.log_pieces import LogPieces
 from segproof.reading.pieces import Piece, PieceKind
 from segproof.salvaging.salvage import salvage
 from segproof_tests.checksum_work import summed_sizes
-from segproof_tests.partition_files import copied_partition, name_of
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import batches_of, copied_partition, name_of
 
 LOGS = {"plain": 60, "txn-a": 1014, "compacted": 4104, "v1-gzip": 1000}
 

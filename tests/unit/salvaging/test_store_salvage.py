@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -16,16 +15,12 @@ import pytest
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
-from segproof.integers import INT32_MAX
-from segproof.reading.store_pieces import Gap, StorePieces
 from segproof.reading.unfinished import SALVAGE_MARKER
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue, read_units
 from segproof.rocketmq.message import Message, blank_tail, dispatch_request_of
-from segproof.salvaging.commit_log_copy import FILLER_BYTES_MIN
 from segproof.salvaging.salvage import salvage
-from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
-from segproof.store_lookup import StoreReader
+from segproof.salvaging.store_salvage import salvage_store
 from segproof.stretches.rocketmq.candidates import FILLER_TOPIC
 from segproof.verification import verify
 from segproof_harness.cli import run
@@ -51,15 +46,6 @@ def messages_of(store: Path, size: int | None = None) -> dict[int, Message]:
     found = CommitLog.open(store, size).scan()
     messages = {at: result.message for at, result in found if result.message is not None}
     return {at: one for at, one in messages.items() if not FILLER_TOPIC.startswith(one.topic)}
-
-
-def sound_messages(store: Path) -> dict[int, int]:
-    """Return the size of each sound message of a damaged log, by offset."""
-    found: dict[int, int] = {}
-    for piece in StorePieces(CommitLog.open(store), REAL_FILES):
-        if not isinstance(piece, Gap):
-            found |= dict(zip(piece.lies_at.tolist(), piece.rows[:, 1].tolist(), strict=True))
-    return found
 
 
 @pytest.mark.parametrize("name", ["small-5.5.1", "small-4.7.0", "rolled-4.9.8", "u8msgs-4.9.8"])
@@ -114,73 +100,6 @@ def made_store(store: Path, count: int = 60) -> Path:
             at, message.total_size, request.tags_code, message.queue_offset
         )
     return store
-
-
-def check_saved(told: SalvagedStore, store: Path, out: Path) -> None:
-    """Hold a saved store against the sound messages of the old one."""
-    sound, messages = sound_messages(store), messages_of(out, SIZE)
-    # Where a gap has no room for a message, the one behind it is a part of the gap.
-    left = sound.keys() - messages.keys()
-    narrow = [gap for gap in told.gaps if gap.size_bytes < FILLER_BYTES_MIN]
-    assert len(left) <= len(narrow)
-    assert messages.keys() <= sound.keys()
-    assert told.messages == len(messages)
-    assert all(at == one.physical_offset for at, one in messages.items())
-    units = 0
-    for queue in range(3):
-        for path in (out / "consumequeue" / "T" / str(queue)).glob("*"):
-            for number, unit in enumerate(read_units(path.read_bytes()), int(path.name) // 20):
-                message = messages.get(unit.commit_log_offset)
-                is_own = unit.is_valid and unit.size != INT32_MAX
-                if is_own and message is not None and message.queue_offset == number:
-                    assert (unit.size, message.queue_id) == (message.total_size, queue)
-                    units += 1
-    assert told.unqueued_messages == told.messages - units
-    reader = StoreReader(out, hash_slot_num=SLOTS)
-    for at, message in messages.items():
-        if keys := dispatch_request_of(message).keys:  # no checksum covers them
-            key = f"{message.topic}#{keys}"
-            assert at in reader.lookup_key(key, max_num=1000).phy_offsets
-
-
-@pytest.mark.checks("RMQDISK-24", "RMQDISK-27", "RMQDISK-36", "RMQDISK-37")
-def test_every_sound_message_of_random_damage_is_saved(tmp_path: Path) -> None:
-    """Bytes are overwritten, also by zeros and by those of another file, and files removed: what is
-    sound is in the new store, each message at its offset and number, and `verify` finds nothing but
-    messages without a number."""
-    store = made_store(tmp_path / "store")
-    names = sorted(one.name for one in (store / "commitlog").iterdir())
-    cut = 0
-    for seed in range(12):
-        random, damaged, out = Random(seed), tmp_path / f"d{seed}", tmp_path / f"out{seed}"
-        shutil.copytree(store, damaged)
-        for _ in range(random.choice((1, 1, 3, 5))):
-            path = damaged / "commitlog" / random.choice(names[:-1])
-            if random.random() < 0.2:
-                path.unlink(missing_ok=True)
-            elif path.exists():
-                data = bytearray(path.read_bytes())
-                start, size = random.randrange(SIZE), random.choice((1, 4, 40, 700))
-                room = len(data[start : start + size])
-                other = store / "commitlog" / random.choice(names[:-1])
-                data[start : start + room] = random.choice(
-                    (
-                        random.randbytes(room),
-                        bytes(room),
-                        other.read_bytes()[start : start + room],
-                    )
-                )
-                path.write_bytes(data)
-        told = salvage_store(
-            damaged, out, hash_slot_num=SLOTS, index_num=ENTRIES, mapped_file_size=SIZE
-        )
-        check_saved(told, damaged, out)
-        found = [one for one in verify(out, hash_slots=SLOTS) if one.is_defect]
-        is_odd = told.unqueued_messages or told.restored_messages
-        assert is_odd or [] == [str(one) for one in found]
-        assert {one.law for one in found} <= {"RMQDISK-36", "RMQDISK-37"}
-        cut += told.gap_count
-    assert cut > 12
 
 
 @pytest.mark.checks("RMQDISK-25", "RMQDISK-37")
@@ -262,52 +181,6 @@ def numbered_messages(store: Path) -> dict[tuple[str, int, int], int]:
                 assert key not in found
                 found[key] = unit.commit_log_offset
     return found
-
-
-@pytest.mark.checks("RMQDISK-24", "RMQDISK-27", "RMQDISK-37")
-def test_damages_as_disks_make_them_cost_no_intact_message(tmp_path: Path) -> None:
-    """Blocks of a real log are zeroed, swapped or copied, blank ends and bits of headers are
-    written: each message that is as it was is saved, once, at its number."""
-    whole = copied_store(tmp_path, "rolled-4.9.8")
-    before, found = (whole / LOG).read_bytes(), messages_of(whole)
-    used = max(found) + found[max(found)].total_size
-    for seed in range(8):
-        random, store = Random(seed), tmp_path / str(seed) / "store"
-        shutil.copytree(whole, store)
-        data = bytearray(before)
-        for _ in range(random.choice((1, 2, 4))):
-            unit = random.choice((512, 4096))
-            one, other = (random.randrange(used // unit) * unit for _ in range(2))
-            at = random.choice(list(found))
-            kind = random.choice(("zeros", "swap", "copy", "blank", "bit", "bit"))
-            if kind in ("swap", "copy"):
-                block = data[one : one + unit]
-                if kind == "swap":
-                    data[one : one + unit] = data[other : other + unit]
-                data[other : other + unit] = block
-            elif kind == "zeros":
-                data[one : one + unit] = bytes(unit)
-            elif kind == "blank":
-                data[at : at + 8] = blank_tail(len(data) - at)[:8]
-            else:
-                data[at + random.choice((0, 3, 5, 14, 27, 30, 35))] ^= 1 << random.randrange(8)
-        (store / LOG).write_bytes(data)
-        intact = {
-            at: one for at, one in found.items()
-            if data[at : at + one.total_size] == before[at : at + one.total_size]
-        }  # fmt: skip
-        out = tmp_path / str(seed) / "out"
-        told = salvage_store(store, out)
-        kept = messages_of(out)
-        assert intact.items() <= kept.items()
-        numbers = numbered_messages(out)
-        assert {} == {
-            at: one for at, one in intact.items()
-            if numbers.get((one.topic, one.queue_id, one.queue_offset)) != at
-        }  # fmt: skip
-        assert not told.is_whole or kept.keys() == found.keys()
-        laws = {one.law for one in verify(out) if one.is_defect}
-        assert laws <= ({"RMQDISK-36", "RMQDISK-37"} if told.unqueued_messages else set())
 
 
 @pytest.mark.checks("RMQDISK-37")

@@ -18,13 +18,13 @@ import pytest
 
 from segproof import scan
 from segproof.files import RealFiles
+from segproof.inventory import small_files
 from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import read_checkpoint
 from segproof.reading.log_differences import LogFileFacts
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.salvage import salvage
 from segproof.verification import verify
-from segproof.verifying import small_files
 from segproof_harness import cli
 from segproof_harness.laws.borders.border import write_files
 from segproof_harness.laws.borders.store_files import LOG, LOG_BYTES, SIZE, TIME, log_of, record

@@ -21,8 +21,13 @@ from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import time_entries
 from segproof_model.laws.kafka.broker.producers_on_disk import epochs_begin_in_the_log
-from segproof_tests.partition_files import aged, copied_partition, name_of, write_segment
-from segproof_tests.random_damages import batches_of
+from segproof_tests.partition_files import (
+    aged,
+    batches_of,
+    copied_partition,
+    name_of,
+    write_segment,
+)
 
 WARNING, ERROR = Severity.WARNING, Severity.ERROR
 RECOVERY, WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
