@@ -2,7 +2,7 @@
 """The decisions of the leader epoch cache: what stays after a change, and where an epoch ends.
 
 Each is a pure function of pairs (epoch, start offset) in the order of both, and of ints, so that
-the decision the cache takes is the very one whose claim is proved.
+the decision the cache takes is the very one that is proved and confirmed.
 
 Mirrors: segproof_model/kafka/broker/leader_epoch_cache.py under the profile `segproof`.
 Upstream: Kafka, LeaderEpochFileCache (4.3.1).

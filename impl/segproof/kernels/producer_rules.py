@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decisions about producers: sequence numbers, epochs, the last stable offset, expiry.
 
-Each is a pure function of ints, so that the decision the producer state takes is the very one whose
-claim is proved. -1 stands for an epoch or a sequence number that is not there.
+Each is a pure function of ints, so that the decision the producer state takes is the very one that
+is proved and confirmed. -1 stands for an epoch or a sequence number that is not there.
 
 Mirrors: segproof_model/kafka/broker/producer_append_info.py and producer_state.py.
 Upstream: Kafka, ProducerAppendInfo, ProducerStateManager (4.3.1).

@@ -7,6 +7,8 @@ Mirrors: model/segproof_model/kafka/format/{record_batch,legacy_record_batch,rec
 impl/segproof/kernels/records.py.
 """
 
+from typing import Any
+
 from segproof.kafka import record as implementation
 from segproof.kernels import records as kernels
 from segproof_model.kafka.format import record, varint
@@ -22,10 +24,56 @@ RECORDS = "segproof.kernels.records"
 BATCH, MESSAGE = SEGPROOF.kind(RecordBatch), SEGPROOF.kind(LegacyRecordBatch)
 
 _decode_varint = kernels.decode_varint.interpreted
+_decode_varlong = kernels.decode_varlong.interpreted
+_increment_sequence = kernels.increment_sequence.interpreted
+_decrement_sequence = kernels.decrement_sequence.interpreted
+_decode_batch_header: Any = kernels.decode_batch_header.interpreted
 _next_record = kernels.next_record.interpreted
 _plain_record = kernels.plain_record.interpreted
+_short_varint = kernels.short_varint.interpreted
 
+_KINDS = {
+    kernels.OVERLONG: Raised(ErrorKind.INVALID_ARGUMENT),
+    kernels.TRUNCATED: Raised(ErrorKind.INVALID_RECORD),
+}
 _BASE = record.RecordBase(0, 0, -1, None)
+
+
+@contract(
+    f"{RECORDS}:decode_varint",
+    "BATCH-7",
+    "any 6 raw bytes, ending after 0 to 6 of them",
+    Mutant("raw %= 4294967296", "pass"),
+    Mutant("range(5)", "range(6)"),
+)
+def varint_decode(data: bytes, end: int) -> bool:
+    """Read a varint of up to five bytes, cut and over-long ones included.
+
+    pre: len(data) == 6
+    pre: 0 <= end <= 6
+    post: _
+    """
+    found = _decode_varint(data, 0, end)
+    expected = outcome_of(varint.decode_varint, data[:end], 0)
+    return expected == (found if found[1] >= 0 else _KINDS[found[1]])
+
+
+@contract(
+    f"{RECORDS}:decode_varlong",
+    "BATCH-7",
+    "any 11 raw bytes, ending after 9 to 11 of them",
+    Mutant("if index < 8:", "if index < 7:"),
+)
+def varlong_decode(data: bytes, end: int) -> bool:
+    """Read a varlong of up to ten bytes, cut and over-long ones included.
+
+    pre: len(data) == 11
+    pre: 9 <= end <= 11
+    post: _
+    """
+    found = _decode_varlong(data, 0, end)
+    expected = outcome_of(varint.decode_varlong, data[:end], 0)
+    return expected == (found if found[1] >= 0 else _KINDS[found[1]])
 
 
 @contract(
@@ -57,6 +105,61 @@ def varint_round_trip(value: int) -> bool:
     """
     data = varint.encode_varint(value)
     return _decode_varint(data, 0, len(data)) == (value, len(data))
+
+
+@contract(
+    f"{RECORDS}:increment_sequence",
+    "BATCH-5",
+    "every sequence of 31 bits, every int32 increment",
+    Mutant("sequence) - 1", "sequence)"),
+)
+def sequence_increment(sequence: int, increment: int) -> bool:
+    """Count a sequence on, by any int32.
+
+    pre: 0 <= sequence < 2**31
+    pre: -(2**31) <= increment < 2**31
+    post: _
+    """
+    return _increment_sequence(sequence, increment) == record.increment_sequence(
+        sequence, increment
+    )
+
+
+@contract(
+    f"{RECORDS}:decrement_sequence",
+    "BATCH-5",
+    "every sequence and decrement of 31 bits, and back",
+    Mutant("+ 1", "+ 0"),
+)
+def sequence_decrement(sequence: int, decrement: int) -> bool:
+    """Count a sequence back, and forth again to where it was.
+
+    pre: 0 <= sequence < 2**31
+    pre: 0 <= decrement < 2**31
+    post: _
+    """
+    back = _decrement_sequence(sequence, decrement)
+    if back != record.decrement_sequence(sequence, decrement):
+        return False
+    return _increment_sequence(back, decrement) == sequence
+
+
+@contract(
+    f"{RECORDS}:short_varint",
+    "BATCH-7",
+    "any 5 raw bytes",
+    Mutant("position + 2", "position + 1"),
+)
+def short_varint_decode(data: bytes) -> bool:
+    """Read a varint of one or two bytes, or leave it.
+
+    pre: len(data) == 5
+    post: _
+    """
+    found = _short_varint(data, 0)
+    if found[1] == 0:
+        return data[0] >= 128 and data[1] >= 128
+    return outcome_of(varint.decode_varint, data, 0) == found
 
 
 @contract(

@@ -32,13 +32,17 @@ FILE = "segproof.rocketmq.index_file"
 
 ENTRY = index_table.ENTRY.format
 """The layout by which the index reads and writes an entry."""
-HEADER = index_header.HEADER.format
 CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
 FRESH = IndexHeader()
 
 _put_entries: Any = kernels.put_entries.interpreted
 _walk_chain: Any = kernels.walk_chain.interpreted
 _walk_chains: Any = kernels.walk_chains.interpreted
+_write_int32: Any = kernels.write_int32.interpreted
+_write_int64: Any = kernels.write_int64.interpreted
+_time_difference = kernels.time_difference.interpreted
+_read_time = kernels.read_time.interpreted
+_previous_index = kernels.previous_index.interpreted
 
 
 class _File(SEGPROOF.kind(model.IndexFile)):  # type: ignore[misc]  # as it is made
@@ -71,6 +75,10 @@ def _int32_at(data: bytes | Cells, position: int) -> int:
 
 def _int64_at(data: bytes | Cells, position: int) -> int:
     return data[position] if isinstance(data, dict) else int64_at(data, position)
+
+
+def _bare(begin_timestamp: int = 0, index_count: int = 1) -> model.IndexFile:
+    return _File(b"", 1, 4, IndexHeader(begin_timestamp, index_count=index_count))
 
 
 def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
@@ -140,6 +148,59 @@ def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
         return False
     size = index_opening.index_file_size(hash_slot_num, index_num)
     return not is_sound or size == model.index_file_size(hash_slot_num, index_num)
+
+
+@contract(
+    f"{INDEX}:time_difference",
+    "RMQIDX-21 RMQIDX-26 RMQIDX-27",
+    "every two int64 timestamps",
+    Mutant("begin_timestamp <= 0", "begin_timestamp < 0"),
+    Mutant("- 9223372036854775807 - 1:", "- 9223372036854775807:"),
+    Mutant("begin_timestamp) + 1)", "begin_timestamp))"),
+    Mutant("seconds > 2147483647", "seconds > 2147483648"),
+)
+def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
+    """The difference that is kept is in whole seconds, within 0 and 2147483647, around 2^63 too.
+
+    pre: -(2**63) <= begin_timestamp < 2**63
+    pre: -(2**63) <= store_timestamp < 2**63
+    post: _
+    """
+    kept = _time_difference(store_timestamp, begin_timestamp)
+    return kept == _bare(begin_timestamp).time_diff(store_timestamp)
+
+
+@contract(
+    f"{INDEX}:read_time",
+    "RMQIDX-33",
+    "every int64 begin timestamp, every difference of 31 bits",
+    Mutant("time_diff * 1000", "time_diff * 1024"),
+    Mutant("add_int64(begin_timestamp, time_diff * 1000)", "begin_timestamp + time_diff * 1000"),
+)
+def time_of_entry(begin_timestamp: int, time_diff: int) -> bool:
+    """An entry is read as the begin timestamp plus its seconds, wrapped at 64 bits.
+
+    pre: -(2**63) <= begin_timestamp < 2**63
+    pre: 0 <= time_diff < 2**31
+    post: _
+    """
+    entry = model.IndexEntry(0, 1, 0, 0, time_diff, 0)
+    return _read_time(begin_timestamp, time_diff) == _bare(begin_timestamp).time_read(entry)
+
+
+@contract(
+    f"{INDEX}:previous_index",
+    "RMQIDX-20 RMQIDX-29 RMQIDX-30",
+    "any ints",
+    Mutant("slot_value < index_count", "slot_value <= index_count"),
+    Mutant("0 < slot_value", "0 <= slot_value + 1"),
+)
+def accepted_slot_value(slot_value: int, index_count: int) -> bool:
+    """A new entry follows the slot's newest one if that is an entry, else none.
+
+    post: _
+    """
+    return _previous_index(slot_value, index_count) == _bare(0, index_count).accepted(slot_value)
 
 
 @contract(

@@ -11,6 +11,8 @@ Mirrors: model/segproof_model/rocketmq/format/key_hash.py, impl/segproof/kernels
 from typing import Any
 
 from segproof.kernels import rocketmq_index, rocketmq_records
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_tests.contracts import Mutant, contract
 
 INDEX = "segproof.kernels.rocketmq_index"
@@ -19,6 +21,8 @@ _absolute_hash = rocketmq_index.absolute_hash.interpreted
 _add_unit = rocketmq_index.add_unit.interpreted
 _hash_of_units: Any = rocketmq_index.hash_of_units.interpreted
 _hash_of_utf8: Any = rocketmq_index.hash_of_utf8.interpreted
+_slot_position = rocketmq_index.slot_position.interpreted
+_utf8_character: Any = rocketmq_index.utf8_character.interpreted
 _key_hash: Any = rocketmq_records.key_hash.interpreted
 _extend_hash: Any = rocketmq_records.extend_hash.interpreted
 
@@ -28,6 +32,26 @@ def _units(code: int) -> list[int]:
     if code < 0x10000:
         return [code]
     return [0xD800 + (code - 0x10000) // 1024, 0xDC00 + code % 1024]
+
+
+@contract(
+    f"{INDEX}:slot_position",
+    "RMQHASH-3 RMQIDX-1 RMQIDX-5",
+    "every hash of 31 bits; 1, 2, 3, 5000000 and 536870891 slots",
+    Mutant("hash_slot_num * 4", "hash_slot_num * 8"),
+    Mutant("40 +", "44 +"),
+)
+def slot_of_hash(key_hash: int, hash_slot_num: int) -> bool:
+    """A hash has its slot where the model has it, and 32 bits hold the place.
+
+    pre: 0 <= key_hash < 2**31
+    pre: hash_slot_num in (1, 2, 3, 5_000_000, 536_870_891)
+    post: _
+    """
+    model = object.__new__(SEGPROOF.kind(IndexFile))
+    model.hash_slot_num = hash_slot_num
+    position = model.slot_position(model.slot_of(key_hash))
+    return bool(_slot_position(key_hash, hash_slot_num) == position)
 
 
 class _Character:
