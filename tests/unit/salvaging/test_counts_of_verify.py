@@ -19,6 +19,7 @@ from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_tests.partition_files import name_of
+from segproof_tests.rows import paired
 from segproof_tests.store_files import LOG, copied_store, long_store
 
 COUNT = 60
@@ -104,8 +105,7 @@ def test_the_end_of_a_log_is_counted_alike(
 
 
 @pytest.mark.checks("RMQDISK-23")
-@pytest.mark.parametrize("part", [0, 1])
-@pytest.mark.parametrize("which", [0, 1, -2, -1])
+@pytest.mark.parametrize(("part", "which"), paired([0, 1], [0, 1, -2, -1]))
 def test_a_file_that_lacks_bytes_is_counted_alike(
     which: int, part: int, store: Path, tmp_path: Path
 ) -> None:
@@ -141,8 +141,7 @@ def test_an_emptied_log_tells_no_size(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.checks("RMQDISK-36", "RMQDISK-37")
-@pytest.mark.parametrize("number", [0, 1, 10, -1])
-@pytest.mark.parametrize("beyond", [1, 10**6, 1 << 40])
+@pytest.mark.parametrize(("number", "beyond"), paired([0, 1, 10, -1], [1, 10**6, 1 << 40]))
 def test_a_wrong_unit_proves_no_loss(beyond: int, number: int, store: Path, tmp_path: Path) -> None:
     """One flipped bit in a unit was a lost message and missing files, and each message is there."""
     end = places_of(store)[-1]
@@ -182,8 +181,10 @@ def tear(log: Path, batch: int, left: int) -> None:
 
 
 @pytest.mark.checks("DISK-25", "DUMP-6")
-@pytest.mark.parametrize("seed", range(20260500, 20260504))
-@pytest.mark.parametrize("source", ["plain", "unclean-before", "compacted"])
+@pytest.mark.parametrize(
+    ("seed", "source"),
+    paired([*range(20260500, 20260504)], ["plain", "unclean-before", "compacted"]),
+)
 def test_a_torn_closed_segment_is_counted_alike(source: str, seed: int, tmp_path: Path) -> None:
     """`salvage` took the lost end for compacted where no whole header of the torn batch is left."""
     drawn = random.Random(seed)

@@ -23,6 +23,7 @@ from segproof_harness.salvage_draws.kafka_partitions import (
 )
 from segproof_harness.salvage_draws.kafka_reader import framed
 from segproof_harness.salvage_draws.verdict import Told, Verdict
+from segproof_tests.rows import paired
 
 PARTITIONS = {one.name: partition_of(one) for one in scenarios()}
 V1, PLAIN = (read_partition(PARTITIONS[name]) for name in ("v1-gzip", "plain"))
@@ -60,9 +61,15 @@ def test_a_copy_never_gets_an_offset_of_a_wrapper(place: int, tmp_path: Path) ->
 
 
 @pytest.mark.checks("DISK-13", "LOG-4", "DISK-62")
-@pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 3), (1, 2)])
-@pytest.mark.parametrize("is_broken", [False, True])
-@pytest.mark.parametrize("partition", [PLAIN, V1], ids=["plain", "v1-gzip"])
+@pytest.mark.parametrize(
+    ("one", "other", "is_broken", "partition"),
+    [
+        (*row, is_broken, partition)
+        for row, is_broken, partition in paired(
+            [(0, 1), (0, 3), (1, 2)], [False, True], [PLAIN, V1]
+        )
+    ],
+)
 def test_logs_with_swapped_names_are_saved_by_their_contents(
     one: int, other: int, is_broken: bool, partition: Partition, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from segproof.salvaging.store_salvage import SalvagedStore, salvage_store
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.laws.judged_store import StoreJudge
+from segproof_tests.rows import paired
 from segproof_tests.store_files import LOG_BYTES, long_store
 
 COUNT = 40
@@ -133,8 +134,15 @@ def test_a_file_of_another_store_at_its_own_offset(parts: str, place: int, tmp_p
 
 
 @pytest.mark.checks("RMQDISK-25")
-@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
-@pytest.mark.parametrize(("taken", "place"), [(0, 1), (0, 2), (2, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("taken", "place", "parts"),
+    [
+        (*row, parts)
+        for row, parts in paired(
+            [(0, 1), (0, 2), (2, 1), (1, 0)], ["index consumequeue", "index", "consumequeue", ""]
+        )
+    ],
+)
 def test_a_copy_of_another_file_of_the_log(
     taken: int, place: int, parts: str, tmp_path: Path
 ) -> None:
@@ -150,8 +158,9 @@ def test_a_copy_of_another_file_of_the_log(
 
 
 @pytest.mark.checks("RMQDISK-23")
-@pytest.mark.parametrize("length", [None, 400, 0])
-@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue"])
+@pytest.mark.parametrize(
+    ("length", "parts"), paired([None, 400, 0], ["index consumequeue", "index", "consumequeue"])
+)
 def test_a_missing_file_before_a_cut_one(parts: str, length: int | None, tmp_path: Path) -> None:
     """`verify` counted from the cut file on only, and both were one finding of two places."""
     store = long_store(tmp_path / "store", COUNT)
@@ -168,8 +177,10 @@ def test_a_missing_file_before_a_cut_one(parts: str, length: int | None, tmp_pat
 
 
 @pytest.mark.checks("RMQDISK-25")
-@pytest.mark.parametrize("parts", ["index consumequeue", "index", "consumequeue", ""])
-@pytest.mark.parametrize("places", [[4], [4, 5], [9, 10, 11]])
+@pytest.mark.parametrize(
+    ("parts", "places"),
+    paired(["index consumequeue", "index", "consumequeue", ""], [[4], [4, 5], [9, 10, 11]]),
+)
 def test_damaged_offsets_make_no_foreign_messages(
     places: list[int], parts: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from segproof.salvaging.salvage import salvage
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.borders.log_files import offset_entries, time_entries
 from segproof_tests.partition_files import copied_partition, looked_at, name_of, write_segment
+from segproof_tests.rows import paired
 
 INDEXES = (".index", ".timeindex")
 
@@ -59,10 +60,20 @@ def test_an_index_of_another_log_proves_no_loss(
 
 
 @pytest.mark.checks("SEG-7", "DISK-6")
-@pytest.mark.parametrize("suffixes", [(".index",), INDEXES])
 @pytest.mark.parametrize(
-    ("scenario", "one", "other"),
-    [("txn-a", 1014, 1732), ("v1-gzip", 1000, 2192), ("plain", 602, 693), ("compacted", 0, 5235)],
+    ("scenario", "one", "other", "suffixes"),
+    [
+        (*row, suffixes)
+        for row, suffixes in paired(
+            [
+                ("txn-a", 1014, 1732),
+                ("v1-gzip", 1000, 2192),
+                ("plain", 602, 693),
+                ("compacted", 0, 5235),
+            ],
+            [(".index",), INDEXES],
+        )
+    ],
 )
 def test_exchanged_indexes_prove_no_loss(
     scenario: str, one: int, other: int, suffixes: tuple[str, ...], tmp_path: Path
@@ -85,8 +96,9 @@ def test_an_index_of_another_topic_proves_no_loss(is_open: bool, tmp_path: Path)
 
 
 @pytest.mark.checks("SEG-7", "DISK-9")
-@pytest.mark.parametrize("scenario", ["v1-gzip", "plain", "txn-a", "compacted"])
-@pytest.mark.parametrize("part", [0, 2])
+@pytest.mark.parametrize(
+    ("scenario", "part"), paired(["v1-gzip", "plain", "txn-a", "compacted"], [0, 2])
+)
 def test_the_end_of_a_log_that_is_lost_stays_lost(scenario: str, part: int, tmp_path: Path) -> None:
     """The own index of a log that was cut proves it, also where no entry leads into the log."""
     folder = copied_partition(scenario, tmp_path)

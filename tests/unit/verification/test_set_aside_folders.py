@@ -22,6 +22,7 @@ from segproof_harness import cli
 from segproof_harness.laws.borders.log_files import batch, name
 from segproof_harness.reports.verdicts import split_commands
 from segproof_tests.extents_kept import count_extents
+from segproof_tests.rows import paired
 
 STATE = "0123456789abcdef0123456789abcdef"
 META = "version=1\nnode.id={}\ncluster.id=c\ndirectory.id={}\n"
@@ -236,8 +237,7 @@ LOST: dict[str, tuple[tuple[int, ...], tuple[int, ...], str, bool]] = {
 
 
 @pytest.mark.checks("DISK-41", "DISK-63")
-@pytest.mark.parametrize("state", ["stray", "future", "delete"])
-@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize(("state", "case"), paired(["stray", "future", "delete"], LOST))
 def test_a_lost_segment_that_a_folder_has(
     tmp_path: Path, case: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,8 +364,7 @@ THINNED: dict[str, tuple[dict[int, Iterable[int]], bool]] = {
 
 
 @pytest.mark.checks("DISK-41", "DISK-63")
-@pytest.mark.parametrize("state", ["stray", "future", "delete"])
-@pytest.mark.parametrize("case", THINNED)
+@pytest.mark.parametrize(("state", "case"), paired(["stray", "future", "delete"], THINNED))
 def test_what_compaction_takes_is_no_loss(tmp_path: Path, case: str, state: str) -> None:
     """A segment whose keys are all written again goes as a whole: it was a warning, and lost."""
     kept, is_told = THINNED[case]
@@ -389,8 +388,7 @@ STARTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int | None]] = {
 }
 
 
-@pytest.mark.parametrize("state", ["stray", "delete"])
-@pytest.mark.parametrize("case", STARTS)
+@pytest.mark.parametrize(("state", "case"), paired(["stray", "delete"], STARTS))
 def test_a_later_start_is_no_proof_of_a_loss(
     tmp_path: Path, case: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

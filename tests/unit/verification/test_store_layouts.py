@@ -23,6 +23,7 @@ from segproof.verification import verify
 from segproof_harness.laws.broken_stores import entry
 from segproof_harness.laws.file_damages import int64, overwrite
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.rows import paired
 from segproof_tests.store_files import (
     ENTRIES,
     INDEX,
@@ -151,8 +152,7 @@ def test_the_commands_of_the_hint_make_a_whole_store(
 
 
 @pytest.mark.checks("RMQDISK-42")
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("there", [(0, 1), (2, 3), (0, 2), (1, 3)])
+@pytest.mark.parametrize(("place", "there"), paired(PLACES, [(0, 1), (2, 3), (0, 2), (1, 3)]))
 def test_a_row_of_files_shows_the_log_where_no_queue_does(
     place: str, there: tuple[int, int], tmp_path: Path
 ) -> None:

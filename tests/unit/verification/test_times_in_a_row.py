@@ -12,6 +12,7 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.salvaging.store_salvage import salvage_store
 from segproof.verification import verify
 from segproof_harness.laws.judged_store import store_disagreements
+from segproof_tests.rows import paired
 from segproof_tests.store_files import long_store
 
 UNITS: dict[str, Callable[[int], int]] = {
@@ -46,9 +47,13 @@ def change_times(store: Path, unit: str, first: int, stop: int) -> None:
 
 
 @pytest.mark.checks("RMQDISK-40", "RMQDISK-32")
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize(("first", "stop"), [(0, 20), (5, 15)])
-@pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.parametrize(
+    ("first", "stop", "unit", "has_index"),
+    [
+        (*row, unit, has_index)
+        for row, unit, has_index in paired([(0, 20), (5, 15)], UNITS, [True, False])
+    ],
+)
 def test_all_of_them_are_told(
     unit: str, first: int, stop: int, has_index: bool, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.borders.log_files import batch
+from segproof_tests.rows import paired
 
 PLAIN = partition_of(KAFKA / "plain")
 SECOND, LAST = "00000000000000000060.log", "00000000000000000693.log"
@@ -59,9 +60,9 @@ def _write_ids(copies: tuple[Path, Path], told: tuple[bytes | None, bytes | None
 
 
 @pytest.mark.checks("DISK-48", "DISK-50")
-@pytest.mark.parametrize("ids_told", IDS)
-@pytest.mark.parametrize("damage", [_both_damaged, _split])
-@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("ids_told", "damage", "is_known"), paired(IDS, [_both_damaged, _split], [True, False])
+)
 def test_no_join_of_two_generations_of_a_topic(
     tmp_path: Path, ids_told: str, damage: Callable[[Path, Path], object], *, is_known: bool
 ) -> None:
