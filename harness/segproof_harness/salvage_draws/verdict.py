@@ -67,8 +67,3 @@ class Verdict:
     def faults(self) -> dict[str, int]:
         """Return what no salvage may do, and how often it was done."""
         return {name: self.counts[name] for name in FAULTS if self.counts[name]}
-
-    @property
-    def command(self) -> str:
-        """Return the command that judges this draw again."""
-        return f"segproof spark salvage-check --system {self.system} --seeds {self.seed}"

@@ -3,7 +3,7 @@
 
 import typer
 
-from segproof_spark.cli import bundle, lookups, replay, report, verify
+from segproof_spark.cli import bundle, lookups, replay, report, salvage_check, verify
 
 app = typer.Typer(
     name="spark",
@@ -14,4 +14,5 @@ app.command("verify")(verify.command)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("lookups")(lookups.command)
+app.command("salvage-check")(salvage_check.command)
 app.command("bundle")(bundle.command)
