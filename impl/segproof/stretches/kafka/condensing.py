@@ -9,14 +9,14 @@ import numpy as np
 from segproof.stretches.kafka.facts import EDGE_BATCHES, NO_ROWS, Bools, LogFacts, Part, Rows
 
 _SUMS = ("batches", "records")
-_OF_THE_LAST = ("end", "last", "last_epoch")
+_OF_THE_LAST = ("end", "last")
 
 
 def runs_begin(rows: Rows, log: LogFacts) -> Bools:
     """Return which rows of one log can't be joined with the row before them.
 
-    Rows are joined if they touch, offsets rise, epochs do not fall, every batch is loadable and as
-    it was written, magic and reach are equal, and the log's name agrees or disagrees with both.
+    Rows are joined if they touch, offsets rise, every batch is loadable and as it was written,
+    epoch, magic and reach are equal, and the log's name agrees or disagrees with both.
     """
     begins = np.ones(len(rows), np.bool_)
     before, after = rows[:-1], rows[1:]
@@ -25,9 +25,9 @@ def runs_begin(rows: Rows, log: LogFacts) -> Bools:
     side = (rows["first"] >= log.base_offset).astype(np.int8) + (rows["last"] >= log.limit)
     side[rows["last"] < log.base_offset] -= 1  # apart from a batch with the base offset inside
     joins = (before["end"] == after["start"]) & (before["last"] < after["first"])
-    joins &= (before["last_epoch"] <= after["epoch"]) & is_plain[:-1] & is_plain[1:]
+    joins &= is_plain[:-1] & is_plain[1:]
     joins &= side[:-1] == side[1:]
-    for name in ("magic", "reach", "log"):
+    for name in ("epoch", "magic", "reach", "log"):
         joins &= before[name] == after[name]
     begins[1:] = ~joins
     return begins

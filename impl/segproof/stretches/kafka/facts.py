@@ -48,7 +48,6 @@ ROW = np.dtype(
         ("least", np.int32),
         ("mark", np.uint32),
         ("epoch", np.int32),
-        ("last_epoch", np.int32),
         ("sequence", np.int32),
         ("producer_epoch", np.int16),
         ("magic", np.int8),
@@ -71,7 +70,7 @@ ROW = np.dtype(
 `least`: the fewest bytes that an offset has in any of its batches.
 `mark`: checksum of the batch; with its length and number of offsets it identifies the content. Of a
     stretch it is the first batch's, as are `producer`, `producer_epoch` and `sequence`.
-`epoch`, `last_epoch`: partition leader epochs of the first and the last batch; -1 before magic 2.
+`epoch`: partition leader epoch, which all batches of a stretch have; -1 before magic 2.
 `max_time`: largest timestamp in milliseconds; -1 without any.
 `producer`, `producer_epoch`, `sequence`: producer id, producer epoch and base sequence; -1 without.
 `magic`: the right one, even if the batch contains another.

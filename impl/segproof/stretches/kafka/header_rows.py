@@ -25,7 +25,7 @@ def rows_of(table: BatchTable, reach: Reach) -> Rows:
     rows["records"] = np.where(is_new, np.clip(table["record_count"], 0, deltas + 1), 1)
     rows["least"] = np.maximum(1, sizes // (deltas + 1))
     rows["mark"], rows["magic"], rows["reach"] = table["crc"], table["magic"], reach
-    rows["epoch"] = rows["last_epoch"] = table["partition_leader_epoch"]
+    rows["epoch"] = table["partition_leader_epoch"]
     rows["producer"], rows["sequence"] = table["producer_id"], table["base_sequence"]
     rows["producer_epoch"], rows["max_time"] = table["producer_epoch"], table["max_timestamp"]
     rows["is_loadable"] = True
@@ -56,7 +56,7 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     starts, epochs, deltas = table["position"], table["partition_leader_epoch"], lasts - firsts
     is_plain = log.base_offset <= firsts[0] and lasts[-1] < log.limit
     is_plain &= bool((table["magic"] == 2).all() and (deltas >= 0).all())
-    is_plain &= bool((firsts[1:] > lasts[:-1]).all() and (epochs[1:] >= epochs[:-1]).all())
+    is_plain &= bool((firsts[1:] > lasts[:-1]).all() and (epochs == epochs[0]).all())
     is_plain &= bool((starts[1:] == starts[:-1] + sizes[:-1]).all())
     if not is_plain or bool((table["attributes"] & CONTROL).any()):
         return None
@@ -64,7 +64,7 @@ def plain_rows_of(table: BatchTable, reach: Reach, log: LogFacts, edge: int) -> 
     inner, one = table[edge : len(table) - edge], rows[edge : edge + 1]
     spans = deltas[edge : len(table) - edge] + 1
     one["end"], one["last"] = rows["start"][edge + 1], inner["last_offset"][-1]
-    one["last_epoch"], one["max_time"] = epochs[-edge - 1], inner["max_timestamp"].max()
+    one["max_time"] = inner["max_timestamp"].max()
     one["batches"] = len(inner)
     one["records"] = np.minimum(np.maximum(inner["record_count"], 0), spans).sum()
     one["least"] = max(1, int((inner["size_bytes"] // spans).min()))

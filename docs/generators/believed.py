@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the rules of placing, with the examples that test them."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from segproof.stretches.kafka import rules, strangers
+from segproof.stretches.kafka.facts import EDGE_BATCHES
+from segproof_tests.partition_facts import LEGEND, words_of
+from segproof_tests.placing_examples import EXAMPLES, Example
+
+HEAD = """\
+# What is believed of a damaged log, and why
+
+Who should read this: an operator who asks why a batch was kept, moved or set aside, and everyone
+who changes these rules. The rules and the examples that test them are the source of this page.
+
+A damaged disk leaves batches with right checksums at wrong places. The checksum of a batch covers
+its records, its producer and its timestamps. It covers neither the base offset nor the leader
+epoch. So a batch is known to be a batch; whether it belongs where it lies has to be decided. The
+table below decides it for a whole partition at once, from facts alone: positions, offsets, epochs,
+producers and checksums. The first rule that applies to a batch decides it.
+
+No command decides by this table yet. `segproof salvage` decides by older code, which differs in
+rare cases. What is set aside is not lost: salvage writes it into a file of its own.
+
+"""
+NUMBERS = {
+    "PLACE-3, weight of a batch that sizes lead to": (
+        f"{rules.FIRM:,} times that of one that a search found",
+        "a log has less than 2^31 bytes, and a batch weighs 5 at most",
+    ),
+    "PLACE-3, weight of a batch": (
+        f"{rules.WEIGHT}, and 1 for each neighbour that leaves no offset out",
+        "two batches that go on never outweigh two that do not, and one more",
+    ),
+    "PLACE-5, batches compared on either side": (
+        EDGE_BATCHES,
+        "with several producers at work, mostly one of eight batches is of the same one",
+    ),
+    "PLACE-5, how far the clocks of brokers are apart": (
+        f"{strangers.CLOCKS_MS:,} ms",
+        "a day: a wrong time zone makes 14 hours",
+    ),
+    "PLACE-9, batches that leave no offset out": (
+        rules.DENSE_BATCHES_MIN,
+        "compaction leaves offsets out here and there: two prove little; 100 ask no short log",
+    ),
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the page by its path below docs/."""
+    return {"explanation/believed.md": HEAD + _legend() + "".join(_rules()) + _numbers()}
+
+
+def _legend() -> str:
+    rows = "".join(f"| `{mark}` | {meaning} |\n" for mark, meaning in LEGEND)
+    return f"## How to read the pictures\n\n| on disk | meaning |\n| --- | --- |\n{rows}\n"
+
+
+def _rules() -> Iterator[str]:
+    examples = {key: list(own) for key, own in groupby(EXAMPLES, lambda one: one.rule)}
+    yield "## The rules\n"
+    for rule in rules.RULES:
+        yield f"\n### {rule.rule_id}: {rule.name}\n\n{rule.why}\n\n"
+        yield f"Spared: {rule.spares[0].lower()}{rule.spares[1:]}\n"
+        for one in examples[rule.rule_id]:
+            yield f"\n{'Spared: ' if one.is_spared else ''}{one.words}\n\n{_picture(one)}"
+
+
+def _picture(example: Example) -> str:
+    """Return a line of what is on disk, and below it what becomes of each batch."""
+    above, below = list[str](), list[str]()
+    fates = iter(example.told.split())
+    for word in example.line.split():
+        is_batch = word not in ("~", ">", "|")
+        fate = [next(fates) for _ in words_of(word)][0] if is_batch else ""  # noqa: RUF015
+        width = max(len(word), len(fate))
+        above.append(word.ljust(width))
+        below.append(fate.ljust(width))
+    lines = "on disk   " + "  ".join(above), "believed  " + "  ".join(below)
+    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
+
+
+def _numbers() -> str:
+    rows = "".join(f"| {name} | {value} | {why} |\n" for name, (value, why) in NUMBERS.items())
+    return f"\n## Numbers\n\n| what | value | why this number |\n| --- | --- | --- |\n{rows}"

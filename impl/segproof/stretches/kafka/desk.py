@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a partition while they are being decided, and what rules ask of them.
+
+Laws: BATCH-3, EPOCH-1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+
+import numpy as np
+
+from segproof.stretches.kafka.facts import (
+    EDGE_BATCHES,
+    NO_ROWS,
+    Bools,
+    Facts,
+    Int64s,
+    NeedsBatches,
+    Part,
+    Rows,
+)
+
+PIECES = 16
+"""Pieces into which a stretch is cut whose offsets another stretch has too. The pieces that still
+meet the other one are cut again: so of a million batches, those that meet are found in five rounds,
+and each round reads headers only."""
+
+
+class Fate(IntEnum):
+    """What becomes of a batch."""
+
+    UNDECIDED = -1
+    """No rule has decided so far."""
+    KEPT = 0
+    """The batch stays where it lies, byte for byte."""
+    RESTORED = 1
+    """The batch stays where it lies, and gets the base offset that its place states."""
+    MOVED = 2
+    """The batch goes to the place that its offsets state."""
+    ASIDE = 3
+    """The batch goes into a file of its own, which no broker reads."""
+    INSIDE = 4
+    """The batch is left out: it is a part of a value of a batch that the log cuts off."""
+
+
+KEPT_FATES = (Fate.KEPT, Fate.RESTORED, Fate.MOVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets that no kept batch has, where bytes are lost too."""
+
+    before: int | None
+    """The row before the gap in the order of offsets; None if nothing before it is kept."""
+    after: int | None
+    """The row after it; None at the end of the partition."""
+    first_lost: int
+    last_lost: int | None
+    """None at the end of the partition, unless an index states how far the log went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """The kept rows around some offsets, and what is missing between these rows."""
+
+    before: int | None
+    after: int | None
+    first: int
+    last: int
+    """The missing offsets are [first, last]; without a row on one side, as far as logs can go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Kept rows that touch, in the order of their offsets."""
+
+    rows: list[int]
+    is_at_damage: bool
+    """Whether bytes are lost beside it."""
+
+
+class MustOpen(Exception):  # noqa: N818 - it is no error: placing asks, and is asked again
+    """A rule needs batches of the inside of stretches."""
+
+    def __init__(self, *parts: Part) -> None:
+        super().__init__(parts)
+        self.needs = NeedsBatches(parts)
+
+
+def parts_that_meet(rows: Rows) -> tuple[Part, ...]:
+    """Return how stretches have to be cut, so that no other row begins or ends inside one.
+
+    After that a stretch lies wholly before or after any other row in the order of offsets, or
+    wholly inside a single batch's. So a rule decides all of its batches alike.
+    """
+    is_long = rows["batches"] > 1
+    if not is_long.any():
+        return ()
+    values = np.concatenate([rows["first"], rows["last"]])
+    order = np.argsort(values, kind="stable")
+    values, is_of_long = values[order], np.tile(is_long, 2)[order]
+    numbers = np.flatnonzero(is_long)
+    starts = np.searchsorted(values, rows["first"][numbers], "left")
+    ends = np.searchsorted(values, rows["last"][numbers], "right")
+    met = np.flatnonzero(ends - starts > 2)  # two are its own
+    parts = list[Part]()
+    for number, start, end in zip(
+        numbers[met].tolist(), starts[met].tolist(), ends[met].tolist(), strict=True
+    ):
+        own, batches = rows[number], int(rows["batches"][number])
+        near = values[start:end]
+        is_own = np.isin(near, (own["first"], own["last"]))
+        longs = int(np.count_nonzero(is_of_long[start:end]))
+        offsets = np.unique(near[~is_own])
+        twice = [  # another row has the same first or last offset
+            int(own[name]) for name in ("first", "last")
+            if np.count_nonzero(near == own[name]) > 1
+        ]  # fmt: skip
+        pieces = min(PIECES, batches) if longs > 2 else 1
+        parts.append(Part(number, tuple(sorted({*offsets.tolist(), *twice})), pieces=pieces))
+    return tuple(parts)
+
+
+class Desk:
+    """The rows of a partition, their fates so far, and those that are kept so far."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.logs, self.rows = facts.logs, facts.rows
+        count = len(self.rows)
+        self.rule = 0
+        """The index of the rule that is deciding."""
+        self.fates = np.full(count, Fate.UNDECIDED, np.int8)
+        self.rules = np.zeros(count, np.int8)
+        self.firsts: Int64s = self.rows["first"].copy()
+        self.spans: Int64s = self.rows["last"] - self.rows["first"]
+        self.kept: Int64s = np.empty(0, np.int64)
+        """Rows that are kept, in the order of their offsets."""
+        self.suspects: dict[int, int] = {}
+        """Rows whose place states another base offset, and that offset."""
+        self.copies: set[int] = set()
+        """Rows that were set aside as copies of kept ones."""
+        self.log_starts = np.cumsum([0, *(log.size for log in self.logs)])
+        self._zeros_from = np.array([log.zeros_from for log in self.logs], np.int64)
+        self._indexed_to = np.array([log.indexed_to for log in self.logs], np.int64)
+        self.nexts = np.array(
+            [-1 if log.next_base_offset is None else log.next_base_offset for log in self.logs],
+            np.int64,
+        )
+
+    # --- deciding
+
+    def decide(self, rows: Int64s | list[int], fate: Fate) -> None:
+        """Give rows their fate, by the rule that is at work."""
+        rows = np.asarray(rows, np.int64)
+        self.fates[rows], self.rules[rows] = fate, self.rule
+        if fate in KEPT_FATES and len(rows):
+            rows = rows[np.argsort(self.firsts[rows], kind="stable")]
+            places = np.searchsorted(self.firsts[self.kept], self.firsts[rows], "right")
+            self.kept = np.insert(self.kept, places, rows)
+
+    def set_aside(self, rows: Int64s | list[int]) -> None:
+        """Set rows aside that were kept so far."""
+        self.kept = self.kept[~np.isin(self.kept, rows)]
+        self.decide(rows, Fate.ASIDE)
+
+    def undecided(self) -> list[int]:
+        """Return the rows without a fate, in their order."""
+        return np.flatnonzero(self.fates == Fate.UNDECIDED).tolist()
+
+    # --- one row, and two
+
+    def last(self, row: int) -> int:
+        """Return the last offset of a row, with the base offset that it gets."""
+        return int(self.firsts[row] + self.spans[row])
+
+    def bytes_of(self, row: int) -> int:
+        """Return the number of bytes of a row."""
+        return int(self.rows["end"][row] - self.rows["start"][row])
+
+    def content_of(self, row: int) -> tuple[int, int, int]:
+        """Return checksum, bytes and first offset: equal for copies of a batch."""
+        return int(self.rows["mark"][row]), self.bytes_of(row), int(self.rows["first"][row])
+
+    def begin_of(self, row: int) -> int:
+        """Return the position of a row among the bytes of all logs."""
+        return int(self.log_starts[self.rows["log"][row]] + self.rows["start"][row])
+
+    def end_of(self, row: int) -> int:
+        """Return where a row ends among the bytes of all logs."""
+        return self.begin_of(row) + self.bytes_of(row)
+
+    def ends_log(self, rows: Int64s) -> Bools:
+        """Return which rows end their log: only zeros follow, and the index goes no further."""
+        own = self.rows[rows]
+        ends: Bools = own["end"] >= self._zeros_from[own["log"]]
+        ends &= self._indexed_to[own["log"]] <= (self.firsts + self.spans)[rows]
+        return ends
+
+    def touch(self, rows: Int64s, others: Int64s) -> Bools:
+        """Return where no byte is lost between two rows, in one log or across the border of two."""
+        one, two = self.rows[rows], self.rows[others]
+        is_same: Bools = (one["log"] == two["log"]) & (one["end"] == two["start"])
+        is_next: Bools = (one["log"] + 1 == two["log"]) & (two["start"] == 0)
+        touch: Bools = is_same | is_next & self.ends_log(rows)
+        return touch
+
+    def touches(self, row: int, other: int) -> bool:
+        """Return whether no byte is lost between two rows."""
+        return bool(self.touch(np.array([row]), np.array([other]))[0])
+
+    # --- what is kept
+
+    def is_end_broken(self) -> bool:
+        """Return whether bytes are lost after all that is kept, wherever it lies."""
+        row = int(self.kept.max())
+        is_at_end = self.rows["log"][row] == len(self.logs) - 1
+        is_at_end &= self.rows["end"][row] >= self._zeros_from[-1]
+        return not (is_at_end and self._indexed_to[-1] <= self.last(int(self.kept[-1])))
+
+    def is_begin_broken(self) -> bool:
+        """Return whether bytes are lost before all that is kept, wherever it lies."""
+        return self.begin_of(int(self.kept.min())) > 0
+
+    def is_compacted(self) -> bool:
+        """Return whether offsets are left out where no byte is lost.
+
+        Those that an undecided batch elsewhere states do not count.
+        """
+        rows = self.rows[self.kept]
+        if rows["leaps"].any():
+            return True
+        firsts, lasts = self.firsts[self.kept], (self.firsts + self.spans)[self.kept]
+        stated = np.sort(self.rows["first"][self.undecided()])
+        is_left_out = firsts[1:] != lasts[:-1] + 1
+        is_left_out &= np.searchsorted(stated, firsts[1:]) == np.searchsorted(stated, lasts[:-1])
+        return bool((is_left_out & self.touch(self.kept[:-1], self.kept[1:])).any())
+
+    def fewest_bytes(self) -> int:
+        """Return the fewest bytes that an offset has in any kept batch."""
+        rows = self.rows[self.kept]
+        # What a compressed message of magic 0 or 1 spans is not known.
+        return int(rows["least"].min()) if rows["is_movable"].all() else 1
+
+    def around(self, first: int, last: int) -> Hole | None:
+        """Return what is missing around the offsets [first, last]; None if one of them is kept."""
+        if not len(self.kept) or not 0 <= first <= last:
+            return None
+        place = int(np.searchsorted(self.firsts[self.kept], first, "right"))
+        before = int(self.kept[place - 1]) if place else None
+        after = int(self.kept[place]) if place < len(self.kept) else None
+        begin = self.logs[0].base_offset
+        begin = begin if begin <= first else 0
+        begin = begin if before is None else self.last(before) + 1
+        end = self.logs[-1].limit if after is None else int(self.firsts[after])
+        return Hole(before, after, begin, end - 1) if begin <= first and last < end else None
+
+    def groups(self) -> list[Group]:
+        """Return the kept rows in groups that touch, and whose leader epoch is equal."""
+        epochs = self.rows["epoch"][self.kept]
+        is_apart = ~self.touch(self.kept[:-1], self.kept[1:])
+        borders = (np.flatnonzero(is_apart | (epochs[1:] != epochs[:-1])) + 1).tolist()
+        ends = [True, *is_apart.tolist(), True]
+        return [
+            Group(self.kept[start:end].tolist(), ends[start] or ends[end])
+            for start, end in pairwise([0, *borders, len(self.kept)])
+        ]
+
+    # --- single batches
+
+    def edge(self, rows: Int64s | list[int], *, is_end: bool, count: int = EDGE_BATCHES) -> Rows:
+        """Return the first or last batches of some rows, in the order of the rows.
+
+        Raises: MustOpen if they are inside of a stretch.
+        """
+        found = list[Rows]()
+        for row in reversed(list(rows)) if is_end else rows:
+            if len(found) == count:
+                break
+            if self.rows["batches"][row] > 1:
+                left = min(count - len(found), int(self.rows["batches"][row]))
+                part = Part(int(row), tail=left) if is_end else Part(int(row), head=left)
+                raise MustOpen(part)
+            found.append(self.rows[row : row + 1])
+        return np.concatenate([NO_ROWS, *(reversed(found) if is_end else found)])
+
+    def gaps(self) -> Iterator[Gap]:
+        """Yield the offsets that no kept batch has, where bytes are lost too."""
+        if not len(self.kept):
+            return
+        firsts, lasts = self.firsts[self.kept], (self.firsts + self.spans)[self.kept]
+        begin, row = self.logs[0].base_offset, int(self.kept[0])
+        if self.is_begin_broken() and begin < firsts[0]:
+            yield Gap(None, row, begin, int(firsts[0]) - 1)
+        is_gap = (firsts[1:] > lasts[:-1] + 1) & ~self.touch(self.kept[:-1], self.kept[1:])
+        for place in np.flatnonzero(is_gap).tolist():
+            lost = int(lasts[place]) + 1, int(firsts[place + 1]) - 1
+            yield Gap(int(self.kept[place]), int(self.kept[place + 1]), *lost)
+        if self.is_end_broken():
+            indexed = int(self._indexed_to[-1])
+            known = indexed if indexed > lasts[-1] else None
+            yield Gap(int(self.kept[-1]), None, int(lasts[-1]) + 1, known)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks that a disk wrote to a wrong place: whether one belongs where its offsets are missing.
+
+Offsets alone do not tell: a block of another topic falls into a hole by chance. So something else
+has to speak for the hole, and nothing may contradict it.
+
+Laws: BATCH-3, BATCH-19.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segproof.stretches.kafka.desk import Desk, Fate, Hole
+from segproof.stretches.kafka.facts import EDGE_BATCHES, Reach, Rows
+from segproof.stretches.kafka.strangers import contradicts, sequences_agree
+
+
+def blocks(desk: Desk) -> Iterator[tuple[list[int], Hole]]:
+    """Yield blocks of undecided rows, each with the hole around its offsets.
+
+    The rows of a block follow each other, their offsets rise, and no kept row has offsets between
+    them. A block is yielded before the next one is looked for, so it may be decided meanwhile.
+    """
+    block = list[int]()
+    hole: Hole | None = None
+    for row in [*desk.undecided(), -1]:
+        goes_on = bool(block) and row == block[-1] + 1
+        if goes_on and desk.rows["last"][block[-1]] < desk.rows["first"][row]:
+            whole = _hole_of(desk, [block[0], row])
+            if whole is not None and hole is not None and whole == hole:
+                block.append(row)
+                continue
+        if block and hole is not None:
+            yield block, hole
+        hole = None if row < 0 else _hole_of(desk, [row])
+        block = [] if hole is None else [row]
+
+
+def _hole_of(desk: Desk, rows: list[int]) -> Hole | None:
+    return desk.around(int(desk.rows["first"][rows[0]]), int(desk.rows["last"][rows[-1]]))
+
+
+def belongs(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether a block belongs into the hole of its offsets.
+
+    Raises: MustOpen if batches inside of stretches have to be compared.
+    """
+    bounds = _lost_in(desk, block, hole)
+    if bounds is None:
+        return False
+    first, last = int(desk.rows["first"][block[0]]), int(desk.rows["last"][block[-1]])
+    fills = bounds == (first, last)
+    is_lone = int(desk.rows["batches"][block].sum()) == 1
+    speaks = fills
+    if not is_lone:
+        fills_most = last - first > (bounds[1] - bounds[0]) // 2
+        speaks = fills or fills_most or _follows_copy(desk, block) or _has_room(desk, block, hole)
+    around = _around(desk, block, hole)
+    if contradicts(*around):
+        return False
+    return speaks or sequences_agree(*around) is True
+
+
+def _around(desk: Desk, block: list[int], hole: Hole) -> tuple[Rows, Rows, Rows, Rows]:
+    place = 0 if hole.before is None else int(np.flatnonzero(desk.kept == hole.before)[0]) + 1
+    earlier = desk.edge(desk.kept[max(0, place - EDGE_BATCHES) : place], is_end=True)
+    later = desk.edge(desk.kept[place : place + EDGE_BATCHES], is_end=False)
+    return earlier, desk.edge(block, is_end=False), desk.edge(block, is_end=True), later
+
+
+def _lost_in(desk: Desk, block: list[int], hole: Hole) -> tuple[int, int] | None:
+    """Return the missing offsets around a block, if bytes are lost there too.
+
+    Where the kept rows around touch, compaction left these offsets out; unless it never left any
+    out, or the block lies beside its place.
+    """
+    first, last = int(desk.rows["first"][block[0]]), int(desk.rows["last"][block[-1]])
+    beside = (block[0] - 1, block[-1] + 1)
+    is_beside = hole.before in beside or hole.after in beside
+    if hole.before is None or hole.after is None:
+        is_broken = desk.is_end_broken() if hole.after is None else desk.is_begin_broken()
+        if is_broken:
+            return hole.first, hole.last
+        leads_on = first == hole.first if hole.after is None else last == hole.last
+        return (first, last) if is_beside and leads_on else None
+    is_lost = is_beside or not desk.touches(hole.before, hole.after) or not desk.is_compacted()
+    return (hole.first, hole.last) if is_lost else None
+
+
+def _follows_copy(desk: Desk, block: list[int]) -> bool:
+    """Return whether a copy of a kept batch lies beside the block, and no offset between them."""
+    rows = desk.rows
+    for one, other, beside in (
+        (block[0] - 1, block[0], block[0] - 1),
+        (block[-1], block[-1] + 1, block[-1] + 1),
+    ):
+        if not 0 <= beside < len(rows) or beside not in desk.copies:
+            continue
+        if rows["last"][one] + 1 == rows["first"][other] and desk.touches(one, other):
+            return True
+    return False
+
+
+def _has_room(desk: Desk, block: list[int], hole: Hole) -> bool:
+    """Return whether as many bytes lie between the kept rows that are in their place.
+
+    Those that were moved there already count. At the end of the partition so do the offsets that
+    would be missing before them: each needs what the densest batch has. Where only what a search
+    found lies between, that may have been shifted too: two blocks that changed places.
+    """
+    wanted = sum(map(desk.bytes_of, block))
+    place = 0 if hole.before is None else int(np.flatnonzero(desk.kept == hole.before)[0]) + 1
+    before, after = place - 1, place
+    while before >= 0 and desk.fates[desk.kept[before]] == Fate.MOVED:
+        wanted, before = wanted + desk.bytes_of(int(desk.kept[before])), before - 1
+    while after < len(desk.kept) and desk.fates[desk.kept[after]] == Fate.MOVED:
+        wanted, after = wanted + desk.bytes_of(int(desk.kept[after])), after + 1
+    row_before = int(desk.kept[before]) if before >= 0 else None
+    row_after = int(desk.kept[after]) if after < len(desk.kept) else None
+    between = np.empty(0, np.int64)
+    if row_after is not None and row_after < block[0]:
+        between = np.arange(row_after, block[0])
+    elif row_before is not None and block[-1] < row_before:
+        between = np.arange(block[-1] + 1, row_before + 1)
+    if len(between) and bool((desk.rows["reach"][between] == Reach.SEARCH).all()):
+        return True
+    start = 0 if row_before is None else desk.end_of(row_before)
+    end = int(desk.log_starts[-1]) if row_after is None else desk.begin_of(row_after)
+    if row_after is None and row_before is not None:  # no offset after it bounds the hole
+        missing = int(desk.rows["first"][block[0]]) - desk.last(row_before) - 1
+        wanted += missing * desk.fewest_bytes()
+    return wanted <= end - start

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of placing, in the order in which they are asked.
+
+Each rule decides rows that none before it has decided. No rule opens a file, and none looks at
+bytes: so tests draw facts whose truth they know.
+
+Laws: BATCH-3, BATCH-19, EPOCH-1, PROD-3.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from segproof.integers import INT64_MAX
+from segproof.stretches.kafka.desk import Desk, Fate, MustOpen
+from segproof.stretches.kafka.facts import Int64s, Part, Reach
+from segproof.stretches.kafka.moving import belongs, blocks
+from segproof.stretches.kafka.rising_chain import heaviest_chain
+from segproof.stretches.kafka.strangers import contradicts
+
+DENSE_BATCHES_MIN = 17
+"""Batches in a row that leave no offset out, so that compaction is not at work in the log.
+Compaction leaves out offsets here and there: two in a row prove little, and with 100 no short log
+would be asked."""
+FIRM = 1 << 40
+"""How many times a batch that sizes lead to outweighs one that a search found. A log has less than
+2^31 bytes, and a batch weighs 5 at most: all that a search found weighs less than one such batch.
+"""
+WEIGHT = 3
+"""Weight of a batch; each neighbour that leaves no offset out between adds 1. So two batches that
+go on never outweigh two that do not, and one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the decision table."""
+
+    rule_id: str
+    name: str
+    why: str
+    """What is decided, and the reason."""
+    spares: str
+    """What looks alike, and is left to other rules."""
+    apply: Callable[[Desk], None]
+
+
+def _unloadable(desk: Desk) -> None:
+    desk.decide(np.flatnonzero(~desk.rows["is_loadable"]), Fate.ASIDE)
+    _note_suspects(desk)
+
+
+# --- suspects: the place states another base offset
+
+
+def _note_suspects(desk: Desk) -> None:
+    """Note the batches whose place states another base offset, to the last offset.
+
+    Nothing before a suspect and after it is lost: it touches batches there, or names of logs.
+    """
+    rows, due = desk.rows, _due(desk)
+    is_stated = (due >= 0) & (due != desk.firsts) & (desk.fates == Fate.UNDECIDED)
+    is_stated &= rows["is_movable"] & (rows["batches"] == 1)
+    stated = np.flatnonzero(is_stated)
+    near = np.flatnonzero(np.isin(rows["mark"], rows["mark"][stated])) if len(stated) else stated
+    counts = Counter(map(desk.content_of, near.tolist()))
+    desk.suspects = {  # a copy lies where it does not belong
+        row: int(due[row]) for row in stated.tolist() if counts[desk.content_of(row)] == 1
+    }
+
+
+def _due(desk: Desk) -> Int64s:
+    """Return the base offset that its place states for each row, to the last offset; or -1."""
+    rows, spans, numbers = desk.rows, desk.spans, np.arange(len(desk.rows))
+    if not len(rows):
+        return spans
+    touches = desk.touch(numbers[:-1], numbers[1:])
+    before = np.append(-1, np.where(touches, rows["last"][:-1] + 1, -1))
+    if rows["log"][0] == 0 and rows["start"][0] == 0:
+        before[0] = desk.logs[0].base_offset
+    is_within = np.append(rows["log"][:-1] == rows["log"][1:], False)
+    after = np.append(np.where(touches, rows["first"][1:], -1), -1)
+    at_end = np.where(~is_within & desk.ends_log(numbers), desk.nexts[rows["log"]], -1)
+    after = np.where(is_within, after, at_end)
+    is_exact = (before >= 0) & (spans >= 0) & (before + spans + 1 == after)
+    return np.where(is_exact, before, -1)
+
+
+def _falling(desk: Desk) -> None:
+    rows = desk.rows
+    is_falling = ((desk.spans < 0) | (rows["first"] < 0)) & (desk.fates == Fate.UNDECIDED)
+    is_falling[list(desk.suspects)] = False
+    desk.decide(np.flatnonzero(is_falling), Fate.ASIDE)
+
+
+# --- the heaviest chain
+
+
+def _rising(desk: Desk) -> None:
+    """Keep the heaviest chain of rising offsets, without the suspects that it confirms.
+
+    A suspect is confirmed if both its neighbours are kept. Others go back into the choice.
+    """
+    while True:
+        chain = _chain(desk)
+        is_kept = np.zeros(len(desk.rows) + 1, np.bool_)  # one more: after the last row
+        is_kept[chain], is_kept[-1] = True, True
+        released = []
+        for row in desk.suspects:
+            is_inner = row + 1 < len(desk.rows) and desk.touches(row, row + 1)
+            if not (is_kept[row - 1] and (is_kept[row + 1] or not is_inner)):
+                released.append(row)
+        if not released:
+            break
+        for row in released:
+            del desk.suspects[row]
+    desk.decide(chain, Fate.KEPT)
+
+
+def _chain(desk: Desk) -> Int64s:
+    """Return the rows of the heaviest chain of rising offsets, of those that are not decided."""
+    rows = desk.rows
+    bases = np.array([log.base_offset for log in desk.logs], np.int64)
+    limits = np.array([log.limit for log in desk.logs], np.int64)
+    is_able = (desk.fates == Fate.UNDECIDED) & (rows["last"] < limits[rows["log"]])
+    is_able &= (desk.spans >= 0) & (rows["first"] >= 0)
+    is_able[list(desk.suspects)] = False
+    able = np.flatnonzero(is_able)
+    firsts, lasts, own = rows["first"][able], rows["last"][able], rows[able]
+    if bool((firsts[1:] > lasts[:-1]).all()):
+        return able
+    # What nothing contradicts is in every heaviest chain.
+    reached = np.append(-1, np.maximum.accumulate(lasts)[:-1])
+    following = np.append(np.minimum.accumulate(firsts[::-1])[-2::-1], INT64_MAX)
+    is_free = (reached < firsts) & (lasts < following)
+    is_named = firsts >= bases[own["log"]]
+    is_firm = (own["reach"] > Reach.SEARCH) & is_named | own["is_indexed"]
+    is_dense = lasts[:-1] + 1 == firsts[1:]
+    joints = 2 * (own["batches"] - 1 - own["leaps"])
+    weights = WEIGHT * own["batches"] + joints + np.append(False, is_dense)
+    weights += np.append(is_dense, False)
+    told = np.flatnonzero(~is_free)
+    heavy = [
+        weight * (FIRM if firm else 1)
+        for weight, firm in zip(weights[told].tolist(), is_firm[told].tolist(), strict=True)
+    ]
+    chain = heaviest_chain(firsts[told].tolist(), lasts[told].tolist(), heavy)
+    is_free[told[chain]] = True
+    return able[is_free]
+
+
+def _exact_place(desk: Desk) -> None:
+    """Keep the suspects whose own offsets are not missing elsewhere."""
+    rows = [row for row in desk.suspects if not _is_elsewhere(desk, row)]
+    desk.firsts[rows] = [desk.suspects[row] for row in rows]
+    desk.decide(rows, Fate.RESTORED)
+
+
+def _is_elsewhere(desk: Desk, row: int) -> bool:
+    """Return whether the offsets that a suspect states may be missing elsewhere.
+
+    Outside of all that is kept every offset is missing. There it counts if the suspect leads on, or
+    if it states offsets as near as the partition is long, and no single bit explains them: then it
+    may be a copy of a batch that is lost there.
+    """
+    first, last = int(desk.rows["first"][row]), int(desk.rows["last"][row])
+    hole = desk.around(first, last)
+    if hole is None:
+        return False
+    if hole.before is not None and hole.after is not None:
+        return not desk.touches(hole.before, hole.after) or not desk.is_compacted()
+    if (first == hole.first) if hole.after is None else (last == hole.last):
+        return True
+    begin, end = int(desk.firsts[desk.kept[0]]), desk.last(int(desk.kept[-1]))
+    away = first - end if hole.after is None else begin - last
+    return away <= end - begin and (first ^ desk.suspects[row]).bit_count() > 1
+
+
+def _foreign(desk: Desk) -> None:
+    """Set blocks aside beside damage that contradict what is kept around them."""
+    groups, strange = desk.groups() if len(desk.kept) else [], list[int]()
+    sizes = [sum(map(desk.bytes_of, group.rows)) for group in groups]
+    for number in range(1, len(groups) - 1):
+        is_small = sizes[number] < min(sizes[number - 1], sizes[number + 1])
+        if not (groups[number].is_at_damage and is_small):
+            continue
+        before, own, after = (group.rows for group in groups[number - 1 : number + 2])
+        edges = desk.edge(before, is_end=True), desk.edge(own, is_end=False)
+        if contradicts(*edges, desk.edge(own, is_end=True), desk.edge(after, is_end=False)):
+            strange += own
+    if strange:
+        desk.set_aside(strange)
+
+
+def _copies(desk: Desk) -> None:
+    """Set aside what has the content and the offsets of a kept batch."""
+    left = np.array(desk.undecided(), np.int64)
+    if not len(left):
+        return
+    rows = desk.rows
+    near = desk.kept[np.isin(rows["mark"][desk.kept], rows["mark"][left])].tolist()
+    seen = {(*desk.content_of(row)[:2], int(desk.firsts[row])) for row in near}
+    copies = [row for row in left.tolist() if desk.content_of(row) in seen]
+    desk.copies.update(copies)
+    desk.decide(copies, Fate.ASIDE)
+
+
+def _inside_torn(desk: Desk) -> None:
+    for row in desk.undecided():
+        log = desk.logs[desk.rows["log"][row]]
+        if log.torn_from is not None and desk.rows["start"][row] > log.torn_from:
+            desk.decide([row], Fate.INSIDE)
+
+
+def _moved(desk: Desk) -> None:
+    for block, hole in blocks(desk):
+        if belongs(desk, block, hole):
+            desk.decide(block, Fate.MOVED)
+
+
+def _odd_end(desk: Desk) -> None:
+    """Set the last batch of a dense log aside if one bit of its base offset is wrong."""
+    if not len(desk.kept):
+        return
+    row, before = int(desk.kept[-1]), int(desk.kept[-2:][0])
+    is_last = row == len(desk.rows) - 1 and not desk.rows["is_indexed"][row]
+    if is_last and desk.rows["leaps"][row]:
+        raise MustOpen(Part(row, tail=1))
+    is_bit = (int(desk.firsts[row]) ^ desk.last(before) + 1).bit_count() == 1
+    # A hole between explains the jump.
+    if not (is_last and is_bit and desk.touches(before, row)):
+        return
+    if _are_dense(desk, desk.kept[-2::-1].tolist()):
+        desk.set_aside([row])
+
+
+def _are_dense(desk: Desk, rows: list[int]) -> bool:
+    """Return whether DENSE_BATCHES_MIN batches leave no offset out; `rows` begins with the last."""
+    left, following = DENSE_BATCHES_MIN, -1
+    for row in rows:
+        batches = int(desk.rows["batches"][row])
+        if following not in (-1, desk.last(row) + 1):
+            return False
+        if desk.rows["leaps"][row]:
+            if batches <= left:
+                return False
+            raise MustOpen(Part(row, tail=left))
+        left, following = left - batches, int(desk.firsts[row])
+        if left <= 0:
+            return True
+    return False
+
+
+def _far_end(desk: Desk) -> None:
+    """Set a mended last batch aside that leaves out more offsets than bytes are lost before it."""
+    if len(desk.kept) < 2 or not desk.rows["is_mended"][desk.kept[-1]]:
+        return
+    row, before = int(desk.kept[-1]), int(desk.kept[-2])
+    lost_bytes = desk.begin_of(row) - desk.end_of(before)
+    if desk.firsts[row] - desk.last(before) - 1 > max(0, lost_bytes):
+        desk.set_aside([row])
+
+
+def _nowhere(desk: Desk) -> None:
+    desk.decide(desk.undecided(), Fate.ASIDE)
+
+
+RULES = (
+    Rule("PLACE-1", "unloadable",
+         "A control batch that is no marker is set aside: no broker loads a log with it.",
+         "A control batch without records: compaction leaves such, and a broker loads it.",
+         _unloadable),
+    Rule("PLACE-2", "falling",
+         "A batch that ends before it begins, or before offset 0, is set aside: it fits nowhere by"
+         " its own offsets.",
+         "One that touches both neighbours, and has exactly the offsets that they lack.", _falling),
+    Rule("PLACE-3", "rising",
+         "Most batches whose offsets rise are kept where they lie, since a log's offsets rise."
+         " Batches that sizes lead to come before all that a search found.",
+         "A batch in a value of a broken record: a search found it, so it weighs less than the"
+         " batches of the log.", _rising),
+    Rule("PLACE-4", "exact place",
+         "A batch that touches both neighbours gets the base offset that these state, if exactly"
+         " its offsets are missing between them: no checksum covers a base offset.",
+         "A copy; a batch whose own offsets are missing elsewhere; a place where more offsets are"
+         " missing than the batch has.", _exact_place),
+    Rule("PLACE-5", "foreign",
+         "A block beside damage is set aside if it contradicts what is kept around it: its"
+         " leader epoch falls, its producer's sequence does not follow, both sides have another"
+         " magic, or a broker's timestamp is a day off. It is smaller than either side.",
+         "A new leader or producer; a lone batch whose epoch is one bit off, since no checksum"
+         " covers an epoch; any timestamp of a client; a sequence that begins with 0 again.",
+         _foreign),
+    Rule("PLACE-6", "copy",
+         "The same content with the same offsets is kept once, and set aside once more.",
+         "The same bytes at another base offset: a producer may send the same twice.", _copies),
+    Rule("PLACE-7", "inside torn",
+         "A batch after the beginning of one that the log cuts off is left out if its offsets do"
+         " not rise: it is a part of that batch's value.",
+         "A batch whose offsets rise: a disk may have written it there. A batch after a wrong size:"
+         " lengths and size do not agree there.", _inside_torn),
+    Rule("PLACE-8", "moved",
+         "A block goes where its offsets are missing, if bytes are missing there too, nothing"
+         " around contradicts it, and one thing speaks for it: it fills the hole, or most of it;"
+         " the hole has room for its bytes; a copy of a kept batch leads on to it; sequences do.",
+         "Another topic's block with higher offsets: no bytes are missing for it. An old copy of"
+         " what compaction removed: the batches around its place touch. One batch that fills no"
+         " hole.", _moved),
+    Rule("PLACE-9", "odd end",
+         "The last batch of a dense log is set aside if it alone leaves a power of two of offsets"
+         " out: one bit of its base offset is wrong.",
+         "The same in a log that was compacted, after a hole, or where an index entry states the"
+         " offset.", _odd_end),
+    Rule("PLACE-10", "far end",
+         "A last batch whose size or magic was wrong is set aside if it leaves out more offsets"
+         " than bytes are lost before it: an offset needs a byte at least, so its base offset is"
+         " wrong too.",
+         "The same after a long damage; a batch whose size was right.", _far_end),
+    Rule("PLACE-11", "nowhere",
+         "What is left is set aside: it contradicts what is kept, or nothing states its place.",
+         "Nothing: it is the last rule.", _nowhere),
+)  # fmt: skip
+"""The decision table."""
+_COPY, _MOVED = RULES[5], RULES[7]
+ORDER = (*RULES[:8], _COPY, *RULES[8:])
+"""The rules in the order in which they are asked: copies of what was moved are looked for again."""

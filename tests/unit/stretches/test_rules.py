@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule of placing by the examples that its page shows, with stretches and without."""
+
+import pytest
+
+from segproof.stretches.kafka.placing import Placement, place, place_all
+from segproof.stretches.kafka.rules import ORDER, RULES
+from segproof_tests.partition_facts import Batches, condensed, facts_of, told
+from segproof_tests.placing_examples import EXAMPLES, Example
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.rule}: {one.words}")
+def test_an_example(example: Example) -> None:
+    """The batches become what the page states; the rule decides one, unless it spares them."""
+    facts = facts_of(example.line)
+    placement = place(facts)
+    assert isinstance(placement, Placement)
+    assert example.told.split() == told(facts, placement)
+    odd = {
+        placement.why(row).rule_id
+        for row, word in enumerate(told(facts, placement))
+        if word != "kept" or example.rule == "PLACE-3"
+    }
+    assert (example.rule in odd) != (example.is_spared and example.rule != "PLACE-3")
+    few, again = place_all(condensed(facts, 0), Batches(facts).open)
+    found = [
+        word
+        for word, row in zip(told(few, again), few.rows, strict=True)
+        for _ in range(int(row["batches"]))
+    ]
+    assert example.told.split() == found
+
+
+def test_each_rule_has_examples_of_both_kinds() -> None:
+    """And its number; the last rule spares nothing."""
+    shown = {(one.rule, one.is_spared) for one in EXAMPLES}
+    wanted = {(rule.rule_id, spared) for rule in RULES for spared in (False, True)}
+    assert wanted - {("PLACE-11", True)} == shown
+    assert [f"PLACE-{number + 1}" for number in range(len(RULES))] == [
+        rule.rule_id for rule in RULES
+    ]
+    assert {*RULES} == {*ORDER}
