@@ -8,6 +8,7 @@ import pytest
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.salvaging.salvage import salvage
 from segproof_tests.partition_files import copied_partition, name_of
+from segproof_tests.rows import paired
 
 
 @pytest.mark.checks("BATCH-3")
@@ -27,9 +28,12 @@ def test_a_batch_is_put_back_beside_a_log_that_is_a_folder(tmp_path: Path) -> No
 
 
 @pytest.mark.checks("DISK-1")
-@pytest.mark.parametrize("scenario", ["compacted", "plain", "txn-a"])
 @pytest.mark.parametrize(
-    "ending", [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint", "metadata"]
+    ("scenario", "ending"),
+    paired(
+        ["compacted", "plain", "txn-a"],
+        [".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint", "metadata"],
+    ),
 )
 def test_files_beside_logs_that_are_folders(scenario: str, ending: str, tmp_path: Path) -> None:
     """An index that was a folder ended the salvage of a log with a gap before the next one."""
