@@ -18,7 +18,7 @@ PARTITIONS = [partition_of(scenario) for scenario in scenarios()]
 KAFKA = ["segproof", *(name for name in RELEASES if name.startswith("kafka-"))]
 EXTREME = (b"\xff" * 8, bytes(8), b"\x7f" + b"\xff" * 7, b"\x80" + bytes(7))
 ENTRIES = {".index": struct.Struct(">ii"), ".timeindex": struct.Struct(">qi")}
-RUNS = 60
+RUNS = 36
 
 
 def damage(path: Path, random: Random) -> None:

@@ -145,6 +145,7 @@ ZEROS = bytes(27)
         (ZEROS, ZEROS, Severity.ERROR, "its start fails"),
         (None, ZEROS, Severity.ERROR, "its start fails"),
         (b"", OFFSETS[:9], Severity.ERROR, "its start fails"),
+        (b" null\n", OFFSETS, Severity.NOTE, "without consumer offsets"),  # a file without a state
     ],
 )
 def test_what_a_broker_makes_of_a_file_and_its_backup(
@@ -234,7 +235,6 @@ def timer_store(tmp_path: Path, offsets: list[int], rest: bytes = b"") -> Path:
     return store
 
 
-END = 3 * LOG_BYTES + 1000
 BLANK = struct.pack(">iqI", 52 * 97, 0, 0xCBD43194) + b"x" * 8
 
 
@@ -430,19 +430,6 @@ def test_a_file_of_a_database_beside_queues_hides_none(tmp_path: Path) -> None:
     store = copied_store(tmp_path, "small-5.5.1")
     (store / "consumequeue" / "000012.sst").write_bytes(bytes(20))
     assert ["RMQDISK-39"] == [one.law for one in defects(store)]
-    assert [] == list(store_disagreements(store))
-
-
-@pytest.mark.checks("RMQDISK-43")
-def test_a_file_that_is_null_is_no_state(tmp_path: Path) -> None:
-    """A broker takes null for a file without a state, and does not ask the backup."""
-    store = copied_store(tmp_path)
-    (store / "config").mkdir(exist_ok=True)
-    (store / "config" / "consumerOffset.json").write_bytes(b" null\n")
-    (store / "config" / "consumerOffset.json.bak").write_bytes(OFFSETS)
-    (note,) = (one for one in verify(store) if one.law == "RMQDISK-43")
-    assert Severity.NOTE == note.severity
-    assert "without consumer offsets" in note.message
     assert [] == list(store_disagreements(store))
 
 
