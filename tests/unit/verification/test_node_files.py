@@ -277,41 +277,6 @@ REFUSED_BY_KAFKA = (
 )  # fmt: skip
 
 
-@pytest.mark.checks("DISK-53")
-@pytest.mark.parametrize("is_read", [True, False])
-def test_a_vote_is_judged_as_kafka_reads_it(is_read: bool) -> None:
-    """A vote with zeros after its line was called unreadable, and the hint removed it."""
-    for data in READ_BY_KAFKA if is_read else REFUSED_BY_KAFKA:
-        files = MemoryFiles()
-        write_file(files, "place/quorum-state", data)
-        found = list(verify("place/quorum-state", files=files, laws=["DISK-53"]))
-        assert (is_read, is_read) == (not found, LAWS["DISK-53"].predicate(data)), data
-
-
-@pytest.mark.checks("DISK-54")
-@pytest.mark.parametrize(
-    ("old", "new", "is_read"),
-    [
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "oG5Q4DkSR7CYBX0qVIYs0h", True),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "oG5Q4DkSR7CYBX0qVIYs0g==", True),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAZA", True),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAYw", False),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAAAAAAAAAAAAQ", False),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "AAAAAAAAAAD__________w", False),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "", False),
-        ("oG5Q4DkSR7CYBX0qVIYs0g", "x", False),
-        ("node.id=1\n", "node.id=2147483647\n", True),
-        ("node.id=1\n", "node.id=2147483648\n", False),
-    ],
-)
-def test_ids_are_judged_as_kafka_reads_them(old: str, new: str, is_read: bool) -> None:
-    """Reserved ids of a directory, at which a start ends, were sound."""
-    data, files = changed(IDS, old, new), MemoryFiles()
-    write_file(files, "place/meta.properties", data)
-    found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
-    assert (is_read, is_read) == (not found, LAWS["DISK-54"].predicate(data))
-
-
 def properties(**changed: str) -> bytes:
     """Return the lines of IDS with other values, or with more lines after them."""
     told = dict(line.split("=") for line in IDS.decode("ascii").splitlines()[2:])
@@ -320,30 +285,47 @@ def properties(**changed: str) -> bytes:
     return ("".join(f"{name}={value}\n" for name, value in told.items()) + more).encode("latin-1")
 
 
+ID = "oG5Q4DkSR7CYBX0qVIYs0g"
 READ_AS_PROPERTIES = (
     IDS.replace(b"\n", b"\r"), properties(version="1 "), properties(version="01"),
     properties(node_id="+1"), properties(node_id="0000000000001"), properties(more="x=\xff\n"),
     properties(node_id="\\u0661"), IDS.replace(b"=", b" : "), IDS.replace(b"=", b" "),
     IDS.replace(b"node.id", b"node\\u002eid"), IDS.replace(b"node.", b"node.\\\n  "),
     properties(node_id="x", more="node.id=1"), properties(more="broker.id=x"), b"cluster.id=c\n",
+    *(properties(directory_id=one) for one in (f"{ID[:-1]}h", f"{ID}==", f"{'A' * 20}ZA")),
+    properties(node_id="2147483647"),
 )  # fmt: skip
 REFUSED_AS_PROPERTIES = (
     properties(node_id="1 "), properties(directory_id="oG5Q4DkSR7CYBX0qVIYs0g "),
     properties(node_id="1\f"), properties(more="x=\\u00zz\n"), properties(more="node.id="),
     IDS.replace(b"node.id", b"broker.id"), IDS.replace(b"node.id=1\n", b"#\\\nnode.id=1\\\n"),
-    b"version=0\nbroker.id=\ncluster.id=c\n",
+    b"version=0\nbroker.id=\ncluster.id=c\n", properties(node_id="2147483648"),
+    *(properties(directory_id=f"{'A' * 20}{end}") for end in ("Yw", "AQ")),  # reserved ones
+    *(properties(directory_id=one) for one in ("AAAAAAAAAAD__________w", "", "x")),
 )  # fmt: skip
 
 
-@pytest.mark.checks("DISK-54")
-@pytest.mark.parametrize("is_read", [True, False])
-def test_the_ids_are_read_as_properties_of_java(is_read: bool) -> None:
-    """Two readers of `meta.properties` took blanks, colons and escapes for something else."""
-    for data in READ_AS_PROPERTIES if is_read else REFUSED_AS_PROPERTIES:
+@pytest.mark.checks("DISK-53", "DISK-54")
+@pytest.mark.parametrize(
+    ("name", "contents", "is_read"),
+    [
+        ("quorum-state", READ_BY_KAFKA, True),
+        ("quorum-state", REFUSED_BY_KAFKA, False),
+        ("meta.properties", READ_AS_PROPERTIES, True),
+        ("meta.properties", REFUSED_AS_PROPERTIES, False),
+    ],
+)
+def test_a_small_file_is_judged_as_kafka_reads_it(
+    name: str, contents: tuple[bytes, ...], is_read: bool
+) -> None:
+    """A vote with zeros after its line was called unreadable; reserved ids of a directory were
+    sound; and blanks, colons and escapes of `meta.properties` were taken for something else."""
+    law, _ = OF_FILES[name]
+    for data in contents:
         files = MemoryFiles()
-        write_file(files, "place/meta.properties", data)
-        found = list(verify("place/meta.properties", files=files, laws=["DISK-54"]))
-        assert (is_read, is_read) == (not found, LAWS["DISK-54"].predicate(data)), data
+        write_file(files, f"place/{name}", data)
+        found = list(verify(f"place/{name}", files=files, laws=[law]))
+        assert (is_read, is_read) == (not found, LAWS[law].predicate(data)), data
 
 
 @pytest.mark.checks("DISK-67")
